@@ -1,0 +1,112 @@
+"""Which records are live, in which file, and what pins each file: the typed header of index.pyx.
+
+All functions are nogil and need the caller's lock: an index has no lock of its own.
+Files are named by slot, a small number given by file_new and free again after file_drop.
+Return values: >= 0 as said, NO_MEMORY (-1) when memory is out (the index is unchanged).
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+cdef enum:
+    NO_MEMORY = -1
+
+# --- a map from a 64-bit id to a 32-bit place, open addressing ---------------------------------
+cdef struct IdMap:
+    uint64_t *keys
+    uint32_t *values            # place + 1; 0 = empty
+    uint64_t mask
+    uint64_t count
+
+cdef int id_map_init(IdMap *map) noexcept nogil
+cdef void id_map_free(IdMap *map) noexcept nogil
+cdef int id_map_reserve(IdMap *map, uint64_t count) noexcept nogil
+cdef int64_t id_map_get(const IdMap *map, int64_t key) noexcept nogil          # value or -1
+cdef int id_map_put(IdMap *map, int64_t key, uint32_t value) noexcept nogil    # 0 or NO_MEMORY
+cdef int64_t id_map_pop(IdMap *map, int64_t key) noexcept nogil                # value or -1
+
+cdef struct RecordEntry:
+    int64_t record_id
+    int32_t file                # slot of the file that holds the add
+    uint32_t bytes              # as charged to live bytes
+    int32_t updates             # first UpdateEntry, -1: none; in an unused entry: next unused
+
+cdef struct UpdateEntry:
+    int32_t file
+    int32_t count               # updates merged here (consecutive ones in one file)
+    uint32_t bytes
+    int32_t next                # next UpdateEntry, -1: last; the chain begins with the newest
+
+cdef struct Negative:
+    int32_t target              # slot of the file whose records were deleted
+    int64_t count
+
+cdef struct FileCounts:
+    int64_t file_id
+    bint used
+    int64_t positives           # adds, update entries and transactions that pin the file
+    int64_t live_bytes
+    int64_t add_count           # never decreases
+    int64_t replaceable_count   # never decreases
+    Negative *negatives         # this file's deletes, by the file they concern
+    int32_t negative_count
+    int32_t negative_room
+    bint negatives_met          # sticky, see can_reclaim
+    bint positives_met          # sticky
+    bint held                   # not reclaimable: waits for its retention copy, or compaction
+
+cdef struct TxOperation:
+    int64_t record_id
+    int32_t file
+    uint32_t bytes
+    uint8_t kind                # TX_ADD, TX_UPDATE, TX_REPLACEABLE, TX_DELETE
+
+cdef enum:
+    TX_ADD = 0
+    TX_UPDATE = 1
+    TX_REPLACEABLE = 2
+    TX_DELETE = 3
+
+cdef struct Transaction:
+    int64_t tx_id
+    TxOperation *operations
+    int64_t operation_count
+    int64_t operation_room
+    int32_t *pending_files
+    int32_t pending_count
+    int32_t pending_room
+    int32_t last_file           # the file the counter counts in, -1: none
+    int32_t counter
+    bint prepared
+    bint used
+
+cdef class RecordIndex:
+    cdef IdMap record_map
+    cdef RecordEntry *records
+    cdef uint32_t record_room, record_unused
+    cdef UpdateEntry *updates
+    cdef int32_t update_room, update_unused
+    cdef FileCounts *files
+    cdef int32_t file_room
+    cdef IdMap tx_map
+    cdef Transaction *transactions
+    cdef uint32_t tx_room
+
+    # Files.
+    cdef int32_t file_new(self, int64_t file_id) noexcept nogil                # slot
+    cdef void file_drop(self, int32_t file) noexcept nogil                     # also its negatives elsewhere
+    cdef int64_t negative(self, int32_t file, int32_t target) noexcept nogil
+    # Records outside transactions.
+    cdef bint contains(self, int64_t record_id) noexcept nogil
+    cdef int add(self, int64_t record_id, int32_t file, uint32_t bytes) noexcept nogil
+    cdef int update(self, int64_t record_id, int32_t file, uint32_t bytes,
+                    bint replaceable) noexcept nogil                           # 1 known, 0 unknown
+    cdef int remove(self, int64_t record_id, int32_t file) noexcept nogil      # 1 known, 0 unknown
+    # Transactions. tx_operation and tx_prepare open the transaction on first use.
+    cdef bint tx_is_open(self, int64_t tx_id) noexcept nogil
+    cdef int tx_operation(self, int64_t tx_id, uint8_t kind, int64_t record_id, int32_t file,
+                          uint32_t bytes) noexcept nogil
+    cdef int tx_prepare(self, int64_t tx_id, int32_t file) noexcept nogil      # records in this file
+    cdef int tx_count_in(self, int64_t tx_id, int32_t file) noexcept nogil     # records in this file
+    cdef int tx_commit(self, int64_t tx_id, int32_t file) noexcept nogil       # applies; 1, or 0 unknown
+    cdef int tx_rollback(self, int64_t tx_id, int32_t file) noexcept nogil     # 1, or 0 unknown
+    cdef int tx_forget(self, int64_t tx_id) noexcept nogil                     # damaged at load: as if never
