@@ -1,0 +1,1 @@
+"""The broker: messages, queues and addresses over a record store."""

@@ -1,0 +1,1 @@
+"""The broker's objects as journal records, and back."""

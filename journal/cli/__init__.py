@@ -1,0 +1,1 @@
+"""The command lines `journal` and `journal-bench`."""

@@ -1,0 +1,1 @@
+"""Journal files: pre-created, pooled and written through one of four kinds of I/O."""

@@ -1,0 +1,1 @@
+"""What the commands do, as functions that return data: stat, verify, recover, transfer."""

@@ -1,0 +1,109 @@
+"""Builds the extension modules: a table, and how a row of it is compiled.
+
+Everything else about the distribution stands in pyproject.toml.
+
+Environment:
+    QUIVER_BUILD: "release" (default), "debug" (asserts in C, bounds checks), "coverage" (debug with
+        line tracing) or "sanitize" (debug under the address and undefined-behaviour sanitizers).
+    QUIVER_NO_EXTENSIONS: if set, build none; for a development install whose
+        extensions `make build` puts in place.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+# Module, and the objects of ext/ linked into it. An object belongs to exactly one module, since it
+# may hold state that must exist once (docs/decisions/0001-ext-objects-belong-to-one-module.md);
+# all other modules reach it by cimport. tests/house/test_layers.py holds this table to that.
+EXTENSIONS: dict[str, list[str]] = {
+    "journal.format": ["crc32c"],
+    "journal.files.base": ["file_ops", "aio_queue", "uring_queue"],
+    "journal.files.nio": [],
+    "journal.files.aio": [],
+    "journal.files.uring": [],
+    "journal.files.mapped": [],
+    "journal.buffer": ["clock", "park"],
+    "journal.index": [],
+    "journal.reader": [],
+    "journal.loader": [],
+    "journal.compact": [],
+    "journal.journal": [],
+}
+
+MODE = os.environ.get("QUIVER_BUILD", "release")
+FLAGS = {
+    # -fvisibility=hidden: two modules can never share an object of ext/ by accident of the linker.
+    "release": ["-O3", "-g1", "-fvisibility=hidden"],
+    "debug": ["-O0", "-g3", "-UNDEBUG"],
+    "coverage": ["-O0", "-g1", "-UNDEBUG"],
+    "sanitize": ["-O1", "-g", "-UNDEBUG", "-fno-omit-frame-pointer", "-fno-sanitize-recover=undefined"],
+}
+SANITIZERS = ["-fsanitize=address,undefined"] if MODE == "sanitize" else []
+MACROS: list[tuple[str, str | None]] = [("_GNU_SOURCE", None)]
+if MODE == "coverage":
+    MACROS += [("CYTHON_TRACE", "1"), ("CYTHON_TRACE_NOGIL", "1")]
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": MODE != "release",
+    "wraparound": False,
+    "initializedcheck": MODE != "release",
+    "cdivision": True,
+    "embedsignature": True,
+    "linetrace": MODE == "coverage",
+}
+
+
+def extension(module: str, objects: list[str], stamp: Path) -> Extension:
+    """One row of the table as a build instruction."""
+    return Extension(
+        module,
+        [f"{module.replace('.', '/')}.pyx", *(f"ext/{name}.c" for name in objects)],
+        include_dirs=[".", "ext"],
+        define_macros=MACROS,
+        # C11 without GNU syntax; -fno-strict-aliasing is not needed: records are read and written
+        # byte by byte or by memcpy, never through a pointer to another type.
+        extra_compile_args=["-std=c11", *FLAGS[MODE], *SANITIZERS],
+        extra_link_args=SANITIZERS,
+        # Cython follows .pxd files by itself; the compiler's inputs have to be named.
+        depends=[*map(str, sorted(Path("ext").glob("*.h"))), str(stamp)],
+    )
+
+
+def mode_stamp() -> Path:
+    """A file that is rewritten when the build mode changes, so that every object is rebuilt then."""
+    stamp = Path("build/mode")
+    if not stamp.exists() or stamp.read_text() != MODE:
+        stamp.parent.mkdir(exist_ok=True)
+        stamp.write_text(MODE)
+    return stamp
+
+
+def extensions() -> list[Extension]:
+    """All rows, translated to C below build/."""
+    if "QUIVER_NO_EXTENSIONS" in os.environ:
+        return []
+    from Cython.Build import cythonize  # Not at the top: an install without extensions needs none.
+
+    stamp = mode_stamp()
+    rows = []
+    for module, objects in EXTENSIONS.items():
+        if not Path(f"{module.replace('.', '/')}.pyx").exists():
+            continue  # Not written yet.
+        rows.append(extension(module, objects, stamp))
+    return list(
+        cythonize(
+            rows,
+            build_dir=f"build/cython-{MODE}",
+            compiler_directives=DIRECTIVES,
+            nthreads=2,
+        )
+    )
+
+
+# The guard is for cythonize's worker processes, which import this file when they are spawned.
+if __name__ == "__main__":
+    setup(ext_modules=extensions(), options={"build_ext": {"parallel": 2}})
