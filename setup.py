@@ -91,9 +91,9 @@ def extensions() -> list[Extension]:
     stamp = mode_stamp()
     rows = []
     for module, objects in EXTENSIONS.items():
-        if not Path(f"{module.replace('.', '/')}.pyx").exists():
-            continue  # Not written yet.
-        rows.append(extension(module, objects, stamp))
+        row = extension(module, objects, stamp)
+        if all(Path(source).exists() for source in row.sources):  # Else: not written yet.
+            rows.append(row)
     return list(
         cythonize(
             rows,
