@@ -8,10 +8,10 @@ HAS_ALL := $(shell $(PYTHON) -c "import importlib.metadata as m; \
     print('no' if old('Cython', 3) or old('setuptools', 77) or old('click', 8) or old('rich', 13) \
     or old('pytest', 8) or old('hypothesis', 6) else 'yes')" 2>/dev/null)
 ifeq ($(HAS_ALL),yes)
-PY := $(PYTHON)
+PY := $(shell command -v $(PYTHON))
 VENV :=
 else
-PY := .venv/bin/python
+PY := $(CURDIR)/.venv/bin/python
 VENV := .venv/ready
 endif
 
@@ -19,6 +19,20 @@ PYTEST := $(PY) -m pytest
 QUICK := not slow and not soak and not interop
 # How much of the long runs (crash states, kills, model steps) is done: a share of the full length.
 EFFORT_ALL ?= 0.1
+
+# Every module that has a stub.
+STUBBED = $(shell find journal broker -name '*.pyi' | sed -e 's/\.pyi$$//' -e 's,/,.,g' | sort)
+STUBTEST := --mypy-config-file pyproject.toml
+
+COPY_TREE = mkdir -p $(1) && tar --exclude=./build --exclude=./.venv --exclude=./.git --exclude='*.so' \
+    --exclude=__pycache__ --exclude='*.egg-info' -cf - . | tar -xf - -C $(1)
+
+# Python itself is not instrumented, so the sanitizers' libraries come first, its own allocator is
+# out of the way, and what it keeps until the end is no leak.
+SANITIZER_ENV = PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:exitcode=66 \
+    UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 QUIVER_BUILD=sanitize \
+    LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so)"
+SANITIZE_TESTS ?= tests --ignore=tests/house
 
 .DEFAULT_GOAL := help
 
@@ -42,6 +56,9 @@ build: $(VENV) ## build the extensions in place
 debug: $(VENV) ## the same with C asserts and bounds checks (`make build` goes back)
 	@QUIVER_BUILD=debug $(PY) setup.py --quiet egg_info build_ext --inplace
 
+run: build ## show the main job on real data: read, decode, copy, kill a writer, measure this disk
+	@PYTHON=$(PY) sh docs/guide/tour.sh
+
 test: build ## what a developer runs before a commit
 	$(PYTEST) -m "$(QUICK)"
 
@@ -51,9 +68,43 @@ test-all: build ## all of it: crash states, kills, fuzzing, the reference; long 
 soak: build ## the long runs in full
 	$(PYTEST) --effort 1
 
+check: build ## format, lint, types, stubs, layers, docs
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(dir $(PY))cython-lint journal
+	$(PY) -m codespell_lib
+	$(PY) -m mypy
+	$(PY) -m mypy.stubtest $(STUBTEST) $(STUBBED)
+	for source in ext/*.c; do \
+	    $(CC) -std=c11 -D_GNU_SOURCE -Iext -Wall -Wextra -Werror -fsyntax-only $$source || exit 1; \
+	done
+	$(PYTEST) tests/house
+
+# The two below never touch the build in place: they work on a copy of the tree.
+sanitize: $(VENV) ## C and Cython under the address and undefined-behaviour sanitizers
+	@$(call COPY_TREE,build/sanitize)
+	cd build/sanitize && QUIVER_BUILD=sanitize $(PY) setup.py --quiet egg_info build_ext --inplace
+	cd build/sanitize && env $(SANITIZER_ENV) $(PYTEST) -m "$(QUICK)" -p no:cacheprovider $(SANITIZE_TESTS)
+
+coverage: $(VENV) ## Python and Cython lines that the tests reach
+	@$(call COPY_TREE,build/coverage)
+	cd build/coverage && QUIVER_BUILD=coverage $(PY) setup.py --quiet egg_info build_ext --inplace
+	cd build/coverage && $(PY) -m coverage run -m pytest -m "$(QUICK)" -p no:cacheprovider
+	cd build/coverage && $(PY) -m coverage report
+
+bench: build ## figures beside the limit of this disk and other engines, as ratios
+	$(PY) -m benchmarks.compare
+
+bench-compare: build ## figures of this tree beside those of commit REF
+	@test -n "$(REF)" || { echo "usage: make bench-compare REF=<commit>" >&2; exit 2; }
+	rm -rf build/reference && mkdir -p build/reference
+	git archive $(REF) | tar -xf - -C build/reference
+	cd build/reference && $(PY) setup.py --quiet egg_info build_ext --inplace
+	$(PY) -m benchmarks.compare --tree build/reference
+
 clean: ## remove what was built; .venv stays
 	rm -rf build dist *.egg-info .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
 	find journal broker -name '*.so' -delete
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
-.PHONY: help venv dev build debug test test-all soak clean
+.PHONY: help venv dev build debug run test test-all soak check sanitize coverage bench bench-compare clean

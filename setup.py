@@ -40,7 +40,13 @@ FLAGS = {
     "release": ["-O3", "-g1", "-fvisibility=hidden"],
     "debug": ["-O0", "-g3", "-UNDEBUG"],
     "coverage": ["-O0", "-g1", "-UNDEBUG"],
-    "sanitize": ["-O1", "-g", "-UNDEBUG", "-fno-omit-frame-pointer", "-fno-sanitize-recover=undefined"],
+    "sanitize": [
+        "-O1",
+        "-g",
+        "-UNDEBUG",
+        "-fno-omit-frame-pointer",
+        "-fno-sanitize-recover=undefined",
+    ],
 }
 SANITIZERS = ["-fsanitize=address,undefined"] if MODE == "sanitize" else []
 MACROS: list[tuple[str, str | None]] = [("_GNU_SOURCE", None)]

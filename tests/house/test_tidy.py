@@ -14,9 +14,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|home|root|Users|opt/venv)/")
 
 
 def tracked_files():
-    listing = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False
-    )
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
     if listing.returncode:
         pytest.skip("not a git clone: there is no list of the files that belong to the tree")
     names = listing.stdout.decode().split("\0")[:-1]

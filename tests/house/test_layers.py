@@ -1,0 +1,167 @@
+"""A floor imports only lower floors, in Python, Cython and C.
+
+One table for all languages stands here instead of contracts of an import linter, which sees
+neither .pyx nor .pxd nor C.
+"""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.house.layers import Use, cython_targets, header_uses, module_uses, python_targets
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Who may use what: the longest prefix of the using module that is a key here decides.
+# A value means the module and what is below it.
+MAY_USE = {
+    "journal": ("journal",),
+    "journal.cli": ("journal",),
+    "jdbcstore": ("jdbcstore", "journal.api", "journal.errors"),
+    "broker": ("broker", "journal.api", "journal.errors", "journal.options"),
+    "broker.storage": ("broker", "journal.api", "journal.errors", "journal.options"),
+    "broker.storage.open": ("broker", "journal", "jdbcstore"),
+    "broker.cli": ("broker", "journal", "jdbcstore"),
+    "pipeline": ("pipeline", "broker", "journal", "jdbcstore"),
+    "benchmarks": ("benchmarks", "pipeline", "broker", "journal", "jdbcstore"),
+}
+# Exceptions to the above, the other way: what must not be used although it lies in a permitted room.
+MUST_NOT_USE = {
+    # The engine runs without its tools and commands; the tools without the commands.
+    "journal": ("journal.cli", "journal.tools"),
+    "journal.tools": ("journal.cli",),
+    "journal.cli": (),
+    # Objects become records below everything that moves messages.
+    "broker.storage": (
+        "broker.transport",
+        "broker.protocols",
+        "broker.session",
+        "broker.client",
+        "broker.bridges",
+        "broker.cluster",
+        "broker.ha",
+        "broker.management",
+        "broker.server",
+        "broker.cli",
+    ),
+}
+
+
+def is_below(module, prefix):
+    return module == prefix or module.startswith(prefix + ".")
+
+
+def rule(table, module):
+    """The entry of `table` for the longest prefix of `module`."""
+    keys = [key for key in table if is_below(module, key)]
+    return table[max(keys, key=len)] if keys else ()
+
+
+def breaks_a_rule(use):
+    module = re.sub(r"(/__init__)?\.\w+$", "", use.file).replace("/", ".")
+    # `from journal import x` uses journal.x, judged as such; the package itself is its __init__.
+    if any(is_below(use.target, prefix) for prefix in rule(MUST_NOT_USE, module)):
+        return True
+    allowed = rule(MAY_USE, module)
+    if any(is_below(use.target, prefix) for prefix in allowed):
+        return False
+    return not any(is_below(prefix, use.target) for prefix in allowed)
+
+
+def table_of_extensions():
+    spec = importlib.util.spec_from_file_location("quiver_setup", ROOT / "setup.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.EXTENSIONS
+
+
+def test_no_module_imports_a_higher_floor():
+    assert [str(use) for use in module_uses(ROOT) if breaks_a_rule(use)] == []
+
+
+def test_c_headers_are_declared_in_native_pxd_only():
+    ours = {header.name for header in (ROOT / "ext").glob("*.h")}
+
+    elsewhere = [
+        str(use)
+        for use in header_uses(ROOT)
+        if use.file.startswith("journal/")
+        and Path(use.target).name in ours
+        and use.file != "journal/native.pxd"
+    ]
+
+    assert elsewhere == []
+
+
+def test_c_code_includes_the_system_and_itself_and_never_python():
+    ours = {header.name for header in (ROOT / "ext").glob("*.h")}
+
+    foreign = [
+        str(use)
+        for use in header_uses(ROOT)
+        if use.file.startswith("ext/")
+        and ("Python.h" in use.target or (use.target[0] == '"' and use.target[1:-1] not in ours))
+    ]
+
+    assert foreign == []
+
+
+def test_every_c_object_is_linked_into_exactly_one_extension():
+    linked = [name for objects in table_of_extensions().values() for name in objects]
+
+    assert len(linked) == len(set(linked))
+    assert {path.stem for path in (ROOT / "ext").glob("*.c")} <= set(linked)
+
+
+def test_every_cython_module_has_a_row_in_the_table():
+    sources = {
+        str(path.relative_to(ROOT).with_suffix("")).replace("/", ".")
+        for path in (ROOT / "journal").rglob("*.pyx")
+    }
+
+    assert sources <= set(table_of_extensions())
+
+
+@pytest.mark.parametrize(
+    ("file", "target"),
+    [
+        ("journal/reader.pyx", "broker.storage.records"),
+        ("journal/api.py", "jdbcstore.store"),
+        ("journal/journal.pyx", "journal.cli.main"),
+        ("journal/loader.pyx", "journal.tools.stat"),
+        ("journal/tools/stat.py", "journal.cli"),
+        ("jdbcstore/store.py", "journal.format"),
+        ("broker/storage/records.py", "broker.session"),
+        ("broker/queue.py", "journal.journal"),
+        ("broker/server.py", "pipeline.audit"),
+    ],
+)
+def test_a_use_of_a_higher_floor_is_noticed(file, target):
+    assert breaks_a_rule(Use(file, target))
+
+
+@pytest.mark.parametrize(
+    ("file", "target"),
+    [
+        ("journal/cli/main.py", "journal.tools.stat"),
+        ("journal/tools/stat.py", "journal.reader"),
+        ("jdbcstore/store.py", "journal.api"),
+        ("broker/storage/records.py", "journal.errors.JournalDamaged"),
+        ("broker/storage/open.py", "journal.journal"),
+        ("pipeline/sources.py", "broker.storage.records"),
+    ],
+)
+def test_a_use_of_a_lower_floor_is_allowed(file, target):
+    assert not breaks_a_rule(Use(file, target))
+
+
+def test_imports_are_found_in_every_form():
+    python = "import a.b\nfrom .c import d\nfrom .. import e\ndef f():\n    from g import h\n"
+    cython = "cimport a.b\nfrom c.d cimport e, f\n    import g as h\nfrom i cimport (j,\n    k)\n"
+
+    assert set(python_targets(python, "p.q.m", is_package=False)) == {
+        *("a.b", "p.q.c", "p.q.c.d", "p", "p.e", "g", "g.h"),
+    }
+    assert set(cython_targets(cython)) >= {"a.b", "c.d", "c.d.e", "c.d.f", "g", "i", "i.j"}
