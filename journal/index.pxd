@@ -50,6 +50,7 @@ cdef struct FileCounts:
     Negative *negatives         # this file's deletes, by the file they concern
     int32_t negative_count
     int32_t negative_room
+    int32_t negative_hint       # where the last look-up ended: deletes come in runs
     bint negatives_met          # sticky, see can_reclaim
     bint positives_met          # sticky
     bint held                   # not reclaimable: waits for its retention copy, or compaction
@@ -75,21 +76,23 @@ cdef struct Transaction:
     int32_t pending_count
     int32_t pending_room
     int32_t last_file           # the file the counter counts in, -1: none
-    int32_t counter
+    int32_t counter             # operations since the file last changed
     bint prepared
-    bint used
+    int32_t next_unused
 
 cdef class RecordIndex:
     cdef IdMap record_map
     cdef RecordEntry *records
-    cdef uint32_t record_room, record_unused
+    cdef uint32_t record_room, record_used, record_unused   # used: first never used place
     cdef UpdateEntry *updates
-    cdef int32_t update_room, update_unused
+    cdef int32_t update_room, update_used, update_unused
     cdef FileCounts *files
     cdef int32_t file_room
     cdef IdMap tx_map
     cdef Transaction *transactions
     cdef uint32_t tx_room
+    cdef uint32_t tx_used           # first never used place
+    cdef int32_t tx_unused          # first place that a closed transaction left, -1: none
 
     # Files.
     cdef int32_t file_new(self, int64_t file_id) noexcept nogil                # slot
@@ -110,3 +113,12 @@ cdef class RecordIndex:
     cdef int tx_commit(self, int64_t tx_id, int32_t file) noexcept nogil       # applies; 1, or 0 unknown
     cdef int tx_rollback(self, int64_t tx_id, int32_t file) noexcept nogil     # 1, or 0 unknown
     cdef int tx_forget(self, int64_t tx_id) noexcept nogil                     # damaged at load: as if never
+    cdef Transaction *tx_find(self, int64_t tx_id) noexcept nogil              # NULL: not open
+    cdef Transaction *tx_open(self, int64_t tx_id) noexcept nogil              # NULL: no memory
+    cdef void tx_close(self, Transaction *tx) noexcept nogil
+    cdef int tx_touch(self, Transaction *tx, int32_t file) noexcept nogil
+    # Inner steps.
+    cdef int negate(self, int32_t file, int32_t target, int64_t count) noexcept nogil
+    cdef int entry_add_update(self, RecordEntry *entry, int32_t file, uint32_t bytes,
+                              bint replaceable) noexcept nogil
+    cdef int apply_operation(self, const TxOperation *operation) noexcept nogil

@@ -1,0 +1,525 @@
+"""Which records are live, in which file, and what pins each file.
+
+The rules are the reference's (JournalFileImpl, JournalRecord, JournalTransaction):
+
+- An add pins its file (positives + 1), and so does an update, once for consecutive updates of
+  one record in one file. A transaction pins every file that holds an operation of it.
+- A delete releases them, and its own file remembers on whose behalf (negatives): a file with
+  deletes must outlive the files whose records they delete, or those records would come back.
+- A commit or rollback does the same for the files of its transaction.
+
+A file may be reused when all its positives are released by files from it onwards, and no older
+file that still lives needs its negatives (reclaim.py).
+
+Memory: 24 bytes a live record, 16 an update run, 12 to 24 a record in the id map. No lock here:
+the journal's own lock guards an index. Nothing here raises; -1 is "out of memory".
+"""
+
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memset
+
+cdef enum:
+    FIRST_ROOM = 64
+    NO_PLACE = 0xFFFFFFFF
+
+
+# --- id map ----------------------------------------------------------------------------------
+
+cdef inline uint64_t id_hash(uint64_t key) noexcept nogil:
+    """Finaliser of SplitMix64: ids come in runs and would crowd a plain modulo."""
+    key ^= key >> 30
+    key *= <uint64_t>0xBF58476D1CE4E5B9
+    key ^= key >> 27
+    key *= <uint64_t>0x94D049BB133111EB
+    return key ^ (key >> 31)
+
+
+cdef int id_map_init(IdMap *map) noexcept nogil:
+    map.count = 0
+    map.mask = FIRST_ROOM - 1
+    map.keys = <uint64_t *>calloc(FIRST_ROOM, sizeof(uint64_t))
+    map.values = <uint32_t *>calloc(FIRST_ROOM, sizeof(uint32_t))
+    if map.keys == NULL or map.values == NULL:
+        return NO_MEMORY
+    return 0
+
+
+cdef void id_map_free(IdMap *map) noexcept nogil:
+    free(map.keys)
+    free(map.values)
+    map.keys = NULL
+    map.values = NULL
+    map.count = 0
+
+
+cdef int id_map_reserve(IdMap *map, uint64_t count) noexcept nogil:
+    """Make room for `count` ids in all without another move; 0 or NO_MEMORY."""
+    cdef uint64_t room = map.mask + 1
+    cdef uint64_t place, old_room = room
+    cdef uint64_t *keys
+    cdef uint32_t *values
+    while count * 4 > room * 3:
+        room *= 2
+    if room == old_room:
+        return 0
+    keys = <uint64_t *>calloc(room, sizeof(uint64_t))
+    values = <uint32_t *>calloc(room, sizeof(uint32_t))
+    if keys == NULL or values == NULL:
+        free(keys)
+        free(values)
+        return NO_MEMORY
+    for old in range(old_room):
+        if map.values[old]:
+            place = id_hash(map.keys[old]) & (room - 1)
+            while values[place]:
+                place = (place + 1) & (room - 1)
+            keys[place] = map.keys[old]
+            values[place] = map.values[old]
+    free(map.keys)
+    free(map.values)
+    map.keys = keys
+    map.values = values
+    map.mask = room - 1
+    return 0
+
+
+cdef int64_t id_map_get(const IdMap *map, int64_t key) noexcept nogil:
+    cdef uint64_t place = id_hash(<uint64_t>key) & map.mask
+    while map.values[place]:
+        if map.keys[place] == <uint64_t>key:
+            return <int64_t>map.values[place] - 1
+        place = (place + 1) & map.mask
+    return -1
+
+
+cdef int id_map_put(IdMap *map, int64_t key, uint32_t value) noexcept nogil:
+    cdef uint64_t place
+    if id_map_reserve(map, map.count + 1) < 0:
+        return NO_MEMORY
+    place = id_hash(<uint64_t>key) & map.mask
+    while map.values[place]:
+        if map.keys[place] == <uint64_t>key:
+            map.values[place] = value + 1
+            return 0
+        place = (place + 1) & map.mask
+    map.keys[place] = <uint64_t>key
+    map.values[place] = value + 1
+    map.count += 1
+    return 0
+
+
+cdef int64_t id_map_pop(IdMap *map, int64_t key) noexcept nogil:
+    """Remove `key`; its value or -1. The run behind it moves up, so there are no tombstones."""
+    cdef uint64_t place = id_hash(<uint64_t>key) & map.mask
+    cdef uint64_t hole, home
+    cdef int64_t value
+    while True:
+        if map.values[place] == 0:
+            return -1
+        if map.keys[place] == <uint64_t>key:
+            break
+        place = (place + 1) & map.mask
+    value = <int64_t>map.values[place] - 1
+    hole = place
+    while True:
+        place = (place + 1) & map.mask
+        if map.values[place] == 0:
+            break
+        home = id_hash(map.keys[place]) & map.mask
+        if ((place - home) & map.mask) >= ((place - hole) & map.mask):
+            map.keys[hole] = map.keys[place]
+            map.values[hole] = map.values[place]
+            hole = place
+    map.values[hole] = 0
+    map.count -= 1
+    return value
+
+
+# --- the index -------------------------------------------------------------------------------
+
+cdef class RecordIndex:
+    """Live records, open transactions and the counters of every file of one journal."""
+
+    def __cinit__(self):
+        self.record_unused = NO_PLACE
+        self.update_unused = -1
+        self.tx_unused = -1
+        if id_map_init(&self.record_map) < 0 or id_map_init(&self.tx_map) < 0:
+            raise MemoryError
+
+    def __dealloc__(self):
+        cdef uint32_t i
+        cdef int32_t file
+        for file in range(self.file_room):
+            free(self.files[file].negatives)
+        for i in range(self.tx_used):
+            free(self.transactions[i].operations)
+            free(self.transactions[i].pending_files)
+        free(self.files)
+        free(self.transactions)
+        free(self.records)
+        free(self.updates)
+        id_map_free(&self.record_map)
+        id_map_free(&self.tx_map)
+
+    def __len__(self):
+        """Number of live records."""
+        return self.record_map.count
+
+    def __contains__(self, record_id):
+        """Whether the record is live."""
+        return self.contains(record_id)
+
+    # Files.
+
+    cdef int32_t file_new(self, int64_t file_id) noexcept nogil:
+        """A slot for a file, its counters at zero."""
+        cdef int32_t file, room
+        cdef FileCounts *files
+        for file in range(self.file_room):
+            if not self.files[file].used:
+                break
+        else:
+            room = self.file_room * 2 if self.file_room else FIRST_ROOM
+            files = <FileCounts *>realloc(self.files, room * sizeof(FileCounts))
+            if files == NULL:
+                return NO_MEMORY
+            memset(files + self.file_room, 0, (room - self.file_room) * sizeof(FileCounts))
+            self.files = files
+            file = self.file_room
+            self.file_room = room
+        self.files[file].used = True
+        self.files[file].file_id = file_id
+        return file
+
+    cdef void file_drop(self, int32_t file) noexcept nogil:
+        """Forget a file that holds nothing any more, and what others remember for it."""
+        cdef int32_t other, i
+        cdef FileCounts *counts
+        for other in range(self.file_room):
+            counts = &self.files[other]
+            for i in range(counts.negative_count):
+                if counts.negatives[i].target == file:
+                    counts.negative_count -= 1
+                    counts.negatives[i] = counts.negatives[counts.negative_count]
+                    counts.negative_hint = 0
+                    break
+        free(self.files[file].negatives)
+        memset(&self.files[file], 0, sizeof(FileCounts))
+
+    cdef int64_t negative(self, int32_t file, int32_t target) noexcept nogil:
+        """How many pins of `target` the records in `file` release."""
+        cdef FileCounts *counts = &self.files[file]
+        cdef int32_t i
+        for i in range(counts.negative_count):
+            if counts.negatives[i].target == target:
+                return counts.negatives[i].count
+        return 0
+
+    cdef int negate(self, int32_t file, int32_t target, int64_t count) noexcept nogil:
+        cdef FileCounts *counts = &self.files[file]
+        cdef Negative *negatives
+        cdef int32_t i = counts.negative_hint, room
+        if i < counts.negative_count and counts.negatives[i].target == target:
+            counts.negatives[i].count += count
+            return 0
+        for i in range(counts.negative_count):
+            if counts.negatives[i].target == target:
+                counts.negatives[i].count += count
+                counts.negative_hint = i
+                return 0
+        if counts.negative_count == counts.negative_room:
+            room = counts.negative_room * 2 if counts.negative_room else 4
+            negatives = <Negative *>realloc(counts.negatives, room * sizeof(Negative))
+            if negatives == NULL:
+                return NO_MEMORY
+            counts.negatives = negatives
+            counts.negative_room = room
+        counts.negatives[counts.negative_count].target = target
+        counts.negatives[counts.negative_count].count = count
+        counts.negative_hint = counts.negative_count
+        counts.negative_count += 1
+        return 0
+
+    # Records outside transactions.
+
+    cdef bint contains(self, int64_t record_id) noexcept nogil:
+        return id_map_get(&self.record_map, record_id) >= 0
+
+    cdef int add(self, int64_t record_id, int32_t file, uint32_t bytes) noexcept nogil:
+        """The record is live in `file`. An id that was live keeps pinning its old file."""
+        cdef int64_t known = id_map_get(&self.record_map, record_id)
+        cdef uint32_t place, room
+        cdef RecordEntry *records
+        if known >= 0:
+            place = <uint32_t>known
+        elif self.record_unused != NO_PLACE:
+            place = self.record_unused
+        else:
+            if self.record_used == self.record_room:
+                room = self.record_room * 2 if self.record_room else FIRST_ROOM
+                records = <RecordEntry *>realloc(self.records, room * sizeof(RecordEntry))
+                if records == NULL:
+                    return NO_MEMORY
+                self.records = records
+                self.record_room = room
+            place = self.record_used
+        if known < 0:
+            if id_map_put(&self.record_map, record_id, place) < 0:
+                return NO_MEMORY
+            if place == self.record_unused:
+                self.record_unused = <uint32_t>self.records[place].updates
+            else:
+                self.record_used += 1
+        self.records[place].record_id = record_id
+        self.records[place].file = file
+        self.records[place].bytes = bytes
+        self.records[place].updates = -1
+        self.files[file].positives += 1
+        self.files[file].live_bytes += bytes
+        self.files[file].add_count += 1
+        return 0
+
+    cdef int entry_add_update(self, RecordEntry *entry, int32_t file, uint32_t bytes,
+                              bint replaceable) noexcept nogil:
+        cdef UpdateEntry *updates
+        cdef int32_t place = entry.updates, room
+        if place >= 0 and self.updates[place].file == file:
+            self.updates[place].bytes += bytes
+        else:
+            if self.update_unused >= 0:
+                place = self.update_unused
+                self.update_unused = self.updates[place].next
+            else:
+                if self.update_used == self.update_room:
+                    room = self.update_room * 2 if self.update_room else FIRST_ROOM
+                    updates = <UpdateEntry *>realloc(self.updates, room * sizeof(UpdateEntry))
+                    if updates == NULL:
+                        return NO_MEMORY
+                    self.updates = updates
+                    self.update_room = room
+                place = self.update_used
+                self.update_used += 1
+            self.updates[place].file = file
+            self.updates[place].bytes = bytes
+            self.updates[place].count = 0
+            self.updates[place].next = entry.updates
+            entry.updates = place
+            if replaceable:
+                self.files[file].replaceable_count += 1
+        self.updates[place].count += 1
+        self.files[file].positives += 1
+        self.files[file].live_bytes += bytes
+        return 1
+
+    cdef int update(self, int64_t record_id, int32_t file, uint32_t bytes,
+                    bint replaceable) noexcept nogil:
+        """An update of a live record stands in `file`."""
+        cdef int64_t place = id_map_get(&self.record_map, record_id)
+        if place < 0:
+            return 0
+        return self.entry_add_update(&self.records[place], file, bytes, replaceable)
+
+    cdef int remove(self, int64_t record_id, int32_t file) noexcept nogil:
+        """A delete of the record stands in `file`: release all that it pinned."""
+        cdef int64_t place = id_map_get(&self.record_map, record_id)
+        cdef RecordEntry *entry
+        cdef UpdateEntry *update
+        cdef int32_t i, following
+        if place < 0:
+            return 0
+        entry = &self.records[place]
+        if self.negate(file, entry.file, 1) < 0:
+            return NO_MEMORY
+        self.files[entry.file].live_bytes -= entry.bytes
+        i = entry.updates
+        while i >= 0:
+            update = &self.updates[i]
+            if self.negate(file, update.file, update.count) < 0:
+                return NO_MEMORY
+            self.files[update.file].live_bytes -= update.bytes
+            following = update.next
+            update.next = self.update_unused
+            self.update_unused = i
+            i = following
+        id_map_pop(&self.record_map, record_id)
+        entry.updates = <int32_t>self.record_unused
+        self.record_unused = <uint32_t>place
+        return 1
+
+    # Transactions.
+
+    cdef Transaction *tx_find(self, int64_t tx_id) noexcept nogil:
+        cdef int64_t place = id_map_get(&self.tx_map, tx_id)
+        return &self.transactions[place] if place >= 0 else NULL
+
+    cdef Transaction *tx_open(self, int64_t tx_id) noexcept nogil:
+        """The open transaction of that id, a new one where there is none."""
+        cdef Transaction *tx = self.tx_find(tx_id)
+        cdef Transaction *transactions
+        cdef uint32_t place, room
+        if tx != NULL:
+            return tx
+        if self.tx_unused >= 0:
+            place = <uint32_t>self.tx_unused
+        else:
+            place = self.tx_used
+            if place == self.tx_room:
+                room = self.tx_room * 2 if self.tx_room else FIRST_ROOM
+                transactions = <Transaction *>realloc(self.transactions,
+                                                      room * sizeof(Transaction))
+                if transactions == NULL:
+                    return NULL
+                memset(transactions + self.tx_room, 0,
+                       (room - self.tx_room) * sizeof(Transaction))
+                self.transactions = transactions
+                self.tx_room = room
+        if id_map_put(&self.tx_map, tx_id, place) < 0:
+            return NULL
+        tx = &self.transactions[place]
+        if place == self.tx_used:
+            self.tx_used += 1
+        else:
+            self.tx_unused = tx.next_unused
+        tx.tx_id = tx_id
+        tx.last_file = -1
+        tx.counter = 0
+        tx.prepared = False
+        tx.operation_count = 0
+        tx.pending_count = 0
+        return tx
+
+    cdef void tx_close(self, Transaction *tx) noexcept nogil:
+        """Free the place; small arrays stay with it for the next transaction."""
+        id_map_pop(&self.tx_map, tx.tx_id)
+        tx.next_unused = self.tx_unused
+        self.tx_unused = <int32_t>(tx - self.transactions)
+        if tx.operation_room > 1024:
+            free(tx.operations)
+            tx.operations = NULL
+            tx.operation_room = 0
+
+    cdef int tx_touch(self, Transaction *tx, int32_t file) noexcept nogil:
+        """The transaction has a record in `file`, which it pins once."""
+        cdef int32_t i, room
+        cdef int32_t *pending
+        if tx.last_file != file:
+            tx.last_file = file
+            tx.counter = 0
+        for i in range(tx.pending_count - 1, -1, -1):
+            if tx.pending_files[i] == file:
+                return 0
+        if tx.pending_count == tx.pending_room:
+            room = tx.pending_room * 2 if tx.pending_room else 4
+            pending = <int32_t *>realloc(tx.pending_files, room * sizeof(int32_t))
+            if pending == NULL:
+                return NO_MEMORY
+            tx.pending_files = pending
+            tx.pending_room = room
+        tx.pending_files[tx.pending_count] = file
+        tx.pending_count += 1
+        self.files[file].positives += 1
+        return 0
+
+    cdef bint tx_is_open(self, int64_t tx_id) noexcept nogil:
+        return id_map_get(&self.tx_map, tx_id) >= 0
+
+    cdef int tx_operation(self, int64_t tx_id, uint8_t kind, int64_t record_id, int32_t file,
+                          uint32_t bytes) noexcept nogil:
+        """An operation of the transaction stands in `file`; nothing counts until its commit."""
+        cdef Transaction *tx = self.tx_open(tx_id)
+        cdef TxOperation *operations
+        cdef int64_t room
+        if tx == NULL:
+            return NO_MEMORY
+        if tx.operation_count == tx.operation_room:
+            room = tx.operation_room * 2 if tx.operation_room else 8
+            operations = <TxOperation *>realloc(tx.operations, room * sizeof(TxOperation))
+            if operations == NULL:
+                return NO_MEMORY
+            tx.operations = operations
+            tx.operation_room = room
+        if self.tx_touch(tx, file) < 0:
+            return NO_MEMORY
+        tx.operations[tx.operation_count].record_id = record_id
+        tx.operations[tx.operation_count].file = file
+        tx.operations[tx.operation_count].bytes = bytes
+        tx.operations[tx.operation_count].kind = kind
+        tx.operation_count += 1
+        tx.counter += 1
+        return 0
+
+    cdef int tx_count_in(self, int64_t tx_id, int32_t file) noexcept nogil:
+        """How many operations a commit or prepare in `file` has to claim for that file."""
+        cdef Transaction *tx = self.tx_find(tx_id)
+        if tx == NULL:
+            return 0
+        if tx.last_file != file:
+            tx.last_file = file
+            tx.counter = 0
+        return tx.counter
+
+    cdef int tx_prepare(self, int64_t tx_id, int32_t file) noexcept nogil:
+        """A prepare stands in `file`, which it pins; the count that it has to claim."""
+        cdef Transaction *tx = self.tx_open(tx_id)
+        if tx == NULL or self.tx_touch(tx, file) < 0:
+            return NO_MEMORY
+        tx.prepared = True
+        return tx.counter
+
+    cdef int apply_operation(self, const TxOperation *operation) noexcept nogil:
+        """Make one operation of a committed transaction count."""
+        cdef int64_t place
+        if operation.kind == TX_DELETE:
+            # Remembered by the file of the delete record: that one must outlive the add. The
+            # commit's file in turn outlives it, by the pin of the transaction.
+            return self.remove(operation.record_id, operation.file)
+        place = id_map_get(&self.record_map, operation.record_id)
+        if place < 0:
+            return self.add(operation.record_id, operation.file, operation.bytes)
+        return self.entry_add_update(&self.records[place], operation.file, operation.bytes,
+                                     operation.kind == TX_REPLACEABLE)
+
+    cdef int tx_commit(self, int64_t tx_id, int32_t file) noexcept nogil:
+        """A commit stands in `file`: adds and updates count, then deletes, then the pins go."""
+        cdef Transaction *tx = self.tx_find(tx_id)
+        cdef int64_t i
+        cdef int32_t p
+        if tx == NULL:
+            return 0
+        for i in range(tx.operation_count):
+            if tx.operations[i].kind != TX_DELETE:
+                if self.apply_operation(&tx.operations[i]) < 0:
+                    return NO_MEMORY
+        for i in range(tx.operation_count):
+            if tx.operations[i].kind == TX_DELETE:
+                if self.apply_operation(&tx.operations[i]) < 0:
+                    return NO_MEMORY
+        for p in range(tx.pending_count):
+            if self.negate(file, tx.pending_files[p], 1) < 0:
+                return NO_MEMORY
+        self.tx_close(tx)
+        return 1
+
+    cdef int tx_rollback(self, int64_t tx_id, int32_t file) noexcept nogil:
+        """A rollback stands in `file`: only the pins of the transaction's files go."""
+        cdef Transaction *tx = self.tx_find(tx_id)
+        cdef int32_t p
+        if tx == NULL:
+            return 0
+        for p in range(tx.pending_count):
+            if self.negate(file, tx.pending_files[p], 1) < 0:
+                return NO_MEMORY
+        self.tx_close(tx)
+        return 1
+
+    cdef int tx_forget(self, int64_t tx_id) noexcept nogil:
+        """The transaction turned out damaged: its files are as if it never was."""
+        cdef Transaction *tx = self.tx_find(tx_id)
+        cdef int32_t p
+        if tx == NULL:
+            return 0
+        for p in range(tx.pending_count):
+            self.files[tx.pending_files[p]].positives -= 1
+        self.tx_close(tx)
+        return 1
