@@ -80,7 +80,7 @@ def extension(module: str, objects: list[str], stamp: Path) -> Extension:
 
 
 def mode_stamp() -> Path:
-    """A file that is rewritten when the build mode changes, so that every object is rebuilt then."""
+    """A file rewritten when the build mode changes, so that every object is rebuilt then."""
     stamp = Path("build/mode")
     if not stamp.exists() or stamp.read_text() != MODE:
         stamp.parent.mkdir(exist_ok=True)

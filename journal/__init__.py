@@ -1,1 +1,1 @@
-"""The file journal: records on disk in the format of Apache Artemis, checksummed and crash-proof."""
+"""The file journal: records on disk in the format of Apache Artemis, checksummed."""

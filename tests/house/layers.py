@@ -3,7 +3,6 @@
 import ast
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 PACKAGES = ("journal", "jdbcstore", "broker", "pipeline", "benchmarks")
 

@@ -27,7 +27,7 @@ MAY_USE = {
     "pipeline": ("pipeline", "broker", "journal", "jdbcstore"),
     "benchmarks": ("benchmarks", "pipeline", "broker", "journal", "jdbcstore"),
 }
-# Exceptions to the above, the other way: what must not be used although it lies in a permitted room.
+# What must not be used although it lies in a permitted room.
 MUST_NOT_USE = {
     # The engine runs without its tools and commands; the tools without the commands.
     "journal": ("journal.cli", "journal.tools"),
