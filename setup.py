@@ -21,7 +21,7 @@ from setuptools import Extension, setup
 # all other modules reach it by cimport. tests/house/test_layers.py holds this table to that.
 EXTENSIONS: dict[str, list[str]] = {
     "journal.format": ["crc32c"],
-    "journal.files.base": ["file_ops", "aio_queue", "uring_queue"],
+    "journal.files.base": ["file_ops", "completion", "aio_queue", "uring_queue"],
     "journal.files.nio": [],
     "journal.files.aio": [],
     "journal.files.uring": [],

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "aio_queue.h"
 
 #include <assert.h>
@@ -18,7 +17,8 @@
 #define EVENTS_A_CALL 64u
 
 /* The head of the completion ring, which the kernel maps at the address that the context id is
- * (fs/aio.c, struct aio_ring). libaio and fio read it so; it spares the system call of an empty poll. */
+ * (fs/aio.c, struct aio_ring). libaio and fio read it so; it spares the system call of an empty
+ * poll. */
 typedef struct aio_ring {
     uint32_t id;
     uint32_t nr;
@@ -67,8 +67,8 @@ no_slots:
     return error;
 }
 
-int qv_aio_submit(qv_aio_queue *q, int fd, const void *buffer, size_t size, uint64_t offset, int dsync,
-                  uint64_t tag) {
+int qv_aio_submit(qv_aio_queue *q, int fd, const void *buffer, size_t size, uint64_t offset,
+                  int dsync, uint64_t tag) {
     struct iocb control = {0};
     struct iocb *list[1] = {&control}; /* The kernel copies it before io_submit returns. */
     int64_t index = qv_slots_take(&q->slots, fd, buffer, size, offset, dsync, tag);
@@ -86,8 +86,9 @@ int qv_aio_submit(qv_aio_queue *q, int fd, const void *buffer, size_t size, uint
         control.aio_flags = IOCB_FLAG_RESFD;
         control.aio_resfd = (uint32_t)q->event_fd;
     }
-    do taken = syscall(SYS_io_submit, q->context, 1L, list);
-    while (taken < 0 && errno == EINTR);
+    do {
+        taken = syscall(SYS_io_submit, q->context, 1L, list);
+    } while (taken < 0 && errno == EINTR);
     if (taken != 1) {
         int error = taken < 0 ? errno : EIO;
         qv_slots_put_back(&q->slots, (uint32_t)index);
@@ -110,8 +111,10 @@ static long get_events(qv_aio_queue *q, unsigned min, unsigned max, struct io_ev
     struct timespec now = {0, 0};
     long count;
 
-    do count = syscall(SYS_io_getevents, q->context, (long)min, (long)max, events, min ? NULL : &now);
-    while (count < 0 && errno == EINTR);
+    do {
+        count =
+            syscall(SYS_io_getevents, q->context, (long)min, (long)max, events, min ? NULL : &now);
+    } while (count < 0 && errno == EINTR);
     return count < 0 ? -errno : count;
 }
 

@@ -16,8 +16,8 @@ int64_t qv_wall_ms(void);
 /* Sleeps at least ns nanoseconds, signals notwithstanding. */
 void qv_sleep_ns(uint64_t ns);
 
-/* Lets the kernel end this thread's timed waits up to ns late, to join wake-ups; 0 restores the default,
- * usually 50000. With the default a 10 us wait lasts about 65 us. 0 or -errno. */
+/* Lets the kernel end this thread's timed waits up to ns late, to join wake-ups; 0 restores the
+ * default, usually 50000. With the default a 10 us wait lasts about 65 us. 0 or -errno. */
 int qv_timer_slack(uint64_t ns);
 
 #endif

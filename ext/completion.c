@@ -37,8 +37,8 @@ static qv_io_event event_of(const qv_slot *slot, int call, uint64_t size) {
                          .dsync = slot->dsync};
 }
 
-int64_t qv_slots_take(qv_slots *slots, int fd, const void *data, uint64_t size, uint64_t offset, int dsync,
-                      uint64_t tag) {
+int64_t qv_slots_take(qv_slots *slots, int fd, const void *data, uint64_t size, uint64_t offset,
+                      int dsync, uint64_t tag) {
     qv_slot asked = {
         .tag = tag, .data = data, .size = size, .offset = offset, .fd = fd, .dsync = dsync != 0};
     qv_io_event event;

@@ -1,7 +1,7 @@
 /* What a queue gives back for a write, and the table in which both queues keep writes in flight.
  *
- * The table: `depth` slots, a stack of free ones. A slot holds what the tap is told at completion. Same
- * threads and lifetimes as the queue that owns it. */
+ * The table: `depth` slots, a stack of free ones. A slot holds what the tap is told at completion.
+ * Same threads and lifetimes as the queue that owns it. */
 #ifndef QV_COMPLETION_H
 #define QV_COMPLETION_H
 
@@ -9,7 +9,8 @@
 
 #define QV_DEPTH_MAX 32768u
 
-/* result: bytes written, as the kernel said it (a short count is the caller's to judge), or -errno. */
+/* result: bytes written, as the kernel said it (a short count is the caller's to judge), or -errno.
+ */
 typedef struct qv_completion {
     uint64_t tag;
     int64_t result;
@@ -35,10 +36,10 @@ typedef struct qv_slots {
 int qv_slots_open(qv_slots *slots, unsigned depth);
 void qv_slots_close(qv_slots *slots);
 
-/* Asks the tap about a write and takes a slot for it: its index, -EAGAIN when none is free, -EINVAL for a
- * range that qv_write would refuse, or the tap's error. */
-int64_t qv_slots_take(qv_slots *slots, int fd, const void *data, uint64_t size, uint64_t offset, int dsync,
-                      uint64_t tag);
+/* Asks the tap about a write and takes a slot for it: its index, -EAGAIN when none is free, -EINVAL
+ * for a range that qv_write would refuse, or the tap's error. */
+int64_t qv_slots_take(qv_slots *slots, int fd, const void *data, uint64_t size, uint64_t offset,
+                      int dsync, uint64_t tag);
 /* The kernel has taken it. */
 void qv_slots_submitted(const qv_slots *slots, uint32_t index);
 /* The kernel has refused it. */

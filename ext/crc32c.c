@@ -1,16 +1,17 @@
-/* The idea. The processor's CRC instruction takes 8 bytes a cycle but gives its result three cycles later,
- * so one stream runs at a third of that. The input is therefore cut into three streams of equal length,
- * computed side by side, and joined: with A, B, C the remainders of the three and n words in each,
+/* The idea. The processor's CRC instruction takes 8 bytes a cycle but gives its result three cycles
+ * later, so one stream runs at a third of that. The input is therefore cut into three streams of
+ * equal length, computed side by side, and joined: with A, B, C the remainders of the three and n
+ * words in each,
  *
  *     crc = A * x^(128 n)  +  B * x^(64 n)  +  C      (mod P, over GF(2))
  *
- * Carry-less multiplication gives such a product without its reduction, and the CRC instruction reduces:
- * crc32(0, v) = v * x^32 mod P. In the reflected bit order that CRC-32C uses, the product of two 32-bit
- * numbers in a 64-bit register stands one place too high, hence shift_by[n] = x^(64 n - 33) mod P.
+ * Carry-less multiplication gives such a product without its reduction, and the CRC instruction
+ * reduces: crc32(0, v) = v * x^32 mod P. In the reflected bit order that CRC-32C uses, the product
+ * of two 32-bit numbers in a 64-bit register stands one place too high, hence
+ * shift_by[n] = x^(64 n - 33) mod P.
  *
- * Rejected: a fixed table of streams of, say, 8 KiB and 256 bytes, which leaves most of a 1 KiB record to
- * the slow tail. Here a stream is as long as a third of the input, up to STREAM_WORDS_MAX. */
-#define _GNU_SOURCE
+ * Rejected: fixed stream lengths of, say, 8 KiB and 256 bytes, which leave most of a 1 KiB record
+ * to the slow tail. Here a stream is a third of the input, up to STREAM_WORDS_MAX. */
 #include "crc32c.h"
 
 #include <string.h>
@@ -45,14 +46,16 @@ static inline uint16_t load16(const uint8_t *data) {
     return word;
 }
 
-/* ---- table: eight bytes a step, any processor ------------------------------------------------- */
+/* ---- table: eight bytes a step, any processor ---------------------------------------------- */
 
-static uint32_t step_byte(uint32_t state, uint8_t byte) { return table[0][(uint8_t)state ^ byte] ^ state >> 8; }
+static uint32_t step_byte(uint32_t state, uint8_t byte) {
+    return table[0][(uint8_t)state ^ byte] ^ state >> 8;
+}
 
 static uint32_t update_table(uint32_t state, const uint8_t *data, size_t size) {
     for (; size >= 8; size -= 8, data += 8) {
-        uint32_t low = state ^ ((uint32_t)data[0] | (uint32_t)data[1] << 8 | (uint32_t)data[2] << 16 |
-                                (uint32_t)data[3] << 24);
+        uint32_t low = state ^ ((uint32_t)data[0] | (uint32_t)data[1] << 8 |
+                                (uint32_t)data[2] << 16 | (uint32_t)data[3] << 24);
         state = table[7][low & 255] ^ table[6][low >> 8 & 255] ^ table[5][low >> 16 & 255] ^
                 table[4][low >> 24] ^ table[3][data[4]] ^ table[2][data[5]] ^ table[1][data[6]] ^
                 table[0][data[7]];
@@ -73,10 +76,11 @@ static void fill_tables(void) {
         for (int slice = 1; slice < 8; slice++)
             table[slice][i] = table[slice - 1][i] >> 8 ^ table[0][table[slice - 1][i] & 255];
     shift_by[1] = 1; /* x^31, reflected */
-    for (uint32_t n = 1; n < 2 * STREAM_WORDS_MAX; n++) shift_by[n + 1] = update_table(shift_by[n], eight_zeros, 8);
+    for (uint32_t n = 1; n < 2 * STREAM_WORDS_MAX; n++)
+        shift_by[n + 1] = update_table(shift_by[n], eight_zeros, 8);
 }
 
-/* ---- the processor's instruction -------------------------------------------------------------- */
+/* ---- the processor's instruction ----------------------------------------------------------- */
 
 #if defined(__x86_64__)
 
@@ -99,7 +103,9 @@ TARGET_THREE static inline uint64_t multiply(uint32_t a, uint32_t b) {
 }
 
 static int has_one(void) { return __builtin_cpu_supports("sse4.2"); }
-static int has_three(void) { return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul"); }
+static int has_three(void) {
+    return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+}
 
 #elif defined(__aarch64__) && defined(__AARCH64EL__)
 
@@ -115,8 +121,8 @@ static int has_three(void) { return __builtin_cpu_supports("sse4.2") && __builti
 #define CRC8(state, word) arm_crc8(state, word)
 #define HAS_INSTRUCTION 1
 
-/* Instructions by name instead of <arm_acle.h>: compilers differ in what they demand of the build's flags
- * before they show the intrinsics, while the assembler only wants the extension named. */
+/* Instructions by name instead of <arm_acle.h>: compilers differ in what they demand of the build's
+ * flags before they show the intrinsics, while the assembler only wants the extension named. */
 static inline uint32_t arm_crc64(uint32_t state, uint64_t word) {
     __asm__(".arch_extension crc\n\tcrc32cx %w0, %w1, %x2" : "=r"(state) : "r"(state), "r"(word));
     return state;
@@ -128,23 +134,28 @@ static inline uint32_t arm_crc32(uint32_t state, uint32_t word) {
 }
 
 static inline uint32_t arm_crc16(uint32_t state, uint16_t word) {
-    __asm__(".arch_extension crc\n\tcrc32ch %w0, %w1, %w2" : "=r"(state) : "r"(state), "r"((uint32_t)word));
+    __asm__(".arch_extension crc\n\tcrc32ch %w0, %w1, %w2"
+            : "=r"(state)
+            : "r"(state), "r"((uint32_t)word));
     return state;
 }
 
 static inline uint32_t arm_crc8(uint32_t state, uint8_t word) {
-    __asm__(".arch_extension crc\n\tcrc32cb %w0, %w1, %w2" : "=r"(state) : "r"(state), "r"((uint32_t)word));
+    __asm__(".arch_extension crc\n\tcrc32cb %w0, %w1, %w2"
+            : "=r"(state)
+            : "r"(state), "r"((uint32_t)word));
     return state;
 }
 
 static inline uint64_t multiply(uint32_t a, uint32_t b) {
     uint64_t product;
 
-    __asm__(".arch_extension crypto\n\t"
-            "fmov d16, %x1\n\tfmov d17, %x2\n\tpmull v16.1q, v16.1d, v17.1d\n\tfmov %x0, d16"
-            : "=r"(product)
-            : "r"((uint64_t)a), "r"((uint64_t)b)
-            : "v16", "v17");
+    __asm__(
+        ".arch_extension crypto\n\t"
+        "fmov d16, %x1\n\tfmov d17, %x2\n\tpmull v16.1q, v16.1d, v17.1d\n\tfmov %x0, d16"
+        : "=r"(product)
+        : "r"((uint64_t)a), "r"((uint64_t)b)
+        : "v16", "v17");
     return product;
 }
 
@@ -175,7 +186,8 @@ TARGET_ONE static uint32_t update_one(uint32_t state, const uint8_t *data, size_
 }
 
 /* Three streams of `words` words each, at data. */
-TARGET_THREE static inline uint32_t join_streams(uint32_t state, const uint8_t *data, size_t words) {
+TARGET_THREE static inline uint32_t join_streams(uint32_t state, const uint8_t *data,
+                                                 size_t words) {
     const uint8_t *first = data, *second = data + 8 * words, *third = data + 16 * words;
     const uint8_t *last = second - 8;
     uint32_t a = state, b = 0, c = 0;
@@ -188,7 +200,8 @@ TARGET_THREE static inline uint32_t join_streams(uint32_t state, const uint8_t *
     a = CRC64(a, load64(first));
     b = CRC64(b, load64(second));
     /* The last word of the third stream takes both products along to be reduced. */
-    return CRC64(c, load64(third) ^ multiply(a, shift_by[2 * words]) ^ multiply(b, shift_by[words]));
+    return CRC64(c,
+                 load64(third) ^ multiply(a, shift_by[2 * words]) ^ multiply(b, shift_by[words]));
 }
 
 TARGET_THREE static uint32_t update_three(uint32_t state, const uint8_t *data, size_t size) {
@@ -205,7 +218,7 @@ TARGET_THREE static uint32_t update_three(uint32_t state, const uint8_t *data, s
 
 #endif
 
-/* ---- choice ----------------------------------------------------------------------------------- */
+/* ---- choice -------------------------------------------------------------------------------- */
 
 static update_function update = update_table;
 static const char *way = "table";
@@ -224,6 +237,8 @@ __attribute__((constructor)) static void choose(void) {
 #endif
 }
 
-uint32_t qv_crc32c(uint32_t crc, const void *data, size_t size) { return ~update(~crc, data, size); }
+uint32_t qv_crc32c(uint32_t crc, const void *data, size_t size) {
+    return ~update(~crc, data, size);
+}
 
 const char *qv_crc32c_way(void) { return way; }

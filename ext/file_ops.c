@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "file_ops.h"
 
 #include <errno.h>
@@ -24,10 +23,10 @@ _Static_assert(sizeof(off_t) == 8, "offsets are 64 bits wide");
 
 #define FILL_CHUNK ((uint64_t)1 << 20)
 
-/* Zeros for qv_fill and the probes. Not const: const would put a MiB of zeros into the object file. */
+/* Zeros for qv_fill and the probes. Not const: that would put a MiB into the object file. */
 static _Alignas(4096) uint8_t zeros[FILL_CHUNK];
 
-/* ---- the tap ---------------------------------------------------------------------------------- */
+/* ---- the tap ------------------------------------------------------------------------------- */
 
 static _Atomic(qv_io_hook) hook_function;
 static void *_Atomic hook_context;
@@ -63,7 +62,7 @@ static int finish(qv_io_event *event, int failed) {
     return 0;
 }
 
-/* ---- open and close --------------------------------------------------------------------------- */
+/* ---- open and close ------------------------------------------------------------------------ */
 
 static int is_plain_name(const char *name) {
     if (name == NULL || name[0] == '\0' || strchr(name, '/') != NULL) return 0;
@@ -73,8 +72,9 @@ static int is_plain_name(const char *name) {
 int qv_open_dir(const char *path) {
     int fd;
 
-    do fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (fd < 0 && errno == EINTR);
+    do {
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    } while (fd < 0 && errno == EINTR);
     return fd < 0 ? -errno : fd;
 }
 
@@ -82,13 +82,14 @@ int qv_open_subdir(int dirfd, const char *name) {
     int fd;
 
     if (!is_plain_name(name)) return -EINVAL;
-    do fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    while (fd < 0 && errno == EINTR);
+    do {
+        fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    } while (fd < 0 && errno == EINTR);
     return fd < 0 ? -errno : fd;
 }
 
-/* O_NONBLOCK keeps the open of a FIFO from blocking. It must not stay: io_uring answers -EAGAIN to a
- * write on such a file instead of waiting. */
+/* O_NONBLOCK keeps the open of a FIFO from blocking. It must not stay: io_uring answers -EAGAIN to
+ * a write on such a file instead of waiting. */
 static int accept_regular(int fd) {
     struct stat status;
     int flags;
@@ -125,8 +126,9 @@ int qv_open(int dirfd, const char *name, int flags) {
     if (flags & QV_CREATE) os_flags |= O_CREAT;
     if (flags & QV_EXCLUSIVE) os_flags |= O_EXCL;
     if (flags & QV_DIRECT) os_flags |= O_DIRECT;
-    do fd = openat(dirfd, name, os_flags, 0666);
-    while (fd < 0 && errno == EINTR);
+    do {
+        fd = openat(dirfd, name, os_flags, 0666);
+    } while (fd < 0 && errno == EINTR);
     if (fd < 0) return open_error(errno, flags);
     if ((error = accept_regular(fd)) < 0) {
         (void)close(fd); /* Nothing was written through it. */
@@ -148,7 +150,7 @@ int qv_close(int fd) {
     return 0;
 }
 
-/* ---- bytes ------------------------------------------------------------------------------------ */
+/* ---- bytes --------------------------------------------------------------------------------- */
 
 static int is_range(size_t size, uint64_t offset) {
     return offset <= (uint64_t)INT64_MAX && (uint64_t)size <= (uint64_t)INT64_MAX - offset;
@@ -161,8 +163,12 @@ int64_t qv_file_size(int fd) {
 }
 
 int64_t qv_read(int fd, void *buffer, size_t size, uint64_t offset) {
-    qv_io_event event = {
-        .call = QV_CALL_READ, .fd = fd, .dirfd = -1, .data = buffer, .size = size, .offset = offset};
+    qv_io_event event = {.call = QV_CALL_READ,
+                         .fd = fd,
+                         .dirfd = -1,
+                         .data = buffer,
+                         .size = size,
+                         .offset = offset};
     size_t count = 0;
     int error;
 
@@ -177,7 +183,8 @@ int64_t qv_read(int fd, void *buffer, size_t size, uint64_t offset) {
         } else if (errno != EINTR) {
             int read_error = errno;
             /* O_DIRECT refuses to go on from an unaligned end of file; being there is no error. */
-            if (read_error == EINVAL && count > 0 && qv_file_size(fd) == (int64_t)(offset + count)) break;
+            if (read_error == EINVAL && count > 0 && qv_file_size(fd) == (int64_t)(offset + count))
+                break;
             return -read_error;
         }
     }
@@ -210,8 +217,9 @@ int qv_write(int fd, const void *buffer, size_t size, uint64_t offset, int dsync
     if (answer < 0) return (int)answer;
     if (answer > 0 && (uint64_t)answer < size) allowed = (size_t)answer;
 
-    do written = write_once(fd, buffer, allowed, offset, dsync);
-    while (written < 0 && errno == EINTR);
+    do {
+        written = write_once(fd, buffer, allowed, offset, dsync);
+    } while (written < 0 && errno == EINTR);
     if (written < 0) return -errno;
     event.size = (uint64_t)written;
     tell(&event);
@@ -239,7 +247,7 @@ int qv_advise(int fd, uint64_t offset, uint64_t size, int willneed) {
                           willneed ? POSIX_FADV_WILLNEED : POSIX_FADV_DONTNEED);
 }
 
-/* ---- sync ------------------------------------------------------------------------------------- */
+/* ---- sync ---------------------------------------------------------------------------------- */
 
 int qv_sync_data(int fd) {
     qv_io_event event = {.call = QV_CALL_SYNC_DATA, .fd = fd, .dirfd = -1};
@@ -262,9 +270,11 @@ int qv_sync_dir(int dirfd) {
     return error < 0 ? error : finish(&event, fsync(dirfd));
 }
 
-/* ---- names ------------------------------------------------------------------------------------ */
+/* ---- names --------------------------------------------------------------------------------- */
 
-int qv_rename(int dirfd, const char *from, const char *to) { return qv_rename_to(dirfd, from, dirfd, to); }
+int qv_rename(int dirfd, const char *from, const char *to) {
+    return qv_rename_to(dirfd, from, dirfd, to);
+}
 
 int qv_rename_to(int dirfd, const char *from, int dirfd2, const char *to) {
     qv_io_event event = {
@@ -273,8 +283,9 @@ int qv_rename_to(int dirfd, const char *from, int dirfd2, const char *to) {
 
     if (!is_plain_name(from) || !is_plain_name(to)) return -EINVAL;
     if ((error = ask(&event)) < 0) return error;
-    do failed = renameat(dirfd, from, dirfd2, to);
-    while (failed && errno == EINTR);
+    do {
+        failed = renameat(dirfd, from, dirfd2, to);
+    } while (failed && errno == EINTR);
     return finish(&event, failed);
 }
 
@@ -302,12 +313,13 @@ int qv_truncate(int fd, uint64_t size) {
 
     if (!is_range(0, size)) return -EINVAL;
     if ((error = ask(&event)) < 0) return error;
-    do failed = ftruncate(fd, (off_t)size);
-    while (failed && errno == EINTR);
+    do {
+        failed = ftruncate(fd, (off_t)size);
+    } while (failed && errno == EINTR);
     return finish(&event, failed);
 }
 
-/* ---- maps ------------------------------------------------------------------------------------- */
+/* ---- maps ---------------------------------------------------------------------------------- */
 
 int qv_map(int fd, size_t size, int writable, void **address) {
     qv_io_event event = {
@@ -342,10 +354,10 @@ int qv_sync_map(int fd, void *address, size_t offset, size_t size) {
     return finish(&event, msync(first_byte - before, size + before, MS_SYNC));
 }
 
-/* ---- the device ------------------------------------------------------------------------------- */
+/* ---- the device ---------------------------------------------------------------------------- */
 
-/* An empty file without a name in dirfd; the probes of a killed process leave nothing behind, but for
- * the moment between open and unlink on file systems without O_TMPFILE. */
+/* An empty file without a name in dirfd; the probes of a killed process leave nothing behind, but
+ * for the moment between open and unlink on file systems without O_TMPFILE. */
 static int open_unnamed(int dirfd, int os_flags) {
     static _Atomic unsigned serial;
     char name[64];
@@ -357,7 +369,8 @@ static int open_unnamed(int dirfd, int os_flags) {
     fd = openat(dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | os_flags, 0600);
     if (fd < 0) {
         int error = errno;
-        if (error == EINVAL) (void)unlinkat(dirfd, name, 0); /* Older kernels create, then refuse. */
+        if (error == EINVAL)
+            (void)unlinkat(dirfd, name, 0); /* Older kernels create, then refuse. */
         return -error;
     }
     if (unlinkat(dirfd, name, 0) != 0) {
@@ -372,15 +385,17 @@ static int open_unnamed(int dirfd, int os_flags) {
 static int try_direct(int fd, size_t size) {
     ssize_t written;
 
-    do written = pwrite(fd, zeros, size, (off_t)size);
-    while (written < 0 && errno == EINTR);
+    do {
+        written = pwrite(fd, zeros, size, (off_t)size);
+    } while (written < 0 && errno == EINTR);
     if (written == (ssize_t)size) return 1;
     if (written >= 0) return -EIO;
     return errno == EINVAL || errno == EOPNOTSUPP ? 0 : -errno;
 }
 
-/* statx stx_dio_offset_align, or 0 where it is not stated. By hand, since struct statx has no such field
- * before the 6.1 headers: linux/stat.h, stx_mask at byte 0, stx_dio_offset_align at 0x9c of 256. */
+/* statx stx_dio_offset_align, or 0 where it is not stated. By hand, since struct statx has no such
+ * field before the 6.1 headers: linux/stat.h, stx_mask at byte 0, stx_dio_offset_align at 0x9c of
+ * 256. */
 static unsigned stated_alignment(int fd) {
     const uint32_t wanted = 0x2000; /* STATX_DIOALIGN */
     uint32_t answer[64] = {0};
@@ -428,14 +443,16 @@ int qv_supports_direct(int dirfd) {
     return size < 0 ? size : size > 0;
 }
 
-/* An open-file-description lock: held by the open() as flock is, not lost when another fd of the file is
- * closed, and, unlike flock, seen by holders of classic record locks, which is what a JVM takes. */
+/* An open-file-description lock: held by the open() as flock is, not lost when another fd of the
+ * file is closed, and, unlike flock, seen by holders of classic record locks, which is what a JVM
+ * takes. */
 int qv_lock(int fd, int exclusive) {
     struct flock whole_file = {.l_type = exclusive ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET};
     int failed;
 
-    do failed = fcntl(fd, F_OFD_SETLK, &whole_file);
-    while (failed && errno == EINTR);
+    do {
+        failed = fcntl(fd, F_OFD_SETLK, &whole_file);
+    } while (failed && errno == EINTR);
     if (!failed) return 0;
     return errno == EACCES ? -EWOULDBLOCK : -errno;
 }

@@ -2,11 +2,11 @@
  *
  * Rules of this file
  *   Result    0, a count, or -errno. errno itself is not part of the contract.
- *   Threads   every function may be called from any thread at any time; nothing here holds a lock or
- *             keeps state, but for the tap (see qv_set_io_hook). Two calls on one fd are as safe as
- *             the system calls below them.
- *   Memory    no allocation, but for qv_alloc_aligned. Buffers belong to the caller and are used only
- *             until the call returns.
+ *   Threads   every function may be called from any thread at any time; nothing here holds a lock
+ *             or keeps state, but for the tap (see qv_set_io_hook). Two calls on one fd are as safe
+ *             as the system calls below them.
+ *   Memory    no allocation, but for qv_alloc_aligned. Buffers belong to the caller and are used
+ *             only until the call returns.
  *   Names     one path component below a directory descriptor: a name that is empty, ".", ".." or
  *             holds '/' is refused with -EINVAL, a symbolic link with -ELOOP.
  *   Retries   EINTR is retried where nothing has happened yet (open, read, write, rename, truncate,
@@ -25,7 +25,7 @@
 /* The kernel moves at most this many bytes a call; more would be a short write. */
 #define QV_IO_SIZE_MAX 0x7ffff000u
 
-/* ---- the tap ---------------------------------------------------------------------------------- */
+/* ---- the tap ------------------------------------------------------------------------------- */
 
 enum qv_call {
     QV_CALL_OPEN = 1,  /* dirfd, name; done: fd */
@@ -67,29 +67,31 @@ typedef struct qv_io_event {
  *     0  go on.
  *   > 0  WRITE, SUBMIT, COMPLETE only: so many bytes. WRITE writes these and returns -EIO; SUBMIT
  *        submits these, so that the completion carries a short count; COMPLETE reports so many. A
- *        number not below the size changes nothing; for O_DIRECT it must be a multiple of the block.
- *        Other calls take it as 0.
- * After success (done = 1) the answer is ignored. A WRITE that ended short is told with done = 1 and
- * the bytes that went out before the caller gets -EIO, so that a recorder knows the disk. */
+ *        number not below the size changes nothing; on an O_DIRECT file it must be a multiple of
+ *        the block. Other calls take it as 0.
+ *
+ * After success (done = 1) the answer is ignored. A WRITE that ended short is told with done = 1
+ * and the bytes that went out before the caller gets -EIO, so that a recorder knows the disk. */
 typedef int64_t (*qv_io_hook)(void *ctx, qv_io_event *event);
 
-/* Sets the one tap of the process; NULL takes it off. For tests: recorder and fault injector. Called
- * on the thread that makes the call, possibly on many at once. Set and remove it only while no other
- * thread is inside a function of this file or of a queue: ctx must outlive any such call. Probes
- * (qv_block_size, qv_supports_direct), qv_open_dir, sizes, locks and advice do not pass through it. */
+/* Sets the one tap of the process; NULL takes it off. For tests: recorder and fault injector.
+ * Called on the thread that makes the call, possibly on many at once. Set and remove it only while
+ * no other thread is inside a function of this file or of a queue: ctx must outlive any such call.
+ * Probes (qv_block_size, qv_supports_direct), qv_open_dir, sizes, locks and advice do not pass
+ * through it. */
 void qv_set_io_hook(qv_io_hook hook, void *ctx);
 
 /* Asks the tap; 0 when there is none. For the queues. */
 int64_t qv_ask_io_hook(qv_io_event *event);
 
-/* ---- open and close --------------------------------------------------------------------------- */
+/* ---- open and close ------------------------------------------------------------------------ */
 
 enum qv_open_flag {
     QV_RDONLY = 1,
     QV_RDWR = 2,
-    QV_CREATE = 4,     /* make it if it is not there, mode 0666 less the umask; needs QV_RDWR */
-    QV_EXCLUSIVE = 8,  /* with QV_CREATE: -EEXIST if it is there */
-    QV_DIRECT = 16     /* O_DIRECT: buffer, size and offset must be multiples of qv_block_size */
+    QV_CREATE = 4,    /* make it if it is not there, mode 0666 less the umask; needs QV_RDWR */
+    QV_EXCLUSIVE = 8, /* with QV_CREATE: -EEXIST if it is there */
+    QV_DIRECT = 16    /* O_DIRECT: buffer, size and offset must be multiples of qv_block_size */
 };
 
 /* Opens the directory at path, which may be any path. Its fd is the dirfd of everything below. */
@@ -99,14 +101,17 @@ int qv_open_subdir(int dirfd, const char *name);
 
 /* Opens a regular file; fd or -errno. Always O_NOFOLLOW | O_CLOEXEC, never blocks on a FIFO.
  *   -EINVAL      name or flags are wrong, or it is neither a regular file nor a directory
- *   -EISDIR      a directory      -ELOOP  a symbolic link      -ENOENT, -EEXIST, -EACCES ... as usual
- *   -EOPNOTSUPP  the file system refuses O_DIRECT; with QV_CREATE the empty file may exist now */
+ *   -EISDIR      a directory
+ *   -ELOOP       a symbolic link
+ *   -EOPNOTSUPP  the file system refuses O_DIRECT; with QV_CREATE the empty file may exist now
+ *   -ENOENT, -EEXIST, -EACCES, -EMFILE ... as open(2) */
 int qv_open(int dirfd, const char *name, int flags);
 
-/* Closes; the fd is gone whatever this returns. An error with unsynced data pending is a failed sync. */
+/* Closes; the fd is gone whatever this returns. With unsynced data pending an error is a failed
+ * sync. */
 int qv_close(int fd);
 
-/* ---- bytes ------------------------------------------------------------------------------------ */
+/* ---- bytes --------------------------------------------------------------------------------- */
 
 /* Bytes in the file. */
 int64_t qv_file_size(int fd);
@@ -114,28 +119,28 @@ int64_t qv_file_size(int fd);
 /* Reads size bytes at offset; a count below size only at the end of the file. */
 int64_t qv_read(int fd, void *buffer, size_t size, uint64_t offset);
 
-/* Writes all or fails: 0, -EIO on a short write, else -errno. dsync != 0: returns only when the bytes,
- * and the metadata that finds them, are on stable storage (RWF_DSYNC; -EOPNOTSUPP on kernels without).
- * After an error any part of the range may hold new or old bytes. */
+/* Writes all or fails: 0, -EIO on a short write, else -errno. dsync != 0: returns only when the
+ * bytes, and the metadata that finds them, are on stable storage (RWF_DSYNC; -EOPNOTSUPP on kernels
+ * without). After an error any part of the range may hold new or old bytes. */
 int qv_write(int fd, const void *buffer, size_t size, uint64_t offset, int dsync);
 
-/* Writes real zeros over [offset, offset + size), in writes that end at multiples of 1 MiB, each seen
- * by the tap. Not synced. direct != 0 says that fd is O_DIRECT: offset and size must be multiples of
- * 512 (-EINVAL, nothing written) and of the block. Real zeros, since an unwritten extent turns every
- * later sync into a file-system journal commit. */
+/* Writes real zeros over [offset, offset + size), in writes that end at multiples of 1 MiB, each
+ * seen by the tap. Not synced. direct != 0 says that fd is O_DIRECT: offset and size must be
+ * multiples of 512 (-EINVAL, nothing written) and of the block. Real zeros, since an unwritten
+ * extent turns every later sync into a file-system journal commit. */
 int qv_fill(int fd, uint64_t offset, uint64_t size, int direct);
 
 /* Hints: willneed != 0 read ahead, 0 drop clean cached pages. size 0 = to the end. */
 int qv_advise(int fd, uint64_t offset, uint64_t size, int willneed);
 
-/* ---- sync ------------------------------------------------------------------------------------- */
+/* ---- sync ---------------------------------------------------------------------------------- */
 
 /* Every error, EINTR included, is final: what was written since the last success is unknown. */
 int qv_sync_data(int fd);   /* fdatasync: data and the metadata needed to read it */
 int qv_sync_all(int fd);    /* fsync: data and all metadata */
 int qv_sync_dir(int dirfd); /* fsync of a directory: names created, renamed, removed in it */
 
-/* ---- names ------------------------------------------------------------------------------------ */
+/* ---- names --------------------------------------------------------------------------------- */
 
 /* None of these is durable before qv_sync_dir of each directory concerned. */
 int qv_rename(int dirfd, const char *from, const char *to); /* replaces `to` if it exists */
@@ -144,33 +149,36 @@ int qv_unlink(int dirfd, const char *name); /* -EISDIR or -EPERM for a directory
 int qv_mkdir(int dirfd, const char *name);  /* mode 0777 less the umask; -EEXIST */
 int qv_truncate(int fd, uint64_t size);
 
-/* ---- maps ------------------------------------------------------------------------------------- */
+/* ---- maps ---------------------------------------------------------------------------------- */
 
-/* Maps the first size bytes, shared; *address is page-aligned and survives qv_close(fd). A page beyond
- * the end of the file, or one the disk cannot provide, raises SIGBUS: qv_fill the file first. */
+/* Maps the first size bytes, shared; *address is page-aligned and survives qv_close(fd). A page
+ * beyond the end of the file, or one the disk cannot provide, raises SIGBUS: qv_fill the file
+ * first. */
 int qv_map(int fd, size_t size, int writable, void **address);
 int qv_unmap(void *address, size_t size); /* the size given to qv_map; does not sync */
-/* msync(MS_SYNC) over the pages that hold [offset, offset + size) of the map at address. fd is for the
- * tap only. Errors as for qv_sync_data. */
+/* msync(MS_SYNC) over the pages that hold [offset, offset + size) of the map at address. fd is for
+ * the tap only. Errors as for qv_sync_data. */
 int qv_sync_map(int fd, void *address, size_t offset, size_t size);
 
-/* ---- the device ------------------------------------------------------------------------------- */
+/* ---- the device ---------------------------------------------------------------------------- */
 
-/* The smallest power of two, 512 to 4096 or what the file system states, for which an O_DIRECT write at
- * such an offset and of such a size works in this directory: begins at statx STATX_DIOALIGN where the
- * kernel (6.1) and file system state it, else at 512, and tries on an unnamed file. 512 when O_DIRECT is
- * refused altogether. -errno when no file can be made or written here (-EROFS, -EACCES, -ENOSPC ...). */
+/* The smallest power of two, 512 to 4096 or what the file system states, for which an O_DIRECT
+ * write at such an offset and of such a size works in this directory: begins at statx
+ * STATX_DIOALIGN where the kernel (6.1) and file system state it, else at 512, and tries on an
+ * unnamed file. 512 when O_DIRECT is refused altogether. -errno when no file can be made or written
+ * here (-EROFS, -EACCES, -ENOSPC ...). */
 int qv_block_size(int dirfd);
 /* 1 if an O_DIRECT write works in this directory, 0 if it is refused, -errno as above. */
 int qv_supports_direct(int dirfd);
 
-/* Locks the whole file without waiting, until every fd of this open() is closed: 0, or -EWOULDBLOCK when
- * another open() holds it, in any process. An exclusive lock needs QV_RDWR (-EBADF). Honoured between us
- * and programs that use fcntl record locks, such as a JVM (Linux 3.15, open file description locks). */
+/* Locks the whole file without waiting, until every fd of this open() is closed: 0, or -EWOULDBLOCK
+ * when another open() holds it, in any process. An exclusive lock needs QV_RDWR (-EBADF). Honoured
+ * between us and programs that use fcntl record locks, such as a JVM (Linux 3.15, open file
+ * description locks). */
 int qv_lock(int fd, int exclusive);
 
-/* size bytes, uninitialised, at a multiple of alignment (a power of two >= sizeof(void *)); NULL when
- * there is no memory or the alignment is wrong. */
+/* size bytes, uninitialised, at a multiple of alignment (a power of two >= sizeof(void *)); NULL
+ * when there is no memory or the alignment is wrong. */
 void *qv_alloc_aligned(size_t size, size_t alignment);
 void qv_free_aligned(void *memory); /* NULL is allowed */
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "park.h"
 
 #include <assert.h>
@@ -12,7 +11,8 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 
-/* EAGAIN: the word has changed already. EINTR: a signal. Both are wake-ups; anything else is a bug. */
+/* EAGAIN: the word has changed already. EINTR: a signal. Both are wake-ups; anything else is a bug.
+ */
 void qv_park(uint32_t *word, uint32_t seen) {
     long failed = syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
 
@@ -42,21 +42,24 @@ int qv_event_fd(void) {
     return fd < 0 ? -errno : fd;
 }
 
-/* EAGAIN means that the counter is full, and a full counter is readable: the wake-up is not lost. */
+/* EAGAIN means that the counter is full, and a full counter is readable: the wake-up is not lost.
+ */
 void qv_event_bump(int fd) {
     const uint64_t one = 1;
     ssize_t written;
 
-    do written = write(fd, &one, sizeof one);
-    while (written < 0 && errno == EINTR);
+    do {
+        written = write(fd, &one, sizeof one);
+    } while (written < 0 && errno == EINTR);
 }
 
 uint64_t qv_event_take(int fd) {
     uint64_t count = 0;
     ssize_t got;
 
-    do got = read(fd, &count, sizeof count);
-    while (got < 0 && errno == EINTR);
+    do {
+        got = read(fd, &count, sizeof count);
+    } while (got < 0 && errno == EINTR);
     return got == (ssize_t)sizeof count ? count : 0;
 }
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "uring_queue.h"
 
 #include <assert.h>
@@ -20,8 +19,9 @@
 
 #define DROP_A_CALL 64u
 
-/* Rings are shared with the kernel: an index that the other side moves is loaded with acquire, ours is
- * stored with release. Entries of the submission ring stand in order, so its index array is filled once. */
+/* Rings are shared with the kernel: an index that the other side moves is loaded with acquire, ours
+ * is stored with release. Entries of the submission ring stand in order, so its index array is
+ * filled once. */
 struct qv_uring_queue {
     int ring_fd;
     int event_fd;
@@ -62,12 +62,12 @@ static int map_rings(qv_uring_queue *q, const struct io_uring_params *params) {
 
     if ((params->features & needed) != needed) return -EOPNOTSUPP;
     q->rings_size = submit_size > done_size ? submit_size : done_size;
-    q->rings = mmap(NULL, q->rings_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, q->ring_fd,
-                    IORING_OFF_SQ_RING);
+    q->rings = mmap(NULL, q->rings_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                    q->ring_fd, IORING_OFF_SQ_RING);
     if (q->rings == MAP_FAILED) return -errno;
     q->entries_size = params->sq_entries * sizeof(struct io_uring_sqe);
-    q->entries = mmap(NULL, q->entries_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, q->ring_fd,
-                      IORING_OFF_SQES);
+    q->entries = mmap(NULL, q->entries_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                      q->ring_fd, IORING_OFF_SQES);
     if (q->entries == MAP_FAILED) return -errno;
 
     base = q->rings;
@@ -125,8 +125,8 @@ failed:
     return error;
 }
 
-/* Hands the one entry at the tail to the kernel; 0 once it has taken it, even if it then answers by a
- * completion. Otherwise the entry is taken back, so that a later submit does not send it. */
+/* Hands the one entry at the tail to the kernel; 0 once it has taken it, even if it then answers by
+ * a completion. Otherwise the entry is taken back, so that a later submit does not send it. */
 static int submit_entry(qv_uring_queue *q, uint32_t tail) {
     int result;
 
@@ -139,8 +139,8 @@ static int submit_entry(qv_uring_queue *q, uint32_t tail) {
     return result < 0 ? result : -EIO;
 }
 
-int qv_uring_submit(qv_uring_queue *q, int fd, const void *buffer, size_t size, uint64_t offset, int dsync,
-                    uint64_t tag) {
+int qv_uring_submit(qv_uring_queue *q, int fd, const void *buffer, size_t size, uint64_t offset,
+                    int dsync, uint64_t tag) {
     int64_t index = qv_slots_take(&q->slots, fd, buffer, size, offset, dsync, tag);
     uint32_t tail = *q->submit_tail; /* Only this thread moves it. */
     struct io_uring_sqe *entry = &q->entries[tail & q->submit_mask];

@@ -1,11 +1,10 @@
 """Everything of ext/ that Cython code may call: plain C, without the GIL, never raising.
 
-The manual is the C header named above each block: threads, lifetimes, errors. Results are 0, a count or
-`-errno`; they become exceptions in the caller's one place for that.
+The manual is the C header named above each block: threads, lifetimes, errors. Results are 0, a
+count or `-errno`; they become exceptions in the caller's one place for that.
 
-Each object of ext/ is linked into exactly one extension module, since its state (the tap on files) must exist
-once: crc32c into journal.format; file_ops, completion, aio_queue and uring_queue into journal.files.base;
-clock and park into journal.buffer. Other modules cimport what they need from those.
+Each object of ext/ is linked into exactly one extension module, since its state (the tap on files)
+must exist once; setup.py holds the table. Other modules cimport what they need from that module.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
