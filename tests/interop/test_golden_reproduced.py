@@ -72,7 +72,7 @@ def test_load_view_is_expected(reference, tmp_path, scenario):
     assert view["state_after_load"] == state
 
 
-@pytest.mark.parametrize("scenario", filter(is_scripted, SCENARIOS))
+@pytest.mark.parametrize("scenario", list(filter(is_scripted, SCENARIOS)))
 def test_script_writes_the_same_records(reference, tmp_path, scenario):
     golden = expected(scenario)
     script = (GOLDEN / scenario / "ops.txt").read_text()
