@@ -1,0 +1,58 @@
+"""What the documents name is there: make targets, files, links between them."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+MAKE = re.compile(r"(?:^ {4}|`)make ([a-z][a-z-]*)", re.MULTILINE)
+# In backquotes, with a slash: a place in the tree, unless something in it stands for a name.
+PLACE = re.compile(r"`([\w.-]+/[\w./-]*)`")
+OWN_ROOMS = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"build"}
+
+
+def make_targets():
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_make_command_is_a_target(document):
+    assert set(MAKE.findall(document.read_text())) <= make_targets()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_file_that_is_named_exists(document):
+    missing = [
+        place
+        for place in PLACE.findall(document.read_text())
+        if place.split("/")[0] in OWN_ROOMS
+        and not (ROOT / place).exists()
+        and not list(ROOT.glob(place.rstrip("/") + ".*"))  # `journal/format` is a module.
+    ]
+
+    assert missing == []
+
+
+def test_readme_begins_with_the_two_commands():
+    text = (ROOT / "README.md").read_text()
+
+    assert text.index("make run") < text.index("make test") < text.index("pip install")
+
+
+def test_every_package_is_typed():
+    packages = {
+        init.parent for room in ("journal", "broker") for init in (ROOT / room).rglob("__init__.py")
+    }
+
+    assert [str(package) for package in packages if not (package / "py.typed").exists()] == []
+
+
+def test_decisions_are_numbered_without_gaps_and_have_every_part():
+    records = sorted((ROOT / "docs/decisions").glob("*.md"))
+
+    assert [int(record.name[:4]) for record in records] == list(range(1, len(records) + 1))
+    for record in records:
+        for part in ("Context", "Decision", "What it costs", "Rejected", "How we would notice"):
+            assert f"**{part}" in record.read_text(), f"{record.name} lacks {part}"

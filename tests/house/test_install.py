@@ -1,0 +1,79 @@
+"""An unbuilt tree says what to type; a wheel holds all that is needed and nothing else."""
+
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SENTENCE = "Quiver's extension modules are not built: type `make build`, or `pip install .`."
+
+
+def copy_sources(target):
+    """The tree as a clone has it: nothing built, no history."""
+    unwanted = shutil.ignore_patterns(
+        "*.so", "*.egg-info", "__pycache__", ".*", "build", "dist", "tests"
+    )
+    shutil.copytree(ROOT, target, ignore=unwanted, dirs_exist_ok=True)
+
+
+@pytest.mark.parametrize("code", ["import journal", "import journal.format", "import journal.cli"])
+def test_an_unbuilt_tree_says_in_one_sentence_what_to_type(tmp_path, code):
+    copy_sources(tmp_path)
+
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert run.returncode != 0
+    assert run.stderr.rstrip().splitlines()[-1] == f"ImportError: {SENTENCE}"
+    assert "During handling" not in run.stderr
+
+
+@pytest.mark.slow
+def test_a_wheel_works_in_an_empty_environment(tmp_path):
+    tree = tmp_path / "tree"
+    copy_sources(tree)
+
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation"),
+            *("--quiet", "--disable-pip-version-check", "-w", tmp_path),
+        ],
+        cwd=tree,
+        check=True,
+    )
+    (wheel,) = tmp_path.glob("quiver-*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    venv.create(tmp_path / "empty", with_pip=False)
+    python = tmp_path / "empty/bin/python"
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--quiet"),
+            *("--disable-pip-version-check", wheel),
+        ],
+        check=True,
+    )
+    shown = subprocess.run(
+        [python, "-c", "import journal, broker.storage; print(journal.__file__)"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+
+    assert Path(shown.stdout.strip()).is_relative_to(tmp_path / "empty")
+    assert (tmp_path / "empty/bin/journal").exists()
+    assert (tmp_path / "empty/bin/journal-bench").exists()
+    assert {"journal/py.typed", "broker/py.typed"} <= set(names)
+    assert any(name.endswith(EXTENSION_SUFFIXES[0]) for name in names)
+    assert not [name for name in names if name.endswith((".pyx", ".c", ".h"))]
+    assert {name.split("/")[0] for name in names} == {
+        *("journal", "broker"),
+        *(name.split("/")[0] for name in names if ".dist-info/" in name),
+    }
