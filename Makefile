@@ -71,7 +71,7 @@ soak: build ## the long runs in full
 check: build ## format, lint, types, stubs, layers, docs
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
-	$(dir $(PY))cython-lint journal
+	PATH="$(dir $(PY)):$$PATH" cython-lint journal
 	$(PY) -m codespell_lib
 	$(PY) -m mypy
 	$(PY) -m mypy.stubtest $(STUBTEST) $(STUBBED)

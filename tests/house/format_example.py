@@ -1,6 +1,6 @@
 """The worked example of docs/format/journal.md; run as a module it prints it.
 
-    python -m tests.house.format_example
+python -m tests.house.format_example
 """
 
 from tests.house.format_calls import END_MARK, MARK, header, led_record, mark

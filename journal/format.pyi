@@ -1,0 +1,1 @@
+# Nothing for Python: other modules reach the format by cimport (format.pxd).
