@@ -76,7 +76,7 @@ check: build ## format, lint, types, stubs, layers, docs
 	$(PY) -m mypy
 	$(PY) -m mypy.stubtest $(STUBTEST) $(STUBBED)
 	for source in ext/*.c; do \
-	    $(CC) -std=c11 -Iext -Wall -Wextra -Werror -fsyntax-only $$source || exit 1; \
+	    $(CC) -std=c11 -D_GNU_SOURCE -Iext -Wall -Wextra -Werror -fsyntax-only $$source || exit 1; \
 	done
 	$(PYTEST) tests/house
 

@@ -49,7 +49,7 @@ FLAGS = {
     ],
 }
 SANITIZERS = ["-fsanitize=address,undefined"] if MODE == "sanitize" else []
-MACROS: list[tuple[str, str | None]] = []
+MACROS: list[tuple[str, str | None]] = [("_GNU_SOURCE", None)]  # The calls of Linux, not POSIX only.
 if MODE == "coverage":
     MACROS += [("CYTHON_TRACE", "1"), ("CYTHON_TRACE_NOGIL", "1")]
 DIRECTIVES = {
