@@ -17,6 +17,7 @@ import json
 import os
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,27 @@ def classes() -> Path:
     return folder
 
 
+def native_libraries() -> Path:
+    """Folder holding the reference's library for kernel AIO, taken out of its jar.
+
+    The JVM looks for libraries in folders only.
+
+    Raises:
+        ReferenceUnavailableError: as `jars()`.
+    """
+    folder = cache_folder() / "native"
+    if not folder.exists():
+        partial = folder.with_name(f"native.{os.getpid()}")
+        partial.mkdir(parents=True)
+        for jar in jars().glob("activemq-artemis-native-*.jar"):
+            with zipfile.ZipFile(jar) as archive:
+                for name in archive.namelist():
+                    if name.endswith(".so"):
+                        (partial / Path(name).name).write_bytes(archive.read(name))
+        _publish(partial, folder)
+    return folder
+
+
 def _publish(partial: Path, folder: Path) -> None:
     """Put a finished folder in place; one that another process finished first is as good."""
     try:
@@ -111,6 +133,7 @@ class Reference:
     def __init__(self) -> None:
         class_path = f"{classes()}:{jars()}/*"
         options = os.environ.get("QUIVER_REFERENCE_JAVA_OPTIONS", "-Xmx3g").split()
+        options.append(f"-Djava.library.path={native_libraries()}")
         self._process = subprocess.Popen(
             [_tool("java"), *options, "-cp", class_path, "interop.Server"],
             stdin=subprocess.PIPE,
