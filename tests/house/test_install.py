@@ -26,8 +26,13 @@ def copy_sources(target):
 def test_an_unbuilt_tree_says_in_one_sentence_what_to_type(tmp_path, code):
     copy_sources(tmp_path)
 
+    # -S: without site-packages, where a development install of the built tree may be.
     run = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-S", "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert run.returncode != 0
