@@ -20,6 +20,9 @@ QUICK := not slow and not soak and not interop
 # How much of the long runs (crash states, kills, model steps) is done: a share of the full length.
 EFFORT_ALL ?= 0.1
 
+# A development install is a plain path: a finder would mix the modules of two trees.
+EDITABLE := --config-settings editable_mode=compat
+
 # Every module that has a stub.
 STUBBED = $(shell find journal broker -name '*.pyi' | sed -e 's/\.pyi$$//' -e 's,/,.,g' | sort)
 STUBTEST := --mypy-config-file pyproject.toml --allowlist tests/house/stubtest_allowlist.txt --ignore-unused-allowlist
@@ -43,13 +46,13 @@ help: ## list the targets
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install --quiet --upgrade pip "setuptools>=77" "Cython>=3.1"
-	QUIVER_NO_EXTENSIONS=1 .venv/bin/python -m pip install --quiet --no-build-isolation -e ".[test]"
+	QUIVER_NO_EXTENSIONS=1 .venv/bin/python -m pip install --quiet --no-build-isolation $(EDITABLE) -e ".[test]"
 	@touch $@
 
 venv: .venv/ready ## make .venv with everything the tests need, and the commands `journal`, `journal-bench`
 
 dev: venv ## the same, with the tools of `make check` and `make coverage`
-	QUIVER_NO_EXTENSIONS=1 .venv/bin/python -m pip install --quiet --no-build-isolation -e ".[dev]"
+	QUIVER_NO_EXTENSIONS=1 .venv/bin/python -m pip install --quiet --no-build-isolation $(EDITABLE) -e ".[dev]"
 
 build: $(VENV) ## build the extensions in place
 	@$(PY) setup.py --quiet egg_info build_ext --inplace
