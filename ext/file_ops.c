@@ -460,6 +460,7 @@ int qv_lock(int fd, int exclusive) {
 void *qv_alloc_aligned(size_t size, size_t alignment) {
     void *memory = NULL;
 
+    if (alignment < sizeof(void *) || (alignment & (alignment - 1)) != 0) return NULL;
     return posix_memalign(&memory, alignment, size) == 0 ? memory : NULL;
 }
 

@@ -1,0 +1,8 @@
+/* io_uring: the cases of queue_cases.h. */
+#include "uring_queue.h"
+
+typedef qv_uring_queue queue;
+#define QUEUE(name) qv_uring_##name
+#define IS_DISARM_EXACT 1
+
+#include "queue_cases.h"
