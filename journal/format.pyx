@@ -216,6 +216,7 @@ cdef void scan_begin(Scan *scan, const uint8_t *data, uint64_t size, const Heade
     scan.leaders = True
     scan.last_data_position = HEADER_SIZE
     scan.data_file_marks = 0
+    scan.broken_offset = 0
 
 
 cdef enum Parsed:
@@ -232,21 +233,21 @@ cdef Parsed parse_record(const Scan *scan, uint64_t position, Record *record) no
     cdef uint8_t type = data[position]
     cdef int64_t body_size = 0
     cdef uint64_t total
+    record.compact_count = 0
+    record.tx_id = 0
+    record.record_id = 0
+    record.user_type = 0
+    record.records_in_file = 0
     if size - p < 4:
         return BROKEN_RECORD
     if get32(data + p) != <uint32_t>(scan.file_id & 0x7FFFFFFF) and not scan.reclaimed:
         return NOT_A_RECORD
     p += 4
-    record.compact_count = 0
     if scan.version >= 2:
         if size - p < 1:
             return BROKEN_RECORD
         record.compact_count = data[p]
         p += 1
-    record.tx_id = 0
-    record.record_id = 0
-    record.user_type = 0
-    record.records_in_file = 0
     if (ADD_RECORD_TX <= type <= DELETE_RECORD_TX) or type >= PREPARE_RECORD:
         if size - p < 8:
             return BROKEN_RECORD
@@ -316,6 +317,7 @@ cdef int scan_next(Scan *scan, Record *record) noexcept nogil:
     cdef uint32_t leader_sum = 0, leader_ordinal = 0, crc = 0, ordinal = 0
     cdef uint8_t byte
     cdef Parsed parsed
+    scan.broken_offset = 0
     while p < scan.size:
         byte = data[p]
         if byte == 0:
@@ -339,12 +341,16 @@ cdef int scan_next(Scan *scan, Record *record) noexcept nogil:
                 return SCAN_RECORD
             if parsed == BROKEN_RECORD:
                 scan.data_file_marks += 1
-                if leader_end == p and p and starts_like_a_record(scan, p):
+            if starts_like_a_record(scan, p):
+                if leader_end == p and p:
+                    record.type = byte
                     record.offset = p
                     record.ordinal = leader_ordinal
                     record.size = 0
                     scan.position = p + 1
                     return SCAN_LEADER_ALONE
+                if scan.broken_offset == 0:
+                    scan.broken_offset = p
             p += 1
             continue
         if scan.leaders and LEADER <= byte <= END_MARK and byte != HEADER_LEADER \

@@ -1,0 +1,213 @@
+"""The files of a journal's folder: their names, which belong to it, and their order.
+
+    <prefix>-<N>.<extension>            a journal file; N is its id when it was created
+    <prefix>-<N>.<extension>.tmp        being created
+    <prefix>-<N>.<extension>.cmp        written by a compaction, not yet in use
+    <prefix>-<N>.<extension>.bkp        waits to be copied to the retention folder
+    journal-rename-control.ctr          a compaction's list of what to delete and rename
+
+The file id in the header orders the files, not the number in the name: a file that is used again
+keeps its name. Names are matched in full, so that nothing foreign is ever taken for ours.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from journal.errors import JournalIOError, WrongUse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "CONTROL_FILE",
+    "HEADER_SIZE",
+    "JournalFile",
+    "JournalName",
+    "file_name",
+    "guess_name",
+    "list_files",
+    "list_names",
+    "open_regular",
+    "order_files",
+    "parse_name",
+]
+
+CONTROL_FILE = "journal-rename-control.ctr"
+HEADER_SIZE = 16
+SIDECARS = ("", ".tmp", ".cmp", ".bkp")
+# Eighteen digits always fit the 64 bits that the reference parses the number into.
+NAME = re.compile(r"(?P<prefix>.+)-(?P<number>[0-9]{1,18})\.(?P<extension>[^./]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class JournalName:
+    """What the files of one journal have in common in their names."""
+
+    prefix: str = "activemq-data"
+    extension: str = "amq"
+
+
+@dataclass(frozen=True, slots=True)
+class JournalFile:
+    """One journal file as its name and header give it.
+
+    Attributes:
+        name: what the file is, or after recovery will be, called.
+        path: where it is now.
+        number: the number in the name.
+        file_id: from the header; 0 where the header is not whole.
+        size: bytes.
+    """
+
+    name: str
+    path: Path
+    number: int
+    file_id: int
+    size: int
+
+    @property
+    def is_short(self) -> bool:
+        """No whole header: the reference ignores and deletes such a file."""
+        return self.size < HEADER_SIZE
+
+
+def file_name(name: JournalName, number: int) -> str:
+    """The name of file `number`.
+
+    >>> file_name(JournalName(), 7)
+    'activemq-data-7.amq'
+    """
+    return f"{name.prefix}-{number}.{name.extension}"
+
+
+def parse_name(name: JournalName, file: str, sidecar: str = "") -> int | None:
+    """The number in a file's name, or None where it is not one of this journal's.
+
+    >>> parse_name(JournalName(), "activemq-data-7.amq")
+    7
+    >>> parse_name(JournalName(), "activemq-data-7.amq.cmp", ".cmp")
+    7
+    >>> parse_name(JournalName(), "../activemq-data-7.amq") is None
+    True
+    """
+    if sidecar:
+        if not file.endswith(sidecar):
+            return None
+        file = file.removesuffix(sidecar)
+    match = NAME.fullmatch(file)
+    if match is None or (match["prefix"], match["extension"]) != (name.prefix, name.extension):
+        return None
+    return int(match["number"])
+
+
+def list_names(folder: str | os.PathLike[str]) -> list[str]:
+    """The names in a folder.
+
+    Raises:
+        JournalIOError: it cannot be read.
+    """
+    try:
+        return sorted(os.listdir(folder))
+    except OSError as error:
+        raise JournalIOError(error.errno or 0, f"{os.fspath(folder)}: cannot read") from error
+
+
+def guess_name(
+    folder: str | os.PathLike[str], prefix: str | None = None, extension: str | None = None
+) -> JournalName:
+    """The one pair of prefix and extension that the files of a folder have.
+
+    Args:
+        folder: with journal files in it.
+        prefix: where given, only files with this prefix count.
+        extension: likewise.
+
+    Raises:
+        WrongUse: no file, or more than one pair, fits.
+        JournalIOError: the folder cannot be read.
+    """
+    if prefix is not None and extension is not None:
+        list_names(folder)  # A folder that cannot be read is said so now.
+        return JournalName(prefix, extension)
+    found = set()
+    for name in list_names(folder):
+        match = NAME.fullmatch(_without_sidecar(name))
+        if match is None or (prefix not in (None, match["prefix"])):
+            continue
+        if extension in (None, match["extension"]):
+            found.add((match["prefix"], match["extension"]))
+    if not found:
+        raise WrongUse(f"{os.fspath(folder)}: no journal files")
+    if len(found) > 1:
+        names = ", ".join(f"{prefix}-N.{extension}" for prefix, extension in sorted(found))
+        raise WrongUse(
+            f"{os.fspath(folder)}: more than one journal ({names}); give --prefix and --extension"
+        )
+    return JournalName(*found.pop())
+
+
+def _without_sidecar(name: str) -> str:
+    for sidecar in SIDECARS[1:]:
+        name = name.removesuffix(sidecar)
+    return name
+
+
+def list_files(folder: str | os.PathLike[str], name: JournalName) -> list[JournalFile]:
+    """The journal files of a folder in the order of their ids, short ones first.
+
+    Raises:
+        JournalIOError: the folder or a file cannot be read.
+    """
+    folder = Path(folder)
+    return order_files(
+        (file, folder / file) for file in list_names(folder) if parse_name(name, file) is not None
+    )
+
+
+def order_files(files: Iterable[tuple[str, Path]]) -> list[JournalFile]:
+    """Read the headers of (name, path) pairs and sort by file id, short files first."""
+    found = [read_header(name, path) for name, path in files]
+    return sorted(found, key=lambda file: (not file.is_short, file.file_id, file.number))
+
+
+def open_regular(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """A descriptor for reading, and the size in bytes, of a regular file; never follows a link.
+
+    Raises:
+        JournalIOError: it cannot be opened, or is something else.
+    """
+    name = os.path.basename(path)
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise JournalIOError(error.errno or 0, f"{name}: cannot open", name) from error
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(fd)
+        raise JournalIOError(errno.EINVAL, f"{name}: not a regular file", name)
+    return fd, status.st_size
+
+
+def read_header(name: str, path: Path) -> JournalFile:
+    """A file's id and size.
+
+    Raises:
+        JournalIOError: it cannot be read, or is no regular file.
+    """
+    fd, size = open_regular(path)
+    try:
+        header = os.pread(fd, HEADER_SIZE, 0)
+    except OSError as error:
+        raise JournalIOError(error.errno or 0, f"{path.name}: cannot read", path.name) from error
+    finally:
+        os.close(fd)
+    match = NAME.fullmatch(name)
+    file_id = int.from_bytes(header[8:16], "big", signed=True) if len(header) == HEADER_SIZE else 0
+    return JournalFile(name, path, int(match["number"]) if match else 0, file_id, size)

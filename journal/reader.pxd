@@ -1,0 +1,70 @@
+"""One journal file as found and as judged: the typed header of reader.pyx."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from journal.format cimport Header, Record
+
+# What stands at a place of a file: SCAN_* of format.pxd, and this.
+cdef enum:
+    ITEM_HOLE = 16              # bytes that are neither record, mark nor filling
+
+# What is to be done with a record.
+cdef enum Verdict:
+    LIVE = 0
+    DAMAGED = 1                 # its leader disowns it, before the last mark
+    TORN = 2                    # behind the first failure after the last mark: cut
+    SUSPECT = 3                 # whole, but where it stands it may be part of another's body
+
+cdef struct Item:
+    Record record               # hole: offset, size and, if it began like a record, `broken`
+    uint8_t what
+    uint8_t verdict
+    bint after_loss             # records that nobody can name vanished right before it
+    bint broken                 # hole: began like a record of this file
+
+cdef class FileScan:
+    # Identity.
+    cdef readonly str name
+    cdef Header header
+    cdef uint64_t size
+    cdef int32_t user_version
+    # Found by scan().
+    cdef Item *items
+    cdef size_t count
+    cdef size_t room
+    cdef bint is_short          # no whole header: not a journal file
+    cdef bint has_leaders       # this file was, at least in part, written with checksums
+    cdef bint has_records       # any whole record of this file
+    cdef bint is_ended          # an end mark
+    cdef uint32_t marked        # so many records of ours are synced, by the last mark
+    cdef int64_t header_claim   # file id that the header's leader vouches for; -1: no quarrel
+    cdef uint64_t scanned_end   # end of the last whole record, as the reference sees it
+    cdef uint64_t data_file_marks
+    cdef uint64_t used_end      # end of the last byte that is not zero, for files with leaders
+    # Found by judge().
+    cdef uint32_t next_ordinal
+    cdef uint64_t last_data_position    # end of the last live record
+    cdef uint64_t append_position       # end of the last live record or mark
+    cdef uint64_t torn_offset
+    cdef uint64_t torn_size
+    cdef bint loses_at_end      # records that nobody can name vanished at the end
+    cdef list found             # of (Damage, bool: acknowledged data of ours is concerned)
+
+    cdef int scan(self, const uint8_t *data, uint64_t size) noexcept nogil
+    cdef int push(self, uint8_t what, const Record *record) noexcept nogil
+    cdef int push_hole(self, const uint8_t *data, uint64_t start, uint64_t end,
+                       uint64_t broken) noexcept nogil
+    cdef void examine_header(self, const uint8_t *data, uint64_t size) noexcept nogil
+    cdef bint has_data(self) noexcept nogil
+    cdef object judge(self, bint is_newest)
+    cdef object judge_by_reference(self)
+    cdef size_t judge_by_leaders(self, bint is_newest)
+    cdef bint accept(self, size_t start, size_t end) except -1
+    cdef size_t first_disowned(self, size_t start) noexcept nogil
+    cdef object judge_loss(self, size_t start, size_t end, uint32_t ordinal, uint32_t next_good)
+    cdef object judge_rest(self, size_t start, bint is_newest)
+    cdef object judge_tail(self, const Item *hole, uint64_t end, bint is_torn)
+    cdef object cut(self, size_t start)
+    cdef void finish(self) noexcept nogil
+    cdef object add_damage(self, uint64_t offset, uint64_t size, str reason,
+                           bint is_torn=*, bint is_ours=*)

@@ -1,0 +1,748 @@
+"""Read one journal file: what is in it, and what of that can be believed.
+
+`scan` finds, by the reference's rules, every record of the file, and the leaders and marks between
+them (format.pyx). `judge` then decides, by these rules:
+
+A file without a leader was written by the reference. Every whole record is live, and what it
+skips is reported: a hole before the last record as damage, one behind it as a torn tail.
+
+In a file with leaders the ordinals of good leaders run 0, 1, 2, ... The last mark says how many of
+them are synced. Let `next` be the ordinal that should come. Then
+
+    before the last mark    next < marked: what is missing or disowned there was acknowledged, and
+                            is damage. Reading goes on behind it.
+    after the last mark     in the newest file that holds data, all from the first failure on was
+                            never acknowledged: the torn tail, cut. In an older file it is damage,
+                            since a file is synced before the next one begins.
+    no leader               the reference appended it. But where an ordinal is missing the record may
+                            be part of the lost one's body: suspect, reported, never live. The same
+                            holds behind our last record, unless it begins where the reference would
+                            append: at the end of the last record, rounded up to a block.
+    ordinal seen before     a copy of one of our records (inside a body, say): suspect.
+
+Rejected: to believe a leaderless record wherever it stands. A body may hold the bytes of a record
+(a broker that stores messages about its own journal does), and one flipped bit in the size of the
+record around it would bring it to life.
+
+Memory: 80 bytes a record of one file. Nothing here keeps the file's bytes.
+"""
+
+import mmap
+import os
+from typing import NamedTuple
+
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcmp, memset
+
+from journal.errors import Damage, JournalIOError, UnsupportedFormat
+from journal.folder import open_regular
+
+from journal.format cimport (
+    CHECKSUM_BAD, CHECKSUM_NONE, CHECKSUM_OK, EVENT_RECORD, FORMAT_VERSION, HEADER_SIZE,
+    LEADER_SIZE, PREPARE_RECORD, ROLLBACK_RECORD, SCAN_END, SCAN_END_MARK, SCAN_LEADER_ALONE,
+    SCAN_MARK, SCAN_RECORD, SECTOR_SIZE, Scan, decode_header, encode_header, encode_header_leader,
+    scan_begin, scan_next)
+
+__all__ = ["FileView", "RawRecord", "read_bytes", "read_file", "read_folder"]
+
+cdef enum:
+    FIRST_ROOM = 256
+    BLOCK_SIZE_MAX = 4096       # largest alignment the reference pads to
+    CLAIMS_MAX = 8              # file ids tried for a header that its leader disowns
+    NO_CLAIM = -1
+
+# Files above this are mapped instead of read, so that one foreign giant does not fill the memory.
+MAP_SIZE_MIN = 256 << 20
+
+KINDS = (
+    "event", "add", "update", "add_tx", "update_tx", "delete_tx", "delete", "prepare", "commit",
+    "rollback",
+)
+CHECKSUMS = ("none", "ok", "bad")
+VERDICTS = ("live", "damaged", "torn", "suspect")
+
+
+cdef inline uint64_t first_nonzero(const uint8_t *data, uint64_t start,
+                                   uint64_t end) noexcept nogil:
+    while start < end and data[start] == 0:
+        start += 1
+    return start
+
+
+cdef inline bint may_be_appended_at(uint64_t offset, uint64_t end) noexcept nogil:
+    """Whether the reference, having found `end` to be the last record's, appends at `offset`."""
+    cdef uint64_t block = SECTOR_SIZE
+    if offset == end:
+        return True
+    while block <= BLOCK_SIZE_MAX:
+        if offset == (end + block - 1) // block * block:
+            return True
+        block *= 2
+    return False
+
+
+cdef inline bint is_disowned(const Item *item) noexcept nogil:
+    return item.what == SCAN_LEADER_ALONE or (item.what == SCAN_RECORD
+                                              and item.record.checksum == CHECKSUM_BAD)
+
+
+cdef class FileScan:
+    """One file: scan() needs its bytes, judge() only what scan() found.
+
+    Args:
+        name: the file's name, for reports.
+        user_version: what the header must say.
+
+    Threads: scan() may run on any thread without the GIL; one call at a time.
+    """
+
+    def __cinit__(self, str name, int32_t user_version=0):
+        self.name = name
+        self.user_version = user_version
+        self.header_claim = NO_CLAIM
+        self.found = []
+
+    def __dealloc__(self):
+        free(self.items)
+
+    # --- what is there -------------------------------------------------------------------------
+
+    cdef int push(self, uint8_t what, const Record *record) noexcept nogil:
+        cdef size_t room
+        cdef Item *items
+        if self.count == self.room:
+            room = self.room * 2 if self.room else FIRST_ROOM
+            items = <Item *>realloc(self.items, room * sizeof(Item))
+            if items == NULL:
+                return -1
+            self.items = items
+            self.room = room
+        self.items[self.count].record = record[0]
+        self.items[self.count].what = what
+        self.items[self.count].verdict = LIVE
+        self.items[self.count].after_loss = False
+        self.items[self.count].broken = False
+        self.count += 1
+        return 0
+
+    cdef int push_hole(self, const uint8_t *data, uint64_t start, uint64_t end,
+                       uint64_t broken) noexcept nogil:
+        """Remember what fills [start, end), unless it is only zeros."""
+        cdef Record record
+        memset(&record, 0, sizeof(Record))
+        record.offset = broken if broken else first_nonzero(data, start, end)
+        if record.offset >= end:
+            return 0
+        record.size = <uint32_t>min(end - record.offset, <uint64_t>0xFFFFFFFF)
+        if self.push(ITEM_HOLE, &record) < 0:
+            return -1
+        self.items[self.count - 1].broken = broken != 0
+        return 0
+
+    cdef int scan(self, const uint8_t *data, uint64_t size) noexcept nogil:
+        """Find everything in the file; 0, or -1 when memory is out."""
+        cdef Scan scan
+        cdef Record record
+        cdef int what
+        cdef uint64_t start, end
+        self.size = size
+        self.is_short = decode_header(data, size, &self.header) < 0
+        if self.is_short:
+            return 0
+        scan_begin(&scan, data, size, &self.header, HEADER_SIZE)
+        memset(&record, 0, sizeof(Record))
+        if self.header.checksum != CHECKSUM_NONE:
+            scan.position += LEADER_SIZE
+        while True:
+            start = scan.position
+            what = scan_next(&scan, &record)
+            if what == SCAN_END:
+                break
+            end = record.offset
+            if what == SCAN_LEADER_ALONE or (what == SCAN_RECORD
+                                             and record.checksum != CHECKSUM_NONE):
+                end -= LEADER_SIZE
+                self.has_leaders = True
+            if end > start and self.push_hole(data, start, end, scan.broken_offset) < 0:
+                return -1
+            if what == SCAN_RECORD:
+                self.has_records = True
+            elif what != SCAN_LEADER_ALONE:
+                self.has_leaders = True
+                self.marked = max(self.marked, record.ordinal)
+                self.is_ended = what == SCAN_END_MARK
+            if self.push(<uint8_t>what, &record) < 0:
+                return -1
+        if scan.broken_offset and self.push_hole(data, start, size, scan.broken_offset) < 0:
+            return -1
+        self.scanned_end = scan.last_data_position
+        self.data_file_marks = scan.data_file_marks
+        if self.has_leaders:
+            self.used_end = size
+            while self.used_end and data[self.used_end - 1] == 0:
+                self.used_end -= 1
+        if self.header.checksum == CHECKSUM_BAD:
+            self.examine_header(data, size)
+        return 0
+
+    cdef void examine_header(self, const uint8_t *data, uint64_t size) noexcept nogil:
+        """The header's leader disowns the header: which file id does it vouch for instead?
+
+        Tried are the header's own id and those that the records in the file carry. The reference
+        writes only 16 bytes when it uses a file again, so a stale leader may be left behind it.
+        """
+        cdef Scan scan
+        cdef Record record
+        cdef Header claim = self.header
+        cdef uint8_t[HEADER_SIZE + LEADER_SIZE] header
+        cdef int64_t[CLAIMS_MAX] claims
+        cdef int32_t count = 1, i
+        cdef int64_t file_id
+        claims[0] = self.header.file_id
+        claim.version = FORMAT_VERSION
+        scan_begin(&scan, data, size, &claim, HEADER_SIZE + LEADER_SIZE)
+        scan.reclaimed = True
+        while count < CLAIMS_MAX and scan_next(&scan, &record) != SCAN_END:
+            if record.size <= LEADER_SIZE:
+                continue
+            file_id = 0
+            for i in range(1, 5):
+                file_id = (file_id << 8) | data[record.offset + i]
+            for i in range(count):
+                if claims[i] == file_id:
+                    break
+            else:
+                claims[count] = file_id
+                count += 1
+        for i in range(count):
+            encode_header(header, self.user_version, claims[i])
+            encode_header_leader(header)
+            if memcmp(header + HEADER_SIZE, data + HEADER_SIZE, LEADER_SIZE) == 0:
+                self.header_claim = claims[i]
+                return
+
+    cdef bint has_data(self) noexcept nogil:
+        """Whether the reference would keep the file, or anything of ours may be lost in it."""
+        cdef size_t i
+        if self.data_file_marks or self.marked:
+            return True
+        for i in range(self.count):
+            if self.items[i].what == SCAN_LEADER_ALONE:
+                return True
+            if self.items[i].what == SCAN_RECORD and (
+                    self.items[i].record.type != EVENT_RECORD
+                    or self.items[i].record.checksum == CHECKSUM_BAD):
+                return True
+        return False
+
+    # --- what to believe -----------------------------------------------------------------------
+
+    cdef object add_damage(self, uint64_t offset, uint64_t size, str reason,
+                           bint is_torn=False, bint is_ours=True):
+        self.found.append((Damage(self.name, offset, size, reason, is_torn),
+                           bool(is_ours and not is_torn)))
+
+    cdef object judge(self, bint is_newest):
+        """Give every record its verdict and list the damage.
+
+        Args:
+            is_newest: no file with a higher id holds data.
+
+        Raises:
+            UnsupportedFormat: a foreign format or user version, in a header nothing speaks against.
+        """
+        cdef size_t unresolved
+        if self.is_short:
+            return
+        if self.header.checksum == CHECKSUM_BAD and self.header_claim != NO_CLAIM \
+                and self.header_claim == self.header.file_id:
+            self.add_damage(0, HEADER_SIZE, "header damaged: its checksum does not match")
+        elif self.header.version != 1 and self.header.version != FORMAT_VERSION:
+            raise UnsupportedFormat(f"{self.name}: format version {self.header.version} is not"
+                                    f" supported (this journal reads 1 and {FORMAT_VERSION})")
+        elif self.header.user_version != self.user_version:
+            raise UnsupportedFormat(f"{self.name}: user version {self.header.user_version} does not"
+                                    f" match the journal's {self.user_version}")
+        if self.has_leaders:
+            unresolved = self.judge_by_leaders(is_newest)
+            self.judge_rest(unresolved, is_newest)
+        else:
+            self.judge_by_reference()
+        self.finish()
+
+    cdef object judge_by_reference(self):
+        cdef size_t i, last = 0
+        cdef Item *item
+        cdef uint64_t end
+        for i in range(self.count):
+            if self.items[i].what == SCAN_RECORD:
+                last = i + 1
+        for i in range(self.count):
+            item = &self.items[i]
+            if item.what != ITEM_HOLE:
+                continue
+            end = item.record.offset + item.record.size
+            if i >= last:
+                self.judge_tail(item, self.end_of_record(last), True)
+            elif item.broken:
+                self.add_damage(item.record.offset, item.record.size,
+                                f"not a whole record: {item.record.size} bytes skipped",
+                                False, False)
+            elif end % SECTOR_SIZE or not (i == 0 or self.items[i - 1].what == SCAN_RECORD):
+                self.add_damage(item.record.offset, item.record.size,
+                                f"not a record: {item.record.size} bytes skipped", False, False)
+
+    cdef size_t judge_by_leaders(self, bint is_newest):
+        """All that good leaders bracket; the index of the first item behind the last of them."""
+        cdef size_t i, start = 0
+        cdef uint32_t expected = 0, ordinal
+        cdef Item *item
+        cdef bint is_whole
+        for i in range(self.count):
+            item = &self.items[i]
+            if item.what != SCAN_RECORD or item.record.checksum != CHECKSUM_OK:
+                continue
+            ordinal = item.record.ordinal
+            if ordinal < expected:
+                item.verdict = SUSPECT
+                self.add_damage(item.record.offset, item.record.size,
+                                f"a copy of record number {ordinal} of this file: not loaded",
+                                False, False)
+                continue
+            is_whole = ordinal == expected
+            if start != i and is_whole:
+                is_whole = self.accept(start, i)
+            if not is_whole:
+                if is_newest and expected >= self.marked:
+                    self.next_ordinal = expected
+                    self.cut(start if ordinal != expected else self.first_disowned(start))
+                    return self.count
+                self.judge_loss(start, i, expected, ordinal)
+            expected = ordinal + 1
+            start = i + 1
+        self.next_ordinal = expected
+        return start
+
+    cdef bint accept(self, size_t start, size_t end) except -1:
+        """Items between two neighbours of ours: the reference's, unless some are disowned."""
+        cdef size_t i
+        cdef Item *item
+        for i in range(start, end):
+            if is_disowned(&self.items[i]):
+                return False
+        for i in range(start, end):
+            item = &self.items[i]
+            if item.what == ITEM_HOLE and item.broken:
+                self.add_damage(item.record.offset, item.record.size,
+                                f"not a whole record: {item.record.size} bytes skipped",
+                                False, False)
+        return True
+
+    cdef size_t first_disowned(self, size_t start) noexcept nogil:
+        while not is_disowned(&self.items[start]):
+            start += 1
+        return start
+
+    cdef object judge_loss(self, size_t start, size_t end, uint32_t ordinal, uint32_t next_good):
+        """Records `ordinal` to `next_good` - 1 are not there as written; items say what is."""
+        cdef size_t i
+        cdef Item *item
+        cdef int64_t missing = <int64_t>next_good - ordinal
+        cdef uint64_t from_offset, to_offset
+        for i in range(start, end):
+            item = &self.items[i]
+            if item.what == SCAN_LEADER_ALONE:
+                item.verdict = DAMAGED
+                missing -= 1
+                self.add_damage(item.record.offset, 0,
+                                f"record number {item.record.ordinal} of this file is not whole:"
+                                " its size or check size is damaged")
+            elif item.what == SCAN_RECORD and item.record.checksum == CHECKSUM_BAD:
+                item.verdict = DAMAGED
+                missing -= 1
+                self.add_damage(item.record.offset, item.record.size,
+                                f"record number {item.record.ordinal} of this file does not match"
+                                " its checksum")
+            elif item.what == SCAN_RECORD and item.verdict == LIVE:
+                item.verdict = SUSPECT
+                self.add_damage(item.record.offset, item.record.size,
+                                "a record without its checksum where one of this file is missing:"
+                                " not loaded")
+        if missing > 0:
+            from_offset = self.end_of(start)
+            to_offset = self.items[end].record.offset - LEADER_SIZE if end < self.count \
+                else max(self.used_end, from_offset)
+            what = f"{missing} records are" if missing > 1 else "a record is"
+            self.add_damage(from_offset, to_offset - from_offset,
+                            f"{what} missing between number {<int64_t>ordinal - 1} and number"
+                            f" {next_good} of this file")
+            if end < self.count:
+                self.items[end].after_loss = True
+            else:
+                self.loses_at_end = True
+
+    def end_of(self, size_t index):
+        """Where the last record or mark before item `index` ends."""
+        cdef Item *item
+        while index:
+            index -= 1
+            item = &self.items[index]
+            if item.what != ITEM_HOLE:
+                return item.record.offset + item.record.size
+        return HEADER_SIZE + (LEADER_SIZE if self.header.checksum != CHECKSUM_NONE else 0)
+
+    cdef object judge_rest(self, size_t start, bint is_newest):
+        """Everything behind the last good leader."""
+        cdef size_t i
+        cdef Item *item
+        cdef uint64_t end
+        cdef bint is_reference = False
+        if self.marked > self.next_ordinal:
+            self.judge_loss(start, self.count, self.next_ordinal, self.marked)
+            self.next_ordinal = self.marked
+            return
+        # A file ended by us, or begun by the reference, was its to append to.
+        end = self.end_of_record(start)
+        is_reference = self.is_ended or start == 0
+        for i in range(start, self.count):
+            item = &self.items[i]
+            if is_disowned(item):
+                if is_newest:
+                    self.cut(i)
+                else:
+                    self.judge_loss(i, self.count, self.next_ordinal, self.next_ordinal)
+                return
+            if item.what == SCAN_RECORD and item.verdict == LIVE:
+                if not is_reference and not may_be_appended_at(item.record.offset, end):
+                    if is_newest:
+                        self.cut(i)
+                    else:
+                        self.judge_loss(i, self.count, self.next_ordinal, self.next_ordinal)
+                    return
+                is_reference = True
+                end = item.record.offset + item.record.size
+            if item.what == ITEM_HOLE and item.broken:
+                self.judge_tail(item, end, is_newest)
+
+    cdef object judge_tail(self, const Item *hole, uint64_t end, bint is_torn):
+        """What begins like a record behind the last one, at `end`, if it stands where one may.
+
+        Further on it is what an earlier use of the file left, and looks so by chance.
+        """
+        if may_be_appended_at(hole.record.offset, end):
+            self.add_damage(hole.record.offset, 0, "a record begins here and breaks off", is_torn,
+                            False)
+
+    def end_of_record(self, size_t index):
+        """Where the last record before item `index` ends."""
+        cdef Item *item
+        while index:
+            index -= 1
+            item = &self.items[index]
+            if item.what == SCAN_RECORD and item.verdict == LIVE:
+                return item.record.offset + item.record.size
+        return HEADER_SIZE
+
+    cdef object cut(self, size_t start):
+        """Everything from item `start` on was never acknowledged."""
+        cdef size_t i
+        while start < self.count and self.items[start].what == SCAN_MARK:
+            start += 1      # The mark itself was synced; what it opened may not be.
+        self.torn_offset = self.end_of(start)
+        self.torn_size = max(self.used_end, self.torn_offset) - self.torn_offset
+        for i in range(start, self.count):
+            self.items[i].verdict = TORN
+        self.add_damage(self.torn_offset, self.torn_size,
+                        f"torn tail of {self.torn_size} bytes, never acknowledged: cut", True)
+
+    cdef void finish(self) noexcept nogil:
+        """Where the live records end, and where the next one may go."""
+        cdef size_t i
+        cdef Item *item
+        cdef uint64_t end
+        self.last_data_position = HEADER_SIZE
+        self.append_position = HEADER_SIZE
+        if self.header.checksum != CHECKSUM_NONE and self.has_leaders:
+            self.append_position += LEADER_SIZE
+        for i in range(self.count):
+            item = &self.items[i]
+            end = item.record.offset + item.record.size
+            if item.what == ITEM_HOLE or item.verdict == TORN:
+                continue
+            if item.what == SCAN_RECORD and item.verdict == LIVE:
+                self.last_data_position = max(self.last_data_position, end)
+            self.append_position = max(self.append_position, end)
+        if self.torn_size == 0 and self.next_ordinal == self.marked and self.loses_at_end:
+            self.append_position = max(self.append_position, self.used_end)
+
+
+# --- for tools: one Python object a record -----------------------------------------------------
+
+class RawRecord(NamedTuple):
+    """One record as it stands in a file.
+
+    Attributes:
+        kind: "add", "update", "delete", "add_tx", "update_tx", "delete_tx", "prepare", "commit",
+            "rollback" or "event".
+        offset: bytes from the start of the file to the type byte.
+        size: bytes from the type byte to the check size, both included.
+        record_id, tx_id, user_type, body, records_in_file: None where the kind has none.
+        user_type: 0 … 255.
+        body: the body, or the extra data of a prepare.
+        checksum: "ok", "none" (no leader) or "bad".
+        ordinal: the record's number among those with a leader; None without one.
+        verdict: "live", "damaged", "torn" or "suspect".
+    """
+
+    kind: str
+    offset: int
+    size: int
+    record_id: int | None
+    tx_id: int | None
+    user_type: int | None
+    compact_count: int
+    body: bytes | None
+    records_in_file: int | None
+    checksum: str
+    ordinal: int | None
+    verdict: str
+
+
+cdef object raw_record(const Item *item, const uint8_t *data):
+    cdef const Record *record = &item.record
+    cdef uint8_t type = record.type
+    kind = KINDS[type - EVENT_RECORD]
+    is_tx = 13 <= type <= 15 or type >= PREPARE_RECORD
+    has_body = type < 16 or type == PREPARE_RECORD
+    return RawRecord(
+        kind, record.offset, record.size,
+        record.record_id if type < PREPARE_RECORD else None,
+        record.tx_id if is_tx else None,
+        record.user_type if type < 15 else None,
+        record.compact_count,
+        (<const char *>data + record.body_offset)[:record.body_size] if has_body else None,
+        record.records_in_file if PREPARE_RECORD <= type < ROLLBACK_RECORD else None,
+        CHECKSUMS[record.checksum],
+        record.ordinal if record.checksum != CHECKSUM_NONE else None,
+        VERDICTS[item.verdict])
+
+
+cdef class FileView:
+    """One journal file, judged; iterating gives its records in file order.
+
+    Holds the file's bytes until it is dropped. Records whose verdict is not "live" are given too.
+    """
+
+    cdef FileScan scan_result
+    cdef object data
+    cdef readonly bint is_newest
+
+    def __init__(self, str name, data, *, is_newest=True, user_version=0):
+        """Scan and judge `data`, the whole file.
+
+        Raises:
+            UnsupportedFormat: a foreign format or user version.
+        """
+        cdef const uint8_t[::1] view
+        cdef FileScan scan = FileScan(name, user_version)
+        cdef const uint8_t *first = NULL
+        cdef uint64_t size = len(data)
+        cdef int failed
+        self.scan_result = scan
+        self.data = data
+        self.is_newest = is_newest
+        if size:
+            view = data
+            first = &view[0]
+        with nogil:
+            failed = scan.scan(first, size)
+        if failed:
+            raise MemoryError
+        scan.judge(is_newest)
+
+    def __iter__(self):
+        cdef const uint8_t[::1] view
+        cdef FileScan scan = self.scan_result
+        cdef size_t i
+        if scan.count == 0:
+            return
+        view = self.data
+        for i in range(scan.count):
+            if scan.items[i].what == SCAN_RECORD:
+                yield raw_record(&scan.items[i], &view[0])
+
+    @property
+    def name(self):
+        """The file's name."""
+        return self.scan_result.name
+
+    @property
+    def size(self):
+        """Bytes."""
+        return self.scan_result.size
+
+    @property
+    def is_short(self):
+        """No whole header: the reference ignores such a file."""
+        return bool(self.scan_result.is_short)
+
+    @property
+    def version(self):
+        """Format version."""
+        return self.scan_result.header.version
+
+    @property
+    def user_version(self):
+        """User version."""
+        return self.scan_result.header.user_version
+
+    @property
+    def file_id(self):
+        """What orders the files."""
+        return self.scan_result.header.file_id
+
+    @property
+    def header_checksum(self):
+        """Of the header: "ok", "none" or "bad"."""
+        return CHECKSUMS[self.scan_result.header.checksum]
+
+    @property
+    def header_claim(self):
+        """The file id that the header's leader vouches for, where that is not the header's."""
+        claim = self.scan_result.header_claim
+        return None if claim in (NO_CLAIM, self.file_id) else claim
+
+    @property
+    def has_checksums(self):
+        """Whether any of it was written with leaders."""
+        return bool(self.scan_result.has_leaders)
+
+    @property
+    def has_data(self):
+        """Whether the file may not be used again: it holds, or held, more than events."""
+        return bool(self.scan_result.has_data())
+
+    @property
+    def is_ended(self):
+        """Whether an end mark closes it."""
+        return bool(self.scan_result.is_ended)
+
+    @property
+    def synced_count(self):
+        """So many of its records with a leader are synced, says the last mark."""
+        return self.scan_result.marked
+
+    @property
+    def next_ordinal(self):
+        """Of the next record with a leader."""
+        return self.scan_result.next_ordinal
+
+    @property
+    def last_data_position(self):
+        """End of the last live record, in bytes from the start of the file."""
+        return self.scan_result.last_data_position
+
+    @property
+    def append_position(self):
+        """End of the last live record or mark, in bytes from the start of the file."""
+        return self.scan_result.append_position
+
+    @property
+    def data_file_marks(self):
+        """How often the reference would have marked it as a data file for something broken."""
+        return self.scan_result.data_file_marks
+
+    @property
+    def damages(self):
+        """What does not hold what was written, in file order."""
+        return [damage for damage, _ in self.scan_result.found]
+
+
+def read_bytes(path, buffer=None):
+    """The whole of a regular file, never through a symbolic link.
+
+    Args:
+        path: of the file.
+        buffer: a bytearray to use again; it grows to the file's size and is never shrunk.
+
+    Returns:
+        A read-only memoryview of the file's bytes: over `buffer`, or a map of a file of more than
+        256 MiB.
+
+    Raises:
+        JournalIOError: it cannot be opened or read.
+    """
+    fd, size = open_regular(path)
+    try:
+        if size > MAP_SIZE_MIN:
+            return memoryview(mmap.mmap(fd, size, prot=mmap.PROT_READ))
+        if buffer is None:
+            buffer = bytearray(size)
+        elif len(buffer) < size:
+            buffer.extend(bytes(size - len(buffer)))
+        view = memoryview(buffer)
+        done = 0
+        while done < size:
+            count = os.preadv(fd, [view[done:size]], done)
+            if count == 0:
+                break
+            done += count
+        return view[:done].toreadonly()
+    except OSError as error:
+        name = os.path.basename(path)
+        raise JournalIOError(error.errno, f"{name}: cannot read", name) from error
+    finally:
+        os.close(fd)
+
+
+def read_file(path, *, is_newest=True, user_version=0):
+    """One journal file, scanned and judged.
+
+    Args:
+        path: of the file.
+        is_newest: judge what fails behind the last mark as a torn tail, not as damage.
+        user_version: what the header must say.
+
+    Raises:
+        UnsupportedFormat: a foreign format or user version.
+        JournalIOError: it cannot be read.
+    """
+    return FileView(os.path.basename(path), read_bytes(path), is_newest=is_newest,
+                    user_version=user_version)
+
+
+def read_folder(files, *, user_version=0):
+    """The files of a journal in the order of their ids, one FileView at a time.
+
+    Args:
+        files: what journal.folder.list_files gives.
+        user_version: what the headers must say.
+
+    Memory: one file, two while the caller keeps the last one.
+    """
+    newest = newest_with_data(files, user_version)
+    for index, file in enumerate(files):
+        yield FileView(file.name, read_bytes(file.path), is_newest=index >= newest,
+                       user_version=user_version)
+
+
+def newest_with_data(files, user_version=0):
+    """Index in `files` of the newest one that holds data; 0 if none does."""
+    cdef FileScan scan
+    cdef const uint8_t[::1] view
+    cdef int failed
+    buffer = bytearray()
+    for index in range(len(files) - 1, 0, -1):
+        scan = FileScan(files[index].name, user_version)
+        data = read_bytes(files[index].path, buffer)
+        if len(data):
+            view = data
+            with nogil:
+                failed = scan.scan(&view[0], view.shape[0])
+            view = None
+            if failed:
+                raise MemoryError
+        data.release()
+        if scan.has_data():
+            return index
+    return 0
