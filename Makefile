@@ -79,6 +79,7 @@ check: build ## format, lint, types, stubs, layers, docs
 	$(PY) -m codespell_lib
 	$(PY) -m mypy
 	$(PY) -m mypy.stubtest $(STUBTEST) $(STUBBED)
+	PATH="$(dir $(PY)):$$PATH" clang-format --dry-run -Werror ext/*.c ext/*.h
 	for source in ext/*.c; do \
 	    $(CC) -std=c11 -D_GNU_SOURCE -Iext -Wall -Wextra -Werror -fsyntax-only $$source || exit 1; \
 	done
