@@ -1,12 +1,12 @@
 """The harness is right: it sees in the golden folders what expected.json says."""
 
 import json
-import tarfile
 
 import pytest
 
 from tests.interop.conftest import HERE
 from tests.interop.reference import ReferenceError
+from tests.unpack import unpack as extract
 
 GOLDEN = HERE.parent / "golden"
 SCENARIOS = sorted(path.parent.name for path in GOLDEN.glob("*/journal.tar.gz"))
@@ -31,9 +31,7 @@ def settings(config):
 
 
 def unpack(scenario, folder):
-    with tarfile.open(GOLDEN / scenario / "journal.tar.gz") as archive:
-        archive.extractall(folder, filter="data")
-    return folder / "journal"
+    return extract(GOLDEN / scenario / "journal.tar.gz", folder) / "journal"
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
