@@ -2,9 +2,10 @@
 
 import hashlib
 import json
-import tarfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.unpack import unpack
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 
@@ -27,8 +28,7 @@ class Scenario:
     def unpack(self, target):
         """Unpack below `target`; the journal's folder."""
         archive = "broker.tar.gz" if self.part else "journal.tar.gz"
-        with tarfile.open(GOLDEN / self.name / archive) as tar:
-            tar.extractall(target, filter="data")
+        unpack(GOLDEN / self.name / archive, target)
         return Path(target) / ("bindings" if self.part == "bindings" else "journal")
 
 
