@@ -1,0 +1,4 @@
+"""How fast the journal is, beside the limit of this disk, other engines and the reference.
+
+README.md says how to run each file.
+"""

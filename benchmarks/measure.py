@@ -1,0 +1,208 @@
+"""What every benchmark shares: a case, what was measured, threads that start together, the machine.
+
+A case is one point of a workload. Every engine takes a case and a folder on the disk to be measured
+and gives an `Outcome`; a process of its own a run (`main_for`), so that no engine warms another's
+memory or holds its interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import platform
+import sys
+import threading
+import time
+from array import array
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+WORKLOADS = {
+    "blocking": "each of `producers` threads appends a record and waits for the disk",
+    "asyncio": "one event loop, `producers` tasks, each awaiting its record",
+    "window": "one thread; it waits for the record `producers` before the one it just appended",
+    "batch": "one thread appends `producers` records in one call and waits once",
+    "unsynced": "one thread, one call a record, no wait but a last one that the time includes",
+    "unsynced-batch": "the same with 64 records a call",
+    "load": "read back `RECORDS_TO_LOAD` records, checksums verified; a tenth updated, a tenth gone",
+    "compaction": "compact a journal of `RECORDS_TO_LOAD` records, every second one gone",
+}
+RECORDS_TO_LOAD = 200_000
+BATCH_SIZE = 64
+
+
+@dataclass(frozen=True)
+class Case:
+    """One point to measure.
+
+    Attributes:
+        workload: a key of WORKLOADS.
+        io: journal type; engines that know none ignore it.
+        producers: threads, tasks, window or batch; see WORKLOADS.
+        record_size: bytes a body.
+        seconds: how long to run, for the workloads that have no end of their own.
+    """
+
+    workload: str
+    io: str = "ASYNCIO"
+    producers: int = 1
+    record_size: int = 1024
+    seconds: float = 1.0
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether every record is on the disk before its producer goes on."""
+        return self.workload in ("blocking", "asyncio", "window", "batch")
+
+
+@dataclass
+class Outcome:
+    """What one run measured.
+
+    Attributes:
+        rate: records a second; MB a second for compaction.
+        p50_us: median latency of a record, in microseconds; None where none is taken.
+        p99_us: likewise, 99 of 100.
+        p999_us: likewise, 999 of 1,000.
+        note: what the reader of the figure must know.
+    """
+
+    rate: float
+    p50_us: float | None = None
+    p99_us: float | None = None
+    p999_us: float | None = None
+    note: str = ""
+
+
+class CannotRunError(Exception):
+    """The engine is not installed, or has no such workload; the message says which."""
+
+
+class Latencies:
+    """Latencies of one thread, in nanoseconds; kept, not bucketed."""
+
+    def __init__(self) -> None:
+        self.values = array("q")
+
+    def add(self, begun_ns: int) -> int:
+        """Note the time since `begun_ns` and return the time of now."""
+        now = time.perf_counter_ns()
+        self.values.append(now - begun_ns)
+        return now
+
+
+def outcome(records: int, seconds: float, latencies: Iterable[Latencies] = ()) -> Outcome:
+    """Figures of one run from its count, its time and its threads' latencies."""
+    merged = sorted(value for one in latencies for value in one.values)
+    result = Outcome(records / seconds)
+    if merged:
+        result.p50_us = merged[len(merged) // 2] / 1e3
+        result.p99_us = merged[len(merged) * 99 // 100] / 1e3
+        result.p999_us = merged[len(merged) * 999 // 1000] / 1e3
+    return result
+
+
+def run_threads(
+    count: int, seconds: float, work: Callable[[int, Callable[[], bool], Latencies], int]
+) -> Outcome:
+    """Run `work` in `count` threads that begin together, and sum up.
+
+    Args:
+        count: threads.
+        seconds: how long `is_time` stays true.
+        work: `work(index, is_time, latencies)` appends while `is_time()`; the records it did.
+
+    Raises:
+        Exception: what a thread raised.
+    """
+    barrier = threading.Barrier(count + 1)
+    latencies = [Latencies() for _ in range(count)]
+    records = [0] * count
+    errors: list[BaseException] = []
+    end = 0.0
+
+    def is_time() -> bool:
+        return time.perf_counter() < end
+
+    def thread(index: int) -> None:
+        barrier.wait()
+        try:
+            records[index] = work(index, is_time, latencies[index])
+        except Exception as error:  # noqa: BLE001 - reported by the main thread, below.
+            errors.append(error)
+
+    threads = [threading.Thread(target=thread, args=(index,)) for index in range(count)]
+    for one in threads:
+        one.start()
+    begun = time.perf_counter()
+    end = begun + seconds
+    barrier.wait()
+    for one in threads:
+        one.join()
+    elapsed = time.perf_counter() - begun
+    if errors:
+        raise errors[0]
+    return outcome(sum(records), elapsed, latencies)
+
+
+def main_for(engine: Callable[[Case, Path], Outcome]) -> None:
+    """Run one case of an engine from the command line and print its outcome as one line of JSON.
+
+    Exit status 3 says that the engine cannot run it; standard error says why.
+    """
+    parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
+    parser.add_argument("--workload", choices=WORKLOADS, default="blocking")
+    parser.add_argument("--io", default="ASYNCIO", help="journal type, where the engine has any")
+    parser.add_argument("--producers", type=int, default=1)
+    parser.add_argument("--record-size", type=int, default=1024, help="bytes")
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("folder", type=Path, help="an empty folder on the disk to measure")
+    arguments = vars(parser.parse_args())
+    folder = arguments.pop("folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        print(json.dumps(dataclasses.asdict(engine(Case(**arguments), folder))))
+    except CannotRunError as error:
+        print(error, file=sys.stderr)
+        sys.exit(3)
+
+
+def command_line(case: Case, folder: Path) -> list[str]:
+    """The arguments that make `main_for` run `case` in `folder`."""
+    return [
+        f"--workload={case.workload}",
+        f"--io={case.io}",
+        f"--producers={case.producers}",
+        f"--record-size={case.record_size}",
+        f"--seconds={case.seconds}",
+        str(folder),
+    ]
+
+
+def machine_line(folder: Path) -> str:
+    """One line: processor, cores, memory, kernel, file system and device of `folder`, Python."""
+    model = "unknown processor"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    device = os.stat(folder).st_dev
+    mount = "unknown file system"
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields = line.split()
+        if fields[2] == f"{os.major(device)}:{os.minor(device)}":
+            kind, source = fields[fields.index("-") + 1 : fields.index("-") + 3]
+            mount = f"{kind} on {source}"
+    queue = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/queue/write_cache")
+    cache = f", {queue.read_text().strip()}" if queue.exists() else ""
+    return (
+        f"{model}, {os.cpu_count()} cores, {memory_gib:.0f} GiB, Linux {platform.release()}, "
+        f"{mount}{cache}, Python {platform.python_version()}"
+    )

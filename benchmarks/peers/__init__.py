@@ -1,0 +1,1 @@
+"""The engines that the journal is measured against, each runnable by itself."""
