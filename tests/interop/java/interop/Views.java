@@ -83,7 +83,15 @@ final class Views {
    /** Every record of every journal file, files in order of their ids: `raw.files` of expected.json. */
    static List<Object> raw(Settings settings) throws Exception {
       SequentialFileFactory files = settings.files();
-      OpenJournal journal = new OpenJournal(settings, files);
+      files.start();
+      try {
+         return raw(new OpenJournal(settings, files), files);
+      } finally {
+         files.stop();
+      }
+   }
+
+   private static List<Object> raw(OpenJournal journal, SequentialFileFactory files) throws Exception {
       List<Object> described = new ArrayList<>();
       for (JournalFile file : journal.orderFiles()) {
          FileView view = new FileView(file.getJournalVersion());
