@@ -1,5 +1,5 @@
-/* The cases that both queues pass. The including file defines QUEUE(name), the function of that name,
- * `queue`, the type, and IS_DISARM_EXACT: whether a disarmed event fd stays silent. */
+/* The cases that both queues pass. The including file defines QUEUE(name), the function of that
+ * name, and `queue`, the type. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -59,6 +59,16 @@ static uint64_t take_count(int fd) {
     uint64_t count = 0;
 
     return read(fd, &count, sizeof count) == sizeof count ? count : 0;
+}
+
+/* Whether arming leaves an empty counter, nothing being in flight. The kernel bumps it after it has
+ * shown the completion, so the last bump may follow the first arming. */
+static int becomes_quiet(queue *q, int event_fd) {
+    for (int tries = 0; tries < 1000; tries++) {
+        CHECK_EQ(QUEUE(arm)(q, 1), 0);
+        if (!is_readable(event_fd, 1)) return 1;
+    }
+    return 0;
 }
 
 static void check_many_in_flight(int dsync) {
@@ -342,14 +352,13 @@ static void test_arming_announces_what_came_before(void) {
     CHECK(is_readable(event_fd, 5000));
     CHECK_EQ(QUEUE(wait)(q, 1, out, 1), 1);
 
-    CHECK_EQ(QUEUE(arm)(q, 1), 0); /* Nothing is: the old count is gone. */
-    CHECK(!is_readable(event_fd, 0));
+    CHECK(becomes_quiet(q, event_fd));
     QUEUE(close)(q);
     qv_close(fd);
     qv_close(dir);
 }
 
-static void test_a_disarmed_event_fd_is_silent(void) {
+static void test_arming_again_forgets_what_was_counted_while_disarmed(void) {
     int dir = fresh_dir(), fd = open_file(dir);
     queue *q = open_queue(4);
     int event_fd = QUEUE(event_fd)(q);
@@ -358,7 +367,7 @@ static void test_a_disarmed_event_fd_is_silent(void) {
     CHECK_EQ(QUEUE(arm)(q, 0), 0);
     CHECK_EQ(submit_block(q, fd, 0, 0), 0);
     CHECK_EQ(QUEUE(wait)(q, 1, &out, 1), 1);
-    if (IS_DISARM_EXACT) CHECK(!is_readable(event_fd, 0));
+    CHECK(becomes_quiet(q, event_fd));
     QUEUE(close)(q);
     qv_close(fd);
     qv_close(dir);
@@ -415,7 +424,7 @@ int main(void) {
         CASE(test_the_tap_can_change_what_a_completion_says),
         CASE(test_an_armed_event_fd_announces_completions),
         CASE(test_arming_announces_what_came_before),
-        CASE(test_a_disarmed_event_fd_is_silent),
+        CASE(test_arming_again_forgets_what_was_counted_while_disarmed),
         CASE(test_close_waits_for_what_is_in_flight),
         CASE(test_signals_do_not_end_a_wait),
     };

@@ -3,6 +3,5 @@
 
 typedef qv_aio_queue queue;
 #define QUEUE(name) qv_aio_##name
-#define IS_DISARM_EXACT 0
 
 #include "queue_cases.h"

@@ -3,6 +3,5 @@
 
 typedef qv_uring_queue queue;
 #define QUEUE(name) qv_uring_##name
-#define IS_DISARM_EXACT 1
 
 #include "queue_cases.h"
