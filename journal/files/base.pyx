@@ -1,0 +1,404 @@
+"""One journal folder, and the back end that its files are written through.
+
+`Folder` is what Python code uses: names, whole reads and writes, syncs, all relative to one open
+directory. `BackEnd` is what the flusher thread uses, without the GIL: each kind (NIO, ASYNCIO,
+MAPPED, IO_URING) has a module of its own beside this one.
+
+Errors of the C functions are `-errno`; `Folder` turns them into JournalIOError, the flusher hands
+them to whoever waits. The GIL is released around every call that may touch a disk.
+"""
+
+import errno
+import os
+
+from libc.string cimport memcpy
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+
+from journal.native cimport (
+    QV_CREATE, QV_DIRECT, QV_EXCLUSIVE, QV_RDONLY, QV_RDWR, qv_advise, qv_aio_arm, qv_aio_close,
+    qv_aio_event_fd, qv_aio_open, qv_aio_submit, qv_aio_wait, qv_alloc_aligned, qv_block_size,
+    qv_close, qv_file_size, qv_fill, qv_free_aligned, qv_lock, qv_map, qv_mkdir,
+    qv_open, qv_open_dir, qv_open_subdir, qv_read, qv_rename, qv_rename_to,
+    qv_supports_direct, qv_sync_all, qv_sync_data, qv_sync_dir, qv_sync_map, qv_truncate,
+    qv_unlink, qv_unmap, qv_uring_arm, qv_uring_close, qv_uring_event_fd, qv_uring_open,
+    qv_uring_submit, qv_uring_wait, qv_write)
+
+from journal.errors import JournalIOError
+
+
+# --- ext/, once ------------------------------------------------------------------------------
+
+cdef int64_t io_read(int fd, void *buffer, uint64_t size, uint64_t offset) noexcept nogil:
+    return qv_read(fd, buffer, size, offset)
+
+
+cdef int io_write(int fd, const void *data, uint64_t size, uint64_t offset,
+                  bint sync) noexcept nogil:
+    return qv_write(fd, data, size, offset, sync)
+
+
+cdef int io_sync(int fd) noexcept nogil:
+    return qv_sync_data(fd)
+
+
+cdef int io_close(int fd) noexcept nogil:
+    return qv_close(fd)
+
+
+cdef int io_map(int fd, uint64_t size, bint writable, void **address) noexcept nogil:
+    return qv_map(fd, size, writable, address)
+
+
+cdef int io_unmap(void *address, uint64_t size) noexcept nogil:
+    return qv_unmap(address, size)
+
+
+cdef int io_sync_map(int fd, void *address, uint64_t offset, uint64_t size) noexcept nogil:
+    return qv_sync_map(fd, address, offset, size)
+
+
+cdef int io_advise(int fd, uint64_t offset, uint64_t size, bint willneed) noexcept nogil:
+    return qv_advise(fd, offset, size, willneed)
+
+
+cdef void *io_alloc(uint64_t size, uint64_t alignment) noexcept nogil:
+    return qv_alloc_aligned(size, alignment)
+
+
+cdef void io_free(void *memory) noexcept nogil:
+    qv_free_aligned(memory)
+
+
+cdef int aio_open(uint32_t depth, qv_aio_queue **queue) noexcept nogil:
+    return qv_aio_open(depth, queue)
+
+
+cdef int aio_submit(qv_aio_queue *queue, int fd, const void *data, uint64_t size,
+                    uint64_t offset, bint sync, uint64_t tag) noexcept nogil:
+    return qv_aio_submit(queue, fd, data, size, offset, sync, tag)
+
+
+cdef int aio_wait(qv_aio_queue *queue, uint32_t least, qv_completion *out,
+                  uint32_t most) noexcept nogil:
+    return qv_aio_wait(queue, least, out, most)
+
+
+cdef int aio_event_fd(qv_aio_queue *queue) noexcept nogil:
+    return qv_aio_event_fd(queue)
+
+
+cdef int aio_arm(qv_aio_queue *queue, bint on) noexcept nogil:
+    return qv_aio_arm(queue, on)
+
+
+cdef void aio_close(qv_aio_queue *queue) noexcept nogil:
+    qv_aio_close(queue)
+
+
+cdef int uring_open(uint32_t depth, qv_uring_queue **queue) noexcept nogil:
+    return qv_uring_open(depth, queue)
+
+
+cdef int uring_submit(qv_uring_queue *queue, int fd, const void *data, uint64_t size,
+                      uint64_t offset, bint sync, uint64_t tag) noexcept nogil:
+    return qv_uring_submit(queue, fd, data, size, offset, sync, tag)
+
+
+cdef int uring_wait(qv_uring_queue *queue, uint32_t least, qv_completion *out,
+                    uint32_t most) noexcept nogil:
+    return qv_uring_wait(queue, least, out, most)
+
+
+cdef int uring_event_fd(qv_uring_queue *queue) noexcept nogil:
+    return qv_uring_event_fd(queue)
+
+
+cdef int uring_arm(qv_uring_queue *queue, bint on) noexcept nogil:
+    return qv_uring_arm(queue, on)
+
+
+cdef void uring_close(qv_uring_queue *queue) noexcept nogil:
+    qv_uring_close(queue)
+
+
+# --- the back end ----------------------------------------------------------------------------
+
+cdef class BackEnd:
+    """How the flusher thread writes and syncs; this base does it by plain pwrite and fdatasync.
+
+    Attributes:
+        name: the journal type.
+        alignment: bytes that offset, size and buffer of every write are a multiple of; 1: any.
+        queue_depth: writes that submit() takes before one must be awaited; 0: write() only.
+        direct: the page cache is passed by.
+
+    Threads: one at a time calls write, sync, submit and wait.
+    """
+
+    def __cinit__(self, str name, uint32_t alignment=1, bint direct=False):
+        self.name = name
+        self.alignment = alignment
+        self.direct = direct
+        self.event_fd = -1
+
+    def close(self):
+        """Give back what the back end holds; no write may be in flight. Idempotent."""
+
+    cdef int attach(self, OpenFile *file) noexcept nogil:
+        """Make a file ready to be written; its fd, size and first are set."""
+        return 0
+
+    cdef int detach(self, OpenFile *file) noexcept nogil:
+        """Undo attach and close the fd: 0 or the first error, the file is gone either way."""
+        return qv_close(file.fd)
+
+    cdef int write(self, OpenFile *file, const uint8_t *data, uint64_t size, uint64_t offset,
+                   bint sync) noexcept nogil:
+        """Write all of it, and with `sync` return only when it is on disk."""
+        cdef int result = qv_write(file.fd, data, size, offset, False)
+        # Write and fdatasync apart cost what RWF_DSYNC costs where the disk has no FUA, and do
+        # better with many waiters.
+        if result == 0 and sync:
+            result = qv_sync_data(file.fd)
+        return result
+
+    cdef int sync(self, OpenFile *file) noexcept nogil:
+        """Everything written to the file before is on disk when this returns 0."""
+        return qv_sync_data(file.fd)
+
+    cdef int submit(self, OpenFile *file, const uint8_t *data, uint64_t size, uint64_t offset,
+                    bint sync, uint64_t tag) noexcept nogil:
+        """Start a write; with `sync` it is on disk once wait() gives its tag."""
+        return -errno_ENOSYS
+
+    cdef int wait(self, uint32_t least, qv_completion *out, uint32_t most) noexcept nogil:
+        """Take finished writes; waits for `least`."""
+        return -errno_ENOSYS
+
+    cdef int arm(self, bint on) noexcept nogil:
+        """Let every completion bump event_fd, or stop it."""
+        return -errno_ENOSYS
+
+
+cdef int errno_ENOSYS = errno.ENOSYS
+cdef int errno_ENOMEM = errno.ENOMEM
+
+
+# --- the folder ------------------------------------------------------------------------------
+
+cdef class Folder:
+    """One directory, open for as long as this object lives; every name is relative to it.
+
+    Symbolic links and anything but regular files are refused. Every method raises
+    JournalIOError, with errno and the file's name, when the system refuses.
+
+    Threads: any number at a time.
+    """
+
+    def __cinit__(self, path):
+        cdef bytes encoded = os.fsencode(path)
+        cdef const char *name = encoded
+        self.fd = -1
+        self.path = path
+        with nogil:
+            self.fd = qv_open_dir(name)
+        if self.fd < 0:
+            raise JournalIOError(-self.fd, "cannot open the directory", str(path))
+
+    def close(self):
+        """Close the directory. Idempotent."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def __dealloc__(self):
+        if self.fd >= 0:
+            qv_close(self.fd)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    cdef object fail(self, int64_t result, str what, str name):
+        return JournalIOError(<int>-result, what, os.path.join(str(self.path), name))
+
+    def names(self):
+        """Names of all entries, sorted."""
+        try:
+            return sorted(os.listdir(self.fd))
+        except OSError as error:
+            raise JournalIOError(error.errno or 0, "cannot list", str(self.path)) from error
+
+    def open(self, str name, *, bint write=False, bint create=False, bint exclusive=False,
+             bint direct=False):
+        """A file descriptor; close it with close_file()."""
+        cdef bytes encoded = os.fsencode(name)
+        cdef const char *text = encoded
+        cdef int flags = QV_RDWR if write or create else QV_RDONLY
+        cdef int fd
+        if create:
+            flags |= QV_CREATE
+        if exclusive:
+            flags |= QV_EXCLUSIVE
+        if direct:
+            flags |= QV_DIRECT
+        with nogil:
+            fd = qv_open(self.fd, text, flags)
+        if fd < 0:
+            raise self.fail(fd, "cannot open", name)
+        return fd
+
+    def subfolder(self, str name, *, bint create=False):
+        """The Folder inside this one, made (and its name synced) where it is missing."""
+        cdef bytes encoded = os.fsencode(name)
+        cdef const char *text = encoded
+        cdef int result
+        if create:
+            with nogil:
+                result = qv_mkdir(self.fd, text)
+            if result == 0:
+                self.sync()
+            elif result != -errno.EEXIST:
+                raise self.fail(result, "cannot make the directory", name)
+        return Folder(os.path.join(str(self.path), name))
+
+    def close_file(self, int fd, str name="a file"):
+        """Close a file descriptor."""
+        cdef int result
+        with nogil:
+            result = qv_close(fd)
+        if result < 0:
+            raise self.fail(result, "cannot close", name)
+
+    def size(self, int fd, str name="a file"):
+        """Bytes in the file."""
+        cdef int64_t result = qv_file_size(fd)
+        if result < 0:
+            raise self.fail(result, "cannot measure", name)
+        return result
+
+    def read(self, int fd, uint64_t size, uint64_t offset=0, str name="a file"):
+        """Up to `size` bytes from `offset`; fewer only at the end of the file."""
+        cdef bytes data = PyBytes_FromStringAndSize(NULL, size)
+        cdef char *buffer = PyBytes_AS_STRING(data)
+        cdef int64_t count
+        with nogil:
+            count = qv_read(fd, buffer, size, offset)
+        if count < 0:
+            raise self.fail(count, "cannot read", name)
+        return data if <uint64_t>count == size else data[:count]
+
+    def write(self, int fd, const uint8_t[::1] data, uint64_t offset, str name="a file", *,
+              uint32_t alignment=1):
+        """Write all of `data`; with an alignment through an aligned copy, for O_DIRECT."""
+        cdef uint64_t size = data.shape[0]
+        cdef const uint8_t *source = &data[0] if size else NULL
+        cdef void *copy = NULL
+        cdef int result
+        with nogil:
+            if alignment > 1:
+                copy = qv_alloc_aligned(size, alignment)
+                if copy != NULL:
+                    memcpy(copy, source, size)
+                    result = qv_write(fd, copy, size, offset, False)
+                    qv_free_aligned(copy)
+                else:
+                    result = -errno_ENOMEM
+            else:
+                result = qv_write(fd, source, size, offset, False)
+        if result < 0:
+            raise self.fail(result, "cannot write", name)
+
+    def fill(self, int fd, uint64_t offset, uint64_t size, bint direct=False,
+             str name="a file"):
+        """Write real zeros."""
+        cdef int result
+        with nogil:
+            result = qv_fill(fd, offset, size, direct)
+        if result < 0:
+            raise self.fail(result, "cannot fill", name)
+
+    def sync_file(self, int fd, str name="a file", *, bint metadata=False):
+        """Data on disk when this returns; with `metadata` all metadata too."""
+        cdef int result
+        with nogil:
+            result = qv_sync_all(fd) if metadata else qv_sync_data(fd)
+        if result < 0:
+            raise self.fail(result, "cannot sync", name)
+
+    def sync(self):
+        """Names made, renamed and removed before are on disk when this returns."""
+        cdef int result
+        with nogil:
+            result = qv_sync_dir(self.fd)
+        if result < 0:
+            raise self.fail(result, "cannot sync the directory", "")
+
+    def rename(self, str source, str target):
+        """Rename within the folder; `target` is replaced. Durable after sync()."""
+        cdef bytes from_name = os.fsencode(source), to_name = os.fsencode(target)
+        cdef const char *from_text = from_name
+        cdef const char *to_text = to_name
+        cdef int result
+        with nogil:
+            result = qv_rename(self.fd, from_text, to_text)
+        if result < 0:
+            raise self.fail(result, f"cannot rename to {target}", source)
+
+    def move(self, str source, Folder target_folder, str target):
+        """Rename into another folder of the same file system. Durable after sync() of both."""
+        cdef bytes from_name = os.fsencode(source), to_name = os.fsencode(target)
+        cdef const char *from_text = from_name
+        cdef const char *to_text = to_name
+        cdef int result
+        with nogil:
+            result = qv_rename_to(self.fd, from_text, target_folder.fd, to_text)
+        if result < 0:
+            raise self.fail(result, f"cannot move to {target_folder.path}", source)
+
+    def unlink(self, str name):
+        """Remove a file. Durable after sync()."""
+        cdef bytes encoded = os.fsencode(name)
+        cdef const char *text = encoded
+        cdef int result
+        with nogil:
+            result = qv_unlink(self.fd, text)
+        if result < 0:
+            raise self.fail(result, "cannot remove", name)
+
+    def truncate(self, int fd, uint64_t size, str name="a file"):
+        """Cut or grow the file to `size` bytes."""
+        cdef int result
+        with nogil:
+            result = qv_truncate(fd, size)
+        if result < 0:
+            raise self.fail(result, "cannot truncate", name)
+
+    def lock(self, int fd, bint exclusive=True):
+        """Lock the whole file for this process without waiting; false when another has it."""
+        cdef int result = qv_lock(fd, exclusive)
+        if result == -errno.EWOULDBLOCK:
+            return False
+        if result < 0:
+            raise self.fail(result, "cannot lock", "")
+        return True
+
+    def block_size(self):
+        """Smallest alignment in bytes of a direct write here, found out by trying."""
+        cdef int result
+        with nogil:
+            result = qv_block_size(self.fd)
+        if result < 0:
+            raise self.fail(result, "cannot probe the block size", "")
+        return result
+
+    def supports_direct(self):
+        """Whether direct writes work here, found out by trying."""
+        cdef int result
+        with nogil:
+            result = qv_supports_direct(self.fd)
+        if result < 0:
+            raise self.fail(result, "cannot probe direct writes", "")
+        return bool(result)
