@@ -371,3 +371,20 @@ cdef int scan_next(Scan *scan, Record *record) noexcept nogil:
         p += 1
     scan.position = p
     return SCAN_END
+
+
+# --- for Python ------------------------------------------------------------------------------
+
+def header_block(int64_t file_id, int32_t user_version=0, *, bint leader=True,
+                 uint32_t alignment=1):
+    """The first bytes of a file: header, header leader, zeros up to a multiple of `alignment`.
+
+    >>> header_block(1, leader=False).hex()
+    '00000002000000000000000000000001'
+    """
+    cdef uint8_t[HEADER_SIZE + LEADER_SIZE] block
+    cdef uint32_t size = HEADER_SIZE + LEADER_SIZE if leader else HEADER_SIZE
+    encode_header(block, user_version, file_id)
+    if leader:
+        encode_header_leader(block)
+    return (<char *>block)[:size] + bytes(-size % alignment)

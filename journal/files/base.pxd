@@ -21,13 +21,14 @@ cdef struct OpenFile:
     uint32_t ordinal            # leaders written so far
     uint32_t synced_ordinal     # leaders known to be on disk
     uint32_t marked_ordinal     # what the last mark on disk claims
+    uint64_t dirty_from         # MAPPED: written from here on, and not synced (flusher only)
+    uint64_t dirty_end
 
 cdef class BackEnd:
     cdef readonly str name
     cdef readonly uint32_t alignment
     cdef readonly uint32_t queue_depth
     cdef readonly bint direct
-    cdef int event_fd
 
     cdef int attach(self, OpenFile *file) noexcept nogil
     cdef int detach(self, OpenFile *file) noexcept nogil
@@ -37,7 +38,6 @@ cdef class BackEnd:
     cdef int submit(self, OpenFile *file, const uint8_t *data, uint64_t size, uint64_t offset,
                     bint sync, uint64_t tag) noexcept nogil
     cdef int wait(self, uint32_t least, qv_completion *out, uint32_t most) noexcept nogil
-    cdef int arm(self, bint on) noexcept nogil
 
 # What ext/ does, for other modules: its objects are linked into this one alone.
 cdef int64_t io_read(int fd, void *buffer, uint64_t size, uint64_t offset) noexcept nogil
@@ -57,8 +57,6 @@ cdef int aio_submit(qv_aio_queue *queue, int fd, const void *data, uint64_t size
                     uint64_t offset, bint sync, uint64_t tag) noexcept nogil
 cdef int aio_wait(qv_aio_queue *queue, uint32_t least, qv_completion *out,
                   uint32_t most) noexcept nogil
-cdef int aio_event_fd(qv_aio_queue *queue) noexcept nogil
-cdef int aio_arm(qv_aio_queue *queue, bint on) noexcept nogil
 cdef void aio_close(qv_aio_queue *queue) noexcept nogil
 
 cdef int uring_open(uint32_t depth, qv_uring_queue **queue) noexcept nogil
@@ -66,10 +64,10 @@ cdef int uring_submit(qv_uring_queue *queue, int fd, const void *data, uint64_t 
                       uint64_t offset, bint sync, uint64_t tag) noexcept nogil
 cdef int uring_wait(qv_uring_queue *queue, uint32_t least, qv_completion *out,
                     uint32_t most) noexcept nogil
-cdef int uring_event_fd(qv_uring_queue *queue) noexcept nogil
-cdef int uring_arm(qv_uring_queue *queue, bint on) noexcept nogil
 cdef void uring_close(qv_uring_queue *queue) noexcept nogil
 
 cdef class Folder:
     cdef readonly object path
     cdef readonly int fd
+
+    cdef object fail(self, int64_t result, str what, str name)

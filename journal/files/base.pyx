@@ -15,12 +15,12 @@ from libc.string cimport memcpy
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
 from journal.native cimport (
-    QV_CREATE, QV_DIRECT, QV_EXCLUSIVE, QV_RDONLY, QV_RDWR, qv_advise, qv_aio_arm, qv_aio_close,
-    qv_aio_event_fd, qv_aio_open, qv_aio_submit, qv_aio_wait, qv_alloc_aligned, qv_block_size,
+    QV_CREATE, QV_DIRECT, QV_EXCLUSIVE, QV_RDONLY, QV_RDWR, qv_advise, qv_aio_close,
+    qv_aio_open, qv_aio_submit, qv_aio_wait, qv_alloc_aligned, qv_block_size,
     qv_close, qv_file_size, qv_fill, qv_free_aligned, qv_lock, qv_map, qv_mkdir,
     qv_open, qv_open_dir, qv_open_subdir, qv_read, qv_rename, qv_rename_to,
     qv_supports_direct, qv_sync_all, qv_sync_data, qv_sync_dir, qv_sync_map, qv_truncate,
-    qv_unlink, qv_unmap, qv_uring_arm, qv_uring_close, qv_uring_event_fd, qv_uring_open,
+    qv_unlink, qv_unmap, qv_uring_close, qv_uring_open,
     qv_uring_submit, qv_uring_wait, qv_write)
 
 from journal.errors import JournalIOError
@@ -83,14 +83,6 @@ cdef int aio_wait(qv_aio_queue *queue, uint32_t least, qv_completion *out,
     return qv_aio_wait(queue, least, out, most)
 
 
-cdef int aio_event_fd(qv_aio_queue *queue) noexcept nogil:
-    return qv_aio_event_fd(queue)
-
-
-cdef int aio_arm(qv_aio_queue *queue, bint on) noexcept nogil:
-    return qv_aio_arm(queue, on)
-
-
 cdef void aio_close(qv_aio_queue *queue) noexcept nogil:
     qv_aio_close(queue)
 
@@ -107,14 +99,6 @@ cdef int uring_submit(qv_uring_queue *queue, int fd, const void *data, uint64_t 
 cdef int uring_wait(qv_uring_queue *queue, uint32_t least, qv_completion *out,
                     uint32_t most) noexcept nogil:
     return qv_uring_wait(queue, least, out, most)
-
-
-cdef int uring_event_fd(qv_uring_queue *queue) noexcept nogil:
-    return qv_uring_event_fd(queue)
-
-
-cdef int uring_arm(qv_uring_queue *queue, bint on) noexcept nogil:
-    return qv_uring_arm(queue, on)
 
 
 cdef void uring_close(qv_uring_queue *queue) noexcept nogil:
@@ -135,11 +119,11 @@ cdef class BackEnd:
     Threads: one at a time calls write, sync, submit and wait.
     """
 
-    def __cinit__(self, str name, uint32_t alignment=1, bint direct=False):
+    def __cinit__(self, str name, uint32_t alignment=1, bint direct=False, uint32_t depth=0):
         self.name = name
+        self.queue_depth = depth
         self.alignment = alignment
         self.direct = direct
-        self.event_fd = -1
 
     def close(self):
         """Give back what the back end holds; no write may be in flight. Idempotent."""
@@ -173,10 +157,6 @@ cdef class BackEnd:
 
     cdef int wait(self, uint32_t least, qv_completion *out, uint32_t most) noexcept nogil:
         """Take finished writes; waits for `least`."""
-        return -errno_ENOSYS
-
-    cdef int arm(self, bint on) noexcept nogil:
-        """Let every completion bump event_fd, or stop it."""
         return -errno_ENOSYS
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ log = logging.getLogger("journal")
 # of 4096 would only take that many of the system's aio-max-nr.
 DEPTH_MAX = 16
 
+ALIGNMENT_MAX = 4096
+
 
 def choose_back_end(folder: Folder, options: JournalOptions) -> BackEnd:
     """The back end for a folder, falling back IO_URING, ASYNCIO, NIO with one warning.
@@ -42,7 +45,7 @@ def choose_back_end(folder: Folder, options: JournalOptions) -> BackEnd:
     if not folder.supports_direct():
         reasons.append("the file system refuses O_DIRECT")
     else:
-        alignment = options.device_block_size or folder.block_size()
+        alignment = options.device_block_size or _alignment(folder)
         depth = min(options.effective_max_io(), DEPTH_MAX)
         kinds = {JournalType.IO_URING: UringBackEnd, JournalType.ASYNCIO: AioBackEnd}
         order = list(kinds) if wanted is JournalType.IO_URING else [JournalType.ASYNCIO]
@@ -57,6 +60,15 @@ def choose_back_end(folder: Folder, options: JournalOptions) -> BackEnd:
             return back_end
     _warn(wanted, JournalType.NIO, reasons)
     return NioBackEnd("NIO")
+
+
+def _alignment(folder: Folder) -> int:
+    """The file system's block, as the reference takes it, or what the device needs if more.
+
+    Disks that accept 512 bytes often write 4096: a torn physical block would take neighbours with
+    it, and smaller writes are not faster.
+    """
+    return max(folder.block_size(), min(os.fstatvfs(folder.fd).f_bsize, ALIGNMENT_MAX))
 
 
 def _warn(wanted: JournalType, used: JournalType, reasons: list[str]) -> None:

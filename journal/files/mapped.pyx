@@ -10,14 +10,14 @@ from libc.string cimport memcpy
 
 from journal.files.base cimport BackEnd, OpenFile, io_close, io_map, io_sync_map, io_unmap
 
+cdef uint64_t NOTHING = <uint64_t>-1
+
 
 cdef class MappedBackEnd(BackEnd):
     """Writes are copies; sync is msync."""
 
-    def __cinit__(self, str name="MAPPED", *arguments):
-        pass
-
     cdef int attach(self, OpenFile *file) noexcept nogil:
+        file.dirty_from = NOTHING
         return io_map(file.fd, file.size, True, <void **>&file.map)
 
     cdef int detach(self, OpenFile *file) noexcept nogil:
@@ -29,10 +29,15 @@ cdef class MappedBackEnd(BackEnd):
     cdef int write(self, OpenFile *file, const uint8_t *data, uint64_t size, uint64_t offset,
                    bint sync) noexcept nogil:
         memcpy(file.map + offset, data, size)
-        if sync:
-            return io_sync_map(file.fd, file.map, offset, size)
-        return 0
+        if offset < file.dirty_from:
+            file.dirty_from = offset
+        file.dirty_end = offset + size
+        return self.sync(file) if sync else 0
 
     cdef int sync(self, OpenFile *file) noexcept nogil:
-        # Only pages up to the position were touched since the file was opened.
-        return io_sync_map(file.fd, file.map, 0, file.position)
+        cdef int result = 0
+        if file.dirty_from < file.dirty_end:
+            result = io_sync_map(file.fd, file.map, file.dirty_from,
+                                 file.dirty_end - file.dirty_from)
+            file.dirty_from = NOTHING
+        return result

@@ -8,6 +8,3 @@ from journal.files.base cimport BackEnd
 
 cdef class NioBackEnd(BackEnd):
     """Plain writes at any offset; what the base does."""
-
-    def __cinit__(self, str name="NIO", *arguments):
-        pass

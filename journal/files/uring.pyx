@@ -8,7 +8,7 @@ producers that fill buffers faster than one write takes. docs/decisions/ has the
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from journal.files.base cimport (
-    BackEnd, OpenFile, uring_arm, uring_close, uring_event_fd, uring_open, uring_submit, uring_wait)
+    BackEnd, OpenFile, uring_close, uring_open, uring_submit, uring_wait)
 from journal.native cimport qv_uring_queue, qv_completion
 
 from journal.errors import JournalIOError
@@ -26,11 +26,6 @@ cdef class UringBackEnd(BackEnd):
         cdef int result = uring_open(depth, &self.queue)
         if result < 0:
             raise JournalIOError(-result, "cannot open a queue for io_uring")
-        self.queue_depth = depth
-        self.event_fd = uring_event_fd(self.queue)
-
-    def __cinit__(self, *arguments):
-        pass
 
     def close(self):
         """Give back the queue. Idempotent."""
@@ -46,6 +41,3 @@ cdef class UringBackEnd(BackEnd):
 
     cdef int wait(self, uint32_t least, qv_completion *out, uint32_t most) noexcept nogil:
         return uring_wait(self.queue, least, out, most)
-
-    cdef int arm(self, bint on) noexcept nogil:
-        return uring_arm(self.queue, on)

@@ -1,0 +1,595 @@
+"""The timed buffer: many records, one write, one sync; and the flusher thread that does it.
+
+    producers ──reserve, encode, accept──▶ slot ─ ─ ─ ring of slots ─ ─ ─▶ flusher ──▶ file
+                                           head            taken           written, synced
+
+A batch is what one slot holds. Batches are numbered from 0 for ever; a ticket is the number of
+the batch that a record went into, so "durable" is one comparison: ticket < synced. The counters
+only grow: synced <= written <= taken <= head.
+
+When the flusher is free it takes the batch being filled if anybody waits for it, otherwise at
+the latest `timeout_ns` after its first record. A lone synced record waits for no timer. After a
+group of more than one record it gives late-comers a moment (`join_ns`): their producers were just
+woken by the last group and are about to ask again. All batches that are ready go as one group:
+written side by side where the back end has a queue, then one sync for all of them.
+
+A group never crosses a file: the last batch of a file is on disk before the first of the next is
+written. So only the newest file can have a torn tail.
+
+Marks (format.pyx): a batch opens with one that says how much of the file was on disk when the
+batch was sealed. An idle journal writes one alone; a full file gets an end mark once its last
+batch is on disk. They claim only what is so, hence none are written without datasync.
+
+The first failed write or sync is final: every counter stays, every waiter gets the error.
+
+Threads: any thread may call, without the GIL, what buffer.pxd declares; `lock` guards all state,
+and callers hold it from reserve() to release(). The flusher never takes the GIL, and never holds
+`lock` across a system call that touches the disk.
+"""
+
+import errno
+
+from libc.string cimport memset
+
+from journal.files.base cimport io_alloc, io_free
+from journal.format cimport (
+    END_MARK, LEADER_SIZE, MARK, ORDINAL_MAX, encode_mark, leader_padding)
+from journal.native cimport (
+    qv_completion, qv_event_bump, qv_event_close, qv_event_fd, qv_now_ns, qv_park, qv_park_until,
+    qv_sleep_ns, qv_timer_slack, qv_unpark)
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #define qv_load32(p) __atomic_load_n((p), __ATOMIC_SEQ_CST)
+    #define qv_load64(p) __atomic_load_n((p), __ATOMIC_SEQ_CST)
+    #define qv_store32(p, v) __atomic_store_n((p), (v), __ATOMIC_SEQ_CST)
+    #define qv_store64(p, v) __atomic_store_n((p), (v), __ATOMIC_SEQ_CST)
+    #define qv_add32(p, v) __atomic_add_fetch((p), (v), __ATOMIC_SEQ_CST)
+    #define qv_swap32(p, v) __atomic_exchange_n((p), (v), __ATOMIC_SEQ_CST)
+    """
+    uint32_t load32 "qv_load32"(uint32_t *p) noexcept nogil
+    uint64_t load64 "qv_load64"(uint64_t *p) noexcept nogil
+    void store32 "qv_store32"(uint32_t *p, uint32_t value) noexcept nogil
+    void store64 "qv_store64"(uint64_t *p, uint64_t value) noexcept nogil
+    uint32_t add32 "qv_add32"(uint32_t *p, uint32_t value) noexcept nogil
+    uint32_t swap32 "qv_swap32"(uint32_t *p, uint32_t value) noexcept nogil
+
+cdef int EIO = errno.EIO
+cdef int EAGAIN = errno.EAGAIN
+
+cdef enum:
+    BUFFER_ALIGNMENT = 4096
+    TIMER_SLACK_NS = 1000       # the kernel's 50 us would make a join of 10 us one of 60
+
+# A moment for producers that were just woken to ask again, and half a second without work before
+# an idle mark: both from the measurements that docs/decisions/ keeps.
+cdef uint64_t JOIN_NS = 10_000
+cdef uint64_t IDLE_NS = 500_000_000
+cdef uint64_t FOREVER = <uint64_t>-1
+
+
+cdef class GroupBuffer:
+    """A ring of slots, filled by producers and emptied by one native thread.
+
+    Attributes of the constructor:
+        back_end: what writes; closed by its owner after close().
+        capacity: bytes of one slot; the largest batch.
+        timeout_ns: nanoseconds that an unsynced record waits at most; 0 writes each at once.
+        datasync: sync what is asked to be synced; off, "synced" means written.
+        leaders: the journal writes leaders, so batches may open with marks.
+    """
+
+    def __cinit__(self, BackEnd back_end, *, uint64_t capacity, uint64_t timeout_ns,
+                  bint datasync, bint leaders):
+        cdef uint32_t i
+        self.back_end = back_end
+        self.capacity = (capacity + BUFFER_ALIGNMENT - 1) // BUFFER_ALIGNMENT * BUFFER_ALIGNMENT
+        self.timeout_ns = timeout_ns
+        self.timer_off = timeout_ns == 0
+        self.join_ns = min(JOIN_NS, timeout_ns)
+        self.idle_ns = IDLE_NS
+        self.datasync = datasync
+        self.leaders = leaders
+        self.marks = leaders and datasync
+        # Half of the slots are on their way to the disk while the other half is filled.
+        self.slot_count = min(max(3, 2 * back_end.queue_depth), 8)
+        self.event_fd = -1
+        pthread_mutex_init(&self.lock, NULL)
+        self.mark_block = <uint8_t *>io_alloc(BUFFER_ALIGNMENT, BUFFER_ALIGNMENT)
+        if self.mark_block == NULL:
+            raise MemoryError
+        for i in range(self.slot_count):
+            self.slots[i].data = <uint8_t *>io_alloc(self.capacity, BUFFER_ALIGNMENT)
+            if self.slots[i].data == NULL:
+                raise MemoryError
+            # Touch the pages now and not in the middle of an append.
+            memset(self.slots[i].data, 0, self.capacity)
+        self.event_fd = qv_event_fd()
+        if self.event_fd < 0:
+            raise OSError(-self.event_fd, "cannot open an eventfd")
+
+    def __dealloc__(self):
+        cdef uint32_t i
+        if self.running:
+            with nogil:
+                self.halt()
+        for i in range(SLOTS_MAX):
+            io_free(self.slots[i].data)
+        io_free(self.mark_block)
+        if self.event_fd >= 0:
+            qv_event_close(self.event_fd)
+        pthread_mutex_destroy(&self.lock)
+
+    cdef int start(self) except -1:
+        """Start the flusher thread; begin_file() came first."""
+        cdef int result = pthread_create(
+            &self.thread, NULL, <void *(*)(void *) noexcept nogil>flusher_main, <void *>self)
+        if result:
+            raise OSError(result, "cannot start the flusher thread")
+        self.running = True
+        return 0
+
+    def close(self):
+        """Write and sync all that is accepted, then end the flusher thread. Idempotent.
+
+        Nobody may append any more. After an error only the thread is ended.
+        """
+        if self.running:
+            with nogil:
+                self.halt()
+
+    cdef void halt(self) noexcept nogil:
+        pthread_mutex_lock(&self.lock)
+        self.stopping = True
+        self.wanted = self.head + 1
+        self.release()
+        pthread_join(self.thread, NULL)
+        self.running = False
+
+    # Filling, under the lock.
+
+    cdef void begin_file(self, OpenFile *file) noexcept nogil:
+        """Batches go to `file` from now on; the slot being filled is empty."""
+        self.file = file
+        self.begin_slot()
+
+    cdef int reserve(self, uint32_t size, uint8_t **where) noexcept nogil:
+        """Find room for a record of `size` bytes, and for its leader before it.
+
+        RESERVED: write the record at `where`, and its leader in the nine bytes before when
+        leaders are on, then accept(). Otherwise nothing has changed.
+        """
+        cdef Slot *slot
+        cdef uint64_t start, end
+        while True:
+            if self.error:
+                return FAILED
+            if not (self.head - self.written < self.slot_count):
+                return NEED_ROOM
+            slot = &self.slots[self.head % self.slot_count]
+            start = slot.used
+            if self.leaders:
+                if start == 0 and self.marks:
+                    start = LEADER_SIZE
+                start += leader_padding(slot.offset + start) + LEADER_SIZE
+            end = start + size
+            if slot.offset + self.padded(end) + self.end_reserve() > self.file.size \
+                    or self.file.ordinal == ORDINAL_MAX:
+                return NEED_FILE
+            if end <= self.capacity:
+                break
+            if not self.next_is_free():
+                return NEED_ROOM
+            self.seal()
+        # What lies between the old end and the record is padding, mark or leader.
+        memset(slot.data + slot.used, 0, start - slot.used)
+        where[0] = slot.data + start
+        if slot.records == 0 and not self.timer_off:
+            slot.started_ns = qv_now_ns()
+        slot.used = end
+        return RESERVED
+
+    cdef uint64_t accept(self, bint sync) noexcept nogil:
+        """The reserved record is whole: count it; the ticket to wait for."""
+        cdef Slot *slot = &self.slots[self.head % self.slot_count]
+        slot.records += 1
+        self.records += 1
+        if self.leaders:
+            self.file.ordinal += 1
+        if sync:
+            self.wanted = self.head + 1
+        elif self.timer_off:
+            self.hurried = self.head + 1
+        return self.head
+
+    cdef bint roll(self, OpenFile *following) noexcept nogil:
+        """Go on in `following`; false, and nothing changed, when no slot is free."""
+        if not self.next_is_free():
+            return False
+        self.slots[self.head % self.slot_count].closes_file = True
+        self.file = following
+        self.seal()
+        return True
+
+    cdef uint64_t sync_all(self) noexcept nogil:
+        """Ask for a sync of all that is accepted; the ticket to wait for, counted from 1.
+
+        0: everything is on disk already.
+        """
+        cdef uint64_t end = self.head
+        if self.slots[self.head % self.slot_count].records:
+            end += 1
+        if end > self.wanted:
+            self.wanted = end
+        return end
+
+    cdef void release(self) noexcept nogil:
+        """Give up the lock, and wake the flusher if it has reason to look."""
+        cdef bint wake = False
+        if self.parked and (self.stopping or self.wanted > self.synced
+                            or self.hurried > self.written or self.taken < self.head
+                            or self.slots[self.head % self.slot_count].records == 1):
+            self.parked = False
+            wake = True
+            add32(&self.signal, 1)
+        pthread_mutex_unlock(&self.lock)
+        if wake:
+            qv_unpark(&self.signal, False)
+
+    cdef uint64_t padded(self, uint64_t size) noexcept nogil:
+        cdef uint64_t alignment = self.back_end.alignment
+        return (size + alignment - 1) & ~(alignment - 1)
+
+    cdef uint64_t end_reserve(self) noexcept nogil:
+        """Bytes kept free at the end of every file, for its end mark."""
+        return self.padded(LEADER_SIZE) if self.marks else 0
+
+    cdef uint64_t file_room(self, OpenFile *file) noexcept nogil:
+        """The largest record that an empty `file` and an empty slot take."""
+        cdef uint64_t room = file.size - file.first - self.end_reserve()
+        cdef uint64_t extra = 0
+        if self.leaders:
+            extra = LEADER_SIZE + (LEADER_SIZE if self.marks else 0)
+            extra += leader_padding(file.first + extra - LEADER_SIZE)
+        room = min(room & ~(<uint64_t>self.back_end.alignment - 1), self.capacity)
+        return room - extra if room > extra else 0
+
+    cdef void begin_slot(self) noexcept nogil:
+        cdef Slot *slot = &self.slots[self.head % self.slot_count]
+        slot.file = self.file
+        slot.offset = self.file.position
+        slot.used = 0
+        slot.size = 0
+        slot.records = 0
+        slot.started_ns = 0
+        slot.closes_file = False
+
+    cdef bint next_is_free(self) noexcept nogil:
+        return self.head + 1 - self.written < self.slot_count
+
+    cdef void seal(self) noexcept nogil:
+        """End the batch being filled and begin the next, whose slot is free."""
+        cdef Slot *slot = &self.slots[self.head % self.slot_count]
+        cdef OpenFile *file = slot.file
+        slot.marked_ordinal = file.marked_ordinal
+        slot.ordinal_end = file.ordinal
+        if slot.used:
+            slot.size = self.padded(slot.used)
+            memset(slot.data + slot.used, 0, slot.size - slot.used)
+            if self.marks:
+                slot.marked_ordinal = file.synced_ordinal
+                encode_mark(slot.data, MARK, file.file_id, file.synced_ordinal)
+        file.position = slot.offset + slot.size
+        self.head += 1
+        self.begin_slot()
+
+    # Waiting, without the lock.
+
+    cdef int wait_on(self, uint64_t batch, uint64_t *counter) noexcept nogil:
+        cdef uint32_t i = batch % WAIT_WORDS
+        cdef uint32_t seen
+        while True:
+            seen = load32(&self.words[i])
+            if load64(counter) > batch:
+                return 0
+            if self.error:
+                return -self.error
+            store32(&self.waiters[i], 1)
+            if load64(counter) > batch or self.error:
+                continue
+            qv_park(&self.words[i], seen)
+
+    cdef int wait_synced(self, uint64_t batch) noexcept nogil:
+        """Return when the batch is on disk: 0, or -errno of the failure that ended the buffer.
+
+        Asks for the sync when nobody has.
+        """
+        if load64(&self.synced) > batch:
+            return 0
+        if load64(&self.wanted) <= batch:
+            pthread_mutex_lock(&self.lock)
+            if self.wanted <= batch:
+                self.wanted = batch + 1
+            self.release()
+        return self.wait_on(batch, &self.synced)
+
+    cdef int wait_written(self, uint64_t batch) noexcept nogil:
+        """Return when the batch is in its file: 0 or -errno."""
+        if load64(&self.written) > batch:
+            return 0
+        pthread_mutex_lock(&self.lock)
+        if self.hurried <= batch:
+            self.hurried = batch + 1
+        self.release()
+        return self.wait_on(batch, &self.written)
+
+    cdef int wait_for_room(self) noexcept nogil:
+        """Return when a slot is free again: 0 or -errno. Ask reserve() again."""
+        cdef uint32_t seen
+        while True:
+            pthread_mutex_lock(&self.lock)
+            if self.error or self.next_is_free():
+                pthread_mutex_unlock(&self.lock)
+                return -self.error
+            seen = load32(&self.room_word)
+            self.room_waiters = 1
+            self.release()
+            qv_park(&self.room_word, seen)
+
+    cdef void wake(self, uint64_t first, uint64_t end) noexcept nogil:
+        """Wake those who wait for batches first ... end - 1, and the event loop."""
+        cdef uint64_t batch
+        cdef uint32_t i
+        if end - first > WAIT_WORDS:
+            first = end - WAIT_WORDS
+        for batch in range(first, end):
+            i = batch % WAIT_WORDS
+            add32(&self.words[i], 1)
+            if swap32(&self.waiters[i], 0):
+                qv_unpark(&self.words[i], True)
+        if self.event_wanted:
+            self.event_wanted = False
+            qv_event_bump(self.event_fd)
+
+    cdef void fail(self, int error) noexcept nogil:
+        """The end: under the lock. Everybody who waits or asks from now on gets `error`."""
+        if not self.error:
+            self.error = error
+        self.event_wanted = True
+        self.wake(0, WAIT_WORDS)
+        add32(&self.room_word, 1)
+        qv_unpark(&self.room_word, True)
+
+    # The flusher thread.
+
+    cdef void run(self) noexcept nogil:
+        cdef uint64_t now
+        qv_timer_slack(TIMER_SLACK_NS)
+        pthread_mutex_lock(&self.lock)
+        while not self.error:
+            if self.taken < self.head:
+                self.flush_group()
+                continue
+            now = qv_now_ns()
+            if self.slots[self.head % self.slot_count].records:
+                if self.due(now):
+                    self.join_late_comers()
+                    self.flush_group()
+                    continue
+            elif self.wanted > self.synced and self.synced < self.written:
+                self.sync_only()
+                continue
+            elif self.stopping:
+                if self.mark_due():
+                    self.write_mark()
+                break
+            elif self.mark_due() and now >= self.idle_since_ns + self.idle_ns:
+                self.write_mark()
+                continue
+            self.sleep(now)
+        pthread_mutex_unlock(&self.lock)
+
+    cdef bint due(self, uint64_t now) noexcept nogil:
+        """Whether the batch being filled must go now."""
+        cdef Slot *slot = &self.slots[self.head % self.slot_count]
+        return (self.wanted > self.synced or self.hurried > self.head or self.stopping
+                or now >= slot.started_ns + self.timeout_ns)
+
+    cdef void sleep(self, uint64_t now) noexcept nogil:
+        """Park until someone releases with a reason, or until the next deadline."""
+        cdef Slot *slot = &self.slots[self.head % self.slot_count]
+        cdef uint64_t deadline = FOREVER
+        cdef uint32_t seen = load32(&self.signal)
+        if slot.records:
+            deadline = slot.started_ns + self.timeout_ns
+        elif self.mark_due():
+            deadline = self.idle_since_ns + self.idle_ns
+        self.parked = True
+        pthread_mutex_unlock(&self.lock)
+        if deadline == FOREVER:
+            qv_park(&self.signal, seen)
+        else:
+            qv_park_until(&self.signal, seen, deadline)
+        pthread_mutex_lock(&self.lock)
+        self.parked = False
+
+    cdef void join_late_comers(self) noexcept nogil:
+        if self.last_group_records > 1 and self.join_ns and not self.stopping:
+            pthread_mutex_unlock(&self.lock)
+            qv_sleep_ns(self.join_ns)
+            pthread_mutex_lock(&self.lock)
+
+    cdef void flush_group(self) noexcept nogil:
+        """Write every batch that is ready, sync once if anybody waits, and tell them."""
+        cdef uint64_t first = self.taken, end, old_synced = self.synced
+        cdef uint64_t i, started, spent, bytes = 0, records = 0
+        cdef Slot *last
+        cdef OpenFile *file
+        cdef bint sync
+        cdef int result
+        if self.slots[self.head % self.slot_count].records and self.next_is_free() \
+                and (self.wanted > self.head or self.hurried > self.head):
+            self.seal()
+        elif self.taken == self.head:
+            self.seal()
+        end = first
+        while end < self.head:
+            last = &self.slots[end % self.slot_count]
+            bytes += last.size
+            records += last.records
+            end += 1
+            if last.closes_file:
+                break
+        self.taken = end
+        file = last.file
+        # A file is synced when it is left, so that "on disk" never has a hole in between.
+        sync = self.wanted > self.synced or last.closes_file
+        pthread_mutex_unlock(&self.lock)
+
+        started = qv_now_ns()
+        result = self.write_group(first, end, sync and self.datasync)
+        if result == 0 and last.closes_file and self.marks:
+            result = self.write_end_mark(last)
+        spent = qv_now_ns() - started
+
+        pthread_mutex_lock(&self.lock)
+        self.idle_since_ns = started + spent
+        if result < 0:
+            self.fail(-result)
+            return
+        self.flushes += 1
+        self.bytes_written += bytes
+        self.io_ns += spent
+        if spent > self.io_ns_max:
+            self.io_ns_max = spent
+        self.last_group_records = records
+        store64(&self.written, end)
+        if sync:
+            self.syncs += 1
+            file.synced_ordinal = last.ordinal_end
+            store64(&self.synced, end)
+        file.marked_ordinal = last.marked_ordinal
+        if last.closes_file:
+            self.closed[self.closed_count] = file
+            self.closed_count += 1
+        self.wake(old_synced if sync else first, end)
+        if self.room_waiters:
+            self.room_waiters = 0
+            add32(&self.room_word, 1)
+            qv_unpark(&self.room_word, True)
+
+    cdef int write_group(self, uint64_t first, uint64_t end, bint sync) noexcept nogil:
+        cdef uint64_t batch
+        cdef Slot *slot
+        cdef int result
+        slot = &self.slots[first % self.slot_count]
+        if end - first == 1 and slot.size:
+            return self.back_end.write(slot.file, slot.data, slot.size, slot.offset, sync)
+        if end - first > 1 and self.back_end.queue_depth > 1:
+            result = self.write_overlapped(first, end)
+            if result < 0:
+                return result
+        else:
+            for batch in range(first, end):
+                slot = &self.slots[batch % self.slot_count]
+                if slot.size:
+                    result = self.back_end.write(slot.file, slot.data, slot.size, slot.offset,
+                                                 False)
+                    if result < 0:
+                        return result
+        return self.back_end.sync(slot.file) if sync else 0
+
+    cdef int write_overlapped(self, uint64_t first, uint64_t end) noexcept nogil:
+        """Batches side by side through the queue; all results are in when this returns."""
+        cdef qv_completion[SLOTS_MAX] completions
+        cdef uint64_t batch = first
+        cdef uint32_t in_flight = 0
+        cdef int result = 0, error = 0, i
+        cdef Slot *slot
+        while batch < end or in_flight:
+            while batch < end and not error:
+                slot = &self.slots[batch % self.slot_count]
+                if slot.size:
+                    result = self.back_end.submit(slot.file, slot.data, slot.size, slot.offset,
+                                                  False, batch)
+                    if result == -EAGAIN and in_flight:
+                        break
+                    if result < 0:
+                        error = result
+                        break
+                    in_flight += 1
+                batch += 1
+            if error and not in_flight:
+                break
+            if in_flight:
+                result = self.back_end.wait(1, completions, SLOTS_MAX)
+                if result < 0:
+                    return result
+                in_flight -= result
+                for i in range(result):
+                    slot = &self.slots[completions[i].tag % self.slot_count]
+                    if completions[i].result < 0:
+                        error = <int>completions[i].result
+                    elif <uint64_t>completions[i].result != slot.size:
+                        error = -EIO
+        return error
+
+    cdef int write_end_mark(self, Slot *slot) noexcept nogil:
+        """Close a file whose last batch is on disk. Synced by whoever closes the file."""
+        cdef OpenFile *file = slot.file
+        cdef uint64_t size = self.padded(LEADER_SIZE)
+        memset(self.mark_block, 0, size)
+        encode_mark(self.mark_block, END_MARK, file.file_id, slot.ordinal_end)
+        return self.back_end.write(file, self.mark_block, size, file.position, False)
+
+    cdef void sync_only(self) noexcept nogil:
+        """Nothing to write, but somebody waits for what was written before."""
+        cdef uint64_t end = self.written, old = self.synced
+        cdef OpenFile *file = self.file
+        # The batches in question are all in the current file: the others were synced when left.
+        cdef uint32_t ordinal = file.ordinal
+        cdef int result = 0
+        pthread_mutex_unlock(&self.lock)
+        if self.datasync:
+            result = self.back_end.sync(file)
+        pthread_mutex_lock(&self.lock)
+        self.idle_since_ns = qv_now_ns()
+        if result < 0:
+            self.fail(-result)
+            return
+        self.syncs += 1
+        file.synced_ordinal = ordinal
+        store64(&self.synced, end)
+        self.wake(old, end)
+
+    cdef bint mark_due(self) noexcept nogil:
+        """Whether more is on disk than the last mark says, and there is room to say it."""
+        return (self.marks and self.file.marked_ordinal < self.file.synced_ordinal
+                and self.slots[self.head % self.slot_count].records == 0
+                and self.taken == self.head
+                and self.file.position + self.padded(LEADER_SIZE) + self.end_reserve()
+                <= self.file.size)
+
+    cdef void write_mark(self) noexcept nogil:
+        """Say, alone, how much is on disk: the journal is idle or closes."""
+        cdef OpenFile *file = self.file
+        cdef uint64_t size = self.padded(LEADER_SIZE), offset = file.position
+        cdef uint32_t claimed = file.synced_ordinal
+        cdef int result
+        file.position += size
+        self.begin_slot()
+        memset(self.mark_block, 0, size)
+        encode_mark(self.mark_block, MARK, file.file_id, claimed)
+        pthread_mutex_unlock(&self.lock)
+        result = self.back_end.write(file, self.mark_block, size, offset, True)
+        pthread_mutex_lock(&self.lock)
+        if result < 0:
+            self.fail(-result)
+            return
+        file.marked_ordinal = claimed
+
+
+cdef void *flusher_main(GroupBuffer self) noexcept nogil:
+    self.run()
+    return NULL

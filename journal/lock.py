@@ -1,0 +1,78 @@
+"""One owner of a journal's folder: an advisory lock held for as long as the journal is open.
+
+The lock is flock on the directory itself, so that no file is added to what the reference writes.
+A broker of the reference shows itself by an fcntl lock on `serverlock.1` (FileLockNodeManager):
+that one is looked for too, and never taken.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+import time
+from typing import TYPE_CHECKING, Final
+
+from journal.errors import JournalIOError, JournalLocked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from journal.files.base import Folder
+
+__all__ = ["acquire_folder_lock", "foreign_owner"]
+
+RETRY_S: Final = 0.1
+FOREIGN_LOCKS: Final = ("serverlock.1", "server.lock")
+# struct flock of Linux on 64-bit machines: type, whence, start, length, pid.
+FLOCK: Final = "hhqqi4x"
+
+
+def acquire_folder_lock(
+    folder: Folder,
+    timeout_ms: int,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Take the folder's lock; it goes with the folder's file descriptor.
+
+    Args:
+        folder: the open folder.
+        timeout_ms: milliseconds to wait; -1 for ever, 0 not at all.
+        clock: monotonic seconds.
+        sleep: waits for seconds.
+
+    Raises:
+        JournalLocked: another process or journal has it when the time is over.
+        JournalIOError: the file system cannot lock.
+    """
+    deadline = clock() + timeout_ms / 1000
+    while True:
+        holder = foreign_owner(folder)
+        if holder is None and folder.lock(folder.fd):
+            return
+        if timeout_ms >= 0 and clock() >= deadline:
+            who = f" (process {holder})" if holder else ""
+            raise JournalLocked(f"{folder.path} is in use by another process{who}")
+        sleep(RETRY_S if timeout_ms < 0 else max(0.0, min(RETRY_S, deadline - clock())))
+
+
+def foreign_owner(folder: Folder) -> int | None:
+    """Process id of a reference broker that holds the folder, 0 if unknown, None if there is none."""
+    for name in FOREIGN_LOCKS:
+        try:
+            fd = folder.open(name)
+        except JournalIOError as error:
+            if error.errno == errno.ENOENT:
+                continue
+            raise
+        try:
+            asked = struct.pack(FLOCK, fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
+            kind, _, _, _, pid = struct.unpack(FLOCK, fcntl.fcntl(fd, fcntl.F_GETLK, asked))
+        finally:
+            os.close(fd)
+        if kind != fcntl.F_UNLCK:
+            return int(pid)
+    return None

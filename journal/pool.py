@@ -1,0 +1,191 @@
+"""The files of a journal before and after they hold data: made, named, kept free, recycled.
+
+    .tmp ──filled, headed, synced, renamed──▶ free ──taken──▶ opened ahead ──▶ current ──▶ data
+                                               ▲                                            │
+                                               └────── new id in the header, synced ◀───────┘
+
+Source: JournalFilesRepository of the reference. Two things it leaves out are done here: the
+directory is synced after every name that changes, and a header is on disk before its file is used.
+
+Threads: one at a time, the journal's files thread (or the one that loads).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from journal.errors import JournalIOError
+from journal.format import header_block
+
+if TYPE_CHECKING:
+    from journal.files.base import BackEnd, Folder
+    from journal.options import JournalOptions
+
+__all__ = ["FilePool", "PooledFile"]
+
+log = logging.getLogger("journal")
+
+ATTIC: Final = "attic"
+
+
+@dataclass(frozen=True, slots=True)
+class PooledFile:
+    """A file that holds no data: its name, and the id in its header."""
+
+    name: str
+    number: int
+    file_id: int
+
+
+class FilePool:
+    """Makes, keeps and gives out empty files of one journal.
+
+    Attributes:
+        next_file_id: the id given last; ids only grow, over restarts too.
+        free: files with a header of their own, closed, oldest id first.
+    """
+
+    def __init__(
+        self, folder: Folder, options: JournalOptions, back_end: BackEnd, file_size: int
+    ) -> None:
+        self.folder = folder
+        self.options = options
+        self.file_size = file_size
+        self.next_file_id = 0
+        self.free: deque[PooledFile] = deque()
+        self._direct = back_end.direct
+        self._alignment = back_end.alignment
+
+    def name_of(self, number: int) -> str:
+        """The name of the file with that number."""
+        return f"{self.options.prefix}-{number}.{self.options.extension}"
+
+    def new_id(self) -> int:
+        """The next file id: one more than any before."""
+        self.next_file_id += 1
+        return self.next_file_id
+
+    def create(self) -> PooledFile:
+        """Make a file: really written, headed, on disk with its name.
+
+        Raises:
+            JournalIOError: no room or a failing disk; nothing is left behind.
+        """
+        file_id = self.new_id()
+        name = self.name_of(file_id)
+        temporary = f"{name}.tmp"
+        fd = self.folder.open(temporary, create=True, direct=self._direct)
+        try:
+            try:
+                self.folder.fill(fd, 0, self.file_size, self._direct, temporary)
+                self._write_header(fd, file_id, temporary)
+                self.folder.sync_file(fd, temporary, metadata=True)
+            finally:
+                self.folder.close_file(fd, temporary)
+        except JournalIOError:
+            self.folder.unlink(temporary)
+            raise
+        self.folder.rename(temporary, name)
+        self.folder.sync()
+        return PooledFile(name, file_id, file_id)
+
+    def take(self) -> PooledFile:
+        """The oldest free file, or a new one."""
+        return self.free.popleft() if self.free else self.create()
+
+    def open(self, file: PooledFile) -> int:
+        """A descriptor to write the file through its back end."""
+        return self.folder.open(file.name, write=True, direct=self._direct)
+
+    def recycle(self, name: str, number: int) -> PooledFile:
+        """Give a file whose records are all dead a new id, on disk before this returns.
+
+        The records stay: they carry the old id, which no reader takes any more.
+        """
+        file_id = self.new_id()
+        fd = self.folder.open(name, write=True, direct=self._direct)
+        try:
+            self._write_header(fd, file_id, name)
+            self.folder.sync_file(fd, name)
+        finally:
+            self.folder.close_file(fd, name)
+        return PooledFile(name, number, file_id)
+
+    def give_back(self, name: str, number: int, *, others: int, shrink: bool = True) -> None:
+        """A file holds nothing any more: keep it as a free one, drop it, or move it to attic/.
+
+        Args:
+            name: of the file.
+            number: in its name.
+            others: files that the journal has besides this one and the free ones.
+            shrink: drop it when there are journal-pool-files already.
+
+        Raises:
+            JournalIOError: the disk fails.
+        """
+        fd = self.folder.open(name)
+        try:
+            size = self.folder.size(fd, name)
+        finally:
+            self.folder.close_file(fd, name)
+        if size != self.file_size:
+            self.to_attic(name, f"its size is {size}, not {self.file_size}")
+            return
+        pool = self.options.pool_files
+        if shrink and pool >= 0 and len(self.free) + others >= pool:
+            self.folder.unlink(name)
+            self.folder.sync()
+            return
+        self.free.append(self.recycle(name, number))
+
+    def to_attic(self, name: str, why: str) -> None:
+        """Move a file that is not understood out of the way, never over another, never gone.
+
+        Raises:
+            JournalIOError: the disk fails.
+        """
+        with self.folder.subfolder(ATTIC, create=True) as attic:
+            kept = attic.names()
+            target = name
+            copy = 1
+            while target in kept:
+                copy += 1
+                target = f"{name}.{copy}"
+            if len(kept) >= self.options.max_attic_files:
+                log.warning(
+                    "attic is full (%d files, journal-max-attic-files): look at them and remove "
+                    "what you do not need",
+                    len(kept),
+                )
+            self.folder.move(name, attic, target)
+            attic.sync()
+        self.folder.sync()
+        log.warning("moved %s to %s/%s: %s", name, ATTIC, target, why)
+
+    def keep_bytes(self, name: str, offset: int, data: bytes, why: str) -> None:
+        """Save bytes that are about to be cut off a file, as attic/<name>.<offset>.torn.
+
+        Raises:
+            JournalIOError: the disk fails; the file is as it was.
+        """
+        with self.folder.subfolder(ATTIC, create=True) as attic:
+            target = f"{name}.{offset}.torn"
+            fd = attic.open(target, create=True)
+            try:
+                attic.write(fd, data, 0, target)
+                attic.sync_file(fd, target, metadata=True)
+            finally:
+                attic.close_file(fd, target)
+            attic.sync()
+        log.warning("cut %d bytes off %s at %d, kept as %s/%s: %s",
+                    len(data), name, offset, ATTIC, target, why)
+
+    def _write_header(self, fd: int, file_id: int, name: str) -> None:
+        block = header_block(
+            file_id, self.options.user_version, leader=self.options.checksums,
+            alignment=self._alignment,
+        )
+        self.folder.write(fd, block, 0, name, alignment=self._alignment)
