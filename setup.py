@@ -30,6 +30,7 @@ EXTENSIONS: dict[str, list[str]] = {
     "journal.index": [],
     "journal.reader": [],
     "journal.loader": [],
+    "journal.reclaim": [],
     "journal.compact": [],
     "journal.journal": [],
 }

@@ -107,3 +107,7 @@ cdef class GroupBuffer:
     cdef void sync_only(self) noexcept nogil
     cdef bint mark_due(self) noexcept nogil
     cdef void write_mark(self) noexcept nogil
+
+# What ext/ does, for journal.pyx: its objects are linked into this module alone.
+cdef void event_bump(int fd) noexcept nogil
+cdef uint64_t event_take(int fd) noexcept nogil

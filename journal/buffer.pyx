@@ -35,7 +35,7 @@ from journal.files.base cimport io_alloc, io_free
 from journal.format cimport (
     END_MARK, LEADER_SIZE, MARK, ORDINAL_MAX, encode_mark, leader_padding)
 from journal.native cimport (
-    qv_completion, qv_event_bump, qv_event_close, qv_event_fd, qv_now_ns, qv_park, qv_park_until,
+    qv_completion, qv_event_bump, qv_event_close, qv_event_fd, qv_event_take, qv_now_ns, qv_park, qv_park_until,
     qv_sleep_ns, qv_timer_slack, qv_unpark)
 
 cdef extern from *:
@@ -593,3 +593,13 @@ cdef class GroupBuffer:
 cdef void *flusher_main(GroupBuffer self) noexcept nogil:
     self.run()
     return NULL
+
+
+cdef void event_bump(int fd) noexcept nogil:
+    """Make an eventfd readable."""
+    qv_event_bump(fd)
+
+
+cdef uint64_t event_take(int fd) noexcept nogil:
+    """Empty an eventfd."""
+    return qv_event_take(fd)

@@ -51,12 +51,22 @@ def acquire_folder_lock(
     deadline = clock() + timeout_ms / 1000
     while True:
         holder = foreign_owner(folder)
-        if holder is None and folder.lock(folder.fd):
+        if holder is None and _try_lock(folder):
             return
         if timeout_ms >= 0 and clock() >= deadline:
             who = f" (process {holder})" if holder else ""
             raise JournalLocked(f"{folder.path} is in use by another process{who}")
         sleep(RETRY_S if timeout_ms < 0 else max(0.0, min(RETRY_S, deadline - clock())))
+
+
+def _try_lock(folder: Folder) -> bool:
+    try:
+        fcntl.flock(folder.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise JournalIOError(error.errno or 0, "cannot lock", str(folder.path)) from error
+    return True
 
 
 def foreign_owner(folder: Folder) -> int | None:

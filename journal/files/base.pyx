@@ -17,7 +17,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from journal.native cimport (
     QV_CREATE, QV_DIRECT, QV_EXCLUSIVE, QV_RDONLY, QV_RDWR, qv_advise, qv_aio_close,
     qv_aio_open, qv_aio_submit, qv_aio_wait, qv_alloc_aligned, qv_block_size,
-    qv_close, qv_file_size, qv_fill, qv_free_aligned, qv_lock, qv_map, qv_mkdir,
+    qv_close, qv_file_size, qv_fill, qv_free_aligned, qv_map, qv_mkdir,
     qv_open, qv_open_dir, qv_open_subdir, qv_read, qv_rename, qv_rename_to,
     qv_supports_direct, qv_sync_all, qv_sync_data, qv_sync_dir, qv_sync_map, qv_truncate,
     qv_unlink, qv_unmap, qv_uring_close, qv_uring_open,
@@ -355,15 +355,6 @@ cdef class Folder:
             result = qv_truncate(fd, size)
         if result < 0:
             raise self.fail(result, "cannot truncate", name)
-
-    def lock(self, int fd, bint exclusive=True):
-        """Lock the whole file for this process without waiting; false when another has it."""
-        cdef int result = qv_lock(fd, exclusive)
-        if result == -errno.EWOULDBLOCK:
-            return False
-        if result < 0:
-            raise self.fail(result, "cannot lock", "")
-        return True
 
     def block_size(self):
         """Smallest alignment in bytes of a direct write here, found out by trying."""

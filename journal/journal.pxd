@@ -1,0 +1,57 @@
+"""The journal: the typed header of journal.pyx."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from journal.buffer cimport GroupBuffer
+from journal.files.base cimport BackEnd, Folder, OpenFile
+from journal.index cimport RecordIndex
+
+cdef class DataFile:
+    """One file that holds, or is about to hold, records."""
+
+    cdef OpenFile opened
+    cdef readonly str name
+    cdef readonly bint is_open
+
+cdef class Journal:
+    # Identity and settings.
+    cdef readonly object options
+    cdef readonly Folder folder
+    cdef BackEnd back_end
+    cdef readonly object pool
+    cdef bint leaders, sync_transactional, sync_non_transactional
+    cdef bint[256] replaceable
+    cdef readonly uint32_t record_size_max
+    # State. Index, counters and `current.opened` are guarded by the buffer's lock; Python
+    # objects by the GIL, which is never taken while that lock is held.
+    cdef readonly str state
+    cdef bint loaded            # appends are welcome
+    cdef RecordIndex index
+    cdef GroupBuffer buffer
+    cdef DataFile current
+    cdef list data_files        # older than current, in order of their ids
+    cdef object ready           # opened ahead
+    cdef object failure         # the JournalIOError that ended it
+    cdef int64_t next_tx_id
+    # The files thread, and who waits for it.
+    cdef object files_thread, files_wake, file_ready
+    cdef object compaction
+    cdef int ahead
+    cdef bint stopping, rolled
+    # Completions.
+    cdef object callbacks       # (ticket, needs sync, done)
+    cdef object futures         # (ticket, future)
+    cdef object loop            # event loop that watches the eventfd
+
+    cdef int64_t put(self, uint8_t type, int64_t tx_id, int64_t record_id, uint8_t user_type,
+                     const uint8_t *body, uint32_t body_size, bint sync) except -1
+    cdef uint64_t write_record(self, uint8_t *where, uint8_t type, int64_t tx_id,
+                               int64_t record_id, uint8_t user_type, const uint8_t *body,
+                               uint32_t body_size, uint32_t size, bint sync) noexcept nogil
+    cdef int refusal(self, uint8_t type, int64_t tx_id, int64_t record_id) noexcept nogil
+    cdef bint wants_sync(self, uint8_t type, sync) except -1
+    cdef int check_usable(self) except -1
+    cdef int make_room(self, int result, DataFile current) except -1
+    cdef int roll_file(self, DataFile current) except -1
+    cdef object finish(self, int64_t ticket, bint sync, object done, bint wait)
+    cdef int wait_for(self, uint64_t ticket, bint sync) except -1

@@ -1,0 +1,870 @@
+"""The journal: records appended, made durable together, found again, and their files reused.
+
+    add, update, delete ... ─▶ put() ─▶ GroupBuffer ─▶ flusher thread ─▶ file
+                                 │                         │
+                            RecordIndex              tickets, eventfd ─▶ wait(), durable(), reap()
+                                 │
+                  files thread: opens ahead, closes, reclaims, starts compaction
+
+Life: Journal(options) ─ open() ─ load() ─ appends ─ close(). A failed write or sync ends it: every
+waiter gets JournalIOError, later calls JournalClosed with that as the cause.
+
+Threads: any number may append and wait. The journal has two threads of its own, the flusher
+(native, never takes the GIL) and the files thread. docs/threads.md has the lock order.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+
+from libc.errno cimport ENOMEM
+from libc.stdlib cimport free, malloc
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+
+from journal.buffer cimport (
+    FAILED, NEED_ROOM, RESERVED, pthread_mutex_lock, pthread_mutex_unlock)
+from journal.format cimport (
+    ADD_RECORD, ADD_RECORD_TX, COMMIT_RECORD, DELETE_RECORD, DELETE_RECORD_TX, EVENT_RECORD,
+    HEADER_SIZE, LEADER_SIZE, PREPARE_RECORD, ROLLBACK_RECORD, UPDATE_RECORD, UPDATE_RECORD_TX,
+    encode_leader, encode_record, record_size)
+from journal.index cimport TX_ADD, TX_DELETE, TX_REPLACEABLE, TX_UPDATE
+from journal.buffer cimport event_bump, event_take
+from journal.reclaim cimport find_reclaimable
+
+from journal.errors import (
+    DuplicateRecord, JournalClosed, JournalIOError, RecordTooLarge, UnknownRecord,
+    UnknownTransaction, WrongState)
+from journal.files.base import Folder
+from journal.files.choose import choose_back_end
+from journal.lock import acquire_folder_lock
+from journal.options import JournalOptions
+from journal.pool import FilePool
+
+log = logging.getLogger("journal")
+
+cdef enum:
+    AHEAD_MAX = 8               # files opened ahead at most; one is the reference's, and the rule
+    BATCH_CHUNK = 64            # records put under one hold of the lock
+
+# Why put() refuses, before anything has changed.
+cdef enum:
+    ACCEPTED = 0
+    DUPLICATE = 1
+    UNKNOWN = 2
+    UNKNOWN_TX = 3
+
+
+cdef class DataFile:
+    """One file that holds, or is about to hold, records; `number` is the one in its name."""
+
+    def __cinit__(self, str name, int64_t number, int64_t file_id, int32_t slot):
+        self.name = name
+        self.opened.fd = -1
+        self.opened.number = number
+        self.opened.file_id = file_id
+        self.opened.slot = slot
+
+    @property
+    def number(self):
+        """The number in the file's name."""
+        return self.opened.number
+
+    @property
+    def file_id(self):
+        """The id in the file's header, which orders the files."""
+        return self.opened.file_id
+
+    def __repr__(self):
+        return f"<DataFile {self.name} id {self.opened.file_id}>"
+
+
+cdef class Journal:
+    """A journal in the reference's file format; see the module's text and journal.api.
+
+    Args:
+        options: how it is kept; journal.options.JournalOptions.
+    """
+
+    def __cinit__(self, options):
+        if not isinstance(options, JournalOptions):
+            raise TypeError("a Journal is made of JournalOptions")
+        self.options = options
+        self.state = "new"
+        self.data_files = []
+        self.ready = deque()
+        self.callbacks = deque()
+        self.futures = deque()
+        self.files_wake = threading.Event()
+        self.file_ready = threading.Condition()
+        self.ahead = 1
+        self.leaders = options.checksums
+        self.sync_transactional = options.sync_transactional
+        self.sync_non_transactional = options.sync_non_transactional
+        for user_type in options.replaceable_types:
+            self.replaceable[<uint8_t>(user_type & 0xFF)] = True
+
+    # --- life ---------------------------------------------------------------------------------
+
+    def open(self):
+        """Take the folder: make it if need be, lock it, choose the back end.
+
+        Raises:
+            JournalLocked: another process has it.
+            JournalIOError: it cannot be made, opened or probed.
+            WrongState: not new.
+        """
+        if self.state != "new":
+            raise WrongState(f"cannot open a journal that is {self.state}")
+        options = self.options
+        if options.create_directory:
+            try:
+                options.directory.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise JournalIOError(error.errno or 0, "cannot make the directory",
+                                     str(options.directory)) from error
+        self.folder = Folder(options.directory)
+        try:
+            acquire_folder_lock(self.folder, options.lock_acquisition_timeout_ms)
+            self.back_end = choose_back_end(self.folder, options)
+        except BaseException:
+            self.folder.close()
+            raise
+        file_size = options.corrected_file_size(self.back_end.alignment)
+        if file_size != options.file_size:
+            log.warning("journal-file-size %d is not a multiple of the block size %d: %d is used",
+                        options.file_size, self.back_end.alignment, file_size)
+        self.pool = FilePool(self.folder, options, self.back_end, file_size)
+        self.state = "open"
+
+    def load(self, on_batch=None, *, progress=None):
+        """Read everything back, then accept appends.
+
+        Args:
+            on_batch: called with each batch of live records, in log order.
+            progress: called as progress(files_done, files_total, bytes_done, bytes_total).
+
+        Raises:
+            JournalDamaged: acknowledged data is damaged and options.damage is "fail".
+            UnsupportedFormat: a file of another format or user version.
+            JournalIOError: the disk fails.
+            WrongState: not open, or loaded already.
+        """
+        if self.state != "open":
+            raise WrongState(f"cannot load a journal that is {self.state}")
+        self.index = RecordIndex()
+        first_file = None
+        while len(self.pool.free) + len(self.data_files) < self.options.min_files:
+            self.pool.free.append(self.pool.create())
+        self.start(self.open_ahead(self.pool.take()))
+
+    def start(self, DataFile current):
+        """Go on in `current`: start the threads and accept appends."""
+        options = self.options
+        self.buffer = GroupBuffer(
+            self.back_end, capacity=options.buffer_size,
+            timeout_ns=options.effective_buffer_timeout_ns(), datasync=options.datasync,
+            leaders=options.checksums)
+        self.current = current
+        self.record_size_max = <uint32_t>self.buffer.file_room(&current.opened)
+        self.buffer.begin_file(&current.opened)
+        self.buffer.start()
+        self.ready.append(self.open_ahead(self.pool.take()))
+        self.files_thread = threading.Thread(target=self.keep_files, name="journal-files",
+                                             daemon=True)
+        self.files_thread.start()
+        self.state = "loaded"
+        self.loaded = True
+
+    def close(self):
+        """Make everything accepted durable, then give up threads, files and the lock. Idempotent.
+
+        Raises:
+            JournalIOError: the journal had failed, or fails now; it is closed all the same.
+        """
+        if self.state == "closed":
+            return
+        failed = None
+        if self.state == "loaded":
+            self.stopping = True
+            self.loaded = False
+            self.files_wake.set()
+            self.files_thread.join()
+            self.buffer.close()
+            self.reap()
+            if self.buffer.error:
+                failed = self.io_error()
+            self.detach_loop()
+            try:
+                self.close_files()
+            except JournalIOError as error:
+                failed = failed or error
+        self.state = "closed"
+        if self.back_end is not None:
+            self.back_end.close()
+        if self.folder is not None:
+            self.folder.close()
+        if failed is not None:
+            raise failed
+
+    def __enter__(self):
+        self.open()
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def close_files(self):
+        """Detach what is still open: the current file, those opened ahead, and the closed."""
+        self.detach_closed()
+        for file in [self.current, *self.ready]:
+            self.detach(file)
+
+    # --- records ------------------------------------------------------------------------------
+
+    def add(self, int64_t record_id, user_type, body, *, tx=None, sync=None, done=None,
+            bint wait=True):
+        """Append an add record; a ticket.
+
+        Args:
+            record_id: not live in this journal, and never used before.
+            user_type: 0 to 255, the caller's meaning; negative is taken as its byte.
+            body: bytes-like, contiguous; copied before this returns.
+            tx: open (or new) transaction; the record counts only after its commit.
+            sync: make it durable as soon as the disk can; None: as the options say, never in a
+                transaction.
+            done: called as done(None) or done(error) from reap(), in append order, once the
+                record is durable (with sync) or in its file (without).
+            wait: with sync and no `done`: return only once it is durable.
+
+        Raises:
+            DuplicateRecord: the id is live.
+            RecordTooLarge: the body fits neither one file nor the buffer.
+            JournalIOError: the disk failed while waiting.
+            JournalClosed: closed, or ended by an earlier failure.
+        """
+        return self.append(ADD_RECORD if tx is None else ADD_RECORD_TX, record_id, user_type,
+                           body, tx, sync, done, wait)
+
+    def update(self, int64_t record_id, user_type, body, *, tx=None, sync=None, done=None,
+               bint wait=True):
+        """Append an update of a live record; a ticket. Arguments as for add().
+
+        Raises:
+            UnknownRecord: the id is not live (not checked in a transaction).
+        """
+        return self.append(UPDATE_RECORD if tx is None else UPDATE_RECORD_TX, record_id,
+                           user_type, body, tx, sync, done, wait)
+
+    def delete(self, int64_t record_id, body=b"", *, tx=None, sync=None, done=None,
+               bint wait=True):
+        """Append a delete of a live record; a ticket. Arguments as for add().
+
+        Args:
+            body: only in a transaction: kept with the delete until the transaction ends.
+
+        Raises:
+            UnknownRecord: the id is not live (not checked in a transaction).
+        """
+        if tx is None and len(body):
+            raise ValueError("only a delete in a transaction carries a body")
+        return self.append(DELETE_RECORD if tx is None else DELETE_RECORD_TX, record_id, 0, body,
+                           tx, sync, done, wait)
+
+    def try_update(self, int64_t record_id, user_type, body, *, sync=None, done=None,
+                   bint wait=True):
+        """As update(), but None instead of UnknownRecord; `done` is then called at once."""
+        try:
+            return self.update(record_id, user_type, body, sync=sync, done=done, wait=wait)
+        except UnknownRecord:
+            return self.not_there(done)
+
+    def try_delete(self, int64_t record_id, *, sync=None, done=None, bint wait=True):
+        """As delete(), but None instead of UnknownRecord; `done` is then called at once."""
+        try:
+            return self.delete(record_id, sync=sync, done=done, wait=wait)
+        except UnknownRecord:
+            return self.not_there(done)
+
+    def event(self, int64_t record_id, user_type, body, *, sync=None, done=None,
+              bint wait=True):
+        """Append an event: kept only in the history, never loaded, pins nothing; a ticket."""
+        return self.append(EVENT_RECORD, record_id, user_type, body, None, sync, done, wait)
+
+    def add_many(self, record_ids, user_type, bodies, *, tx=None, sync=None, done=None,
+                 bint wait=True):
+        """Append many adds with one call and at most one wait; the last one's ticket.
+
+        Args:
+            record_ids: a sequence of ids.
+            user_type: of all of them.
+            bodies: a sequence of bytes, as long as record_ids.
+            tx, sync, done, wait: as for add(), for the whole batch.
+
+        Outside a transaction each record stands alone: after an error those before it are in.
+        """
+        cdef list ids = list(record_ids) if type(record_ids) is not list else record_ids
+        cdef list parts = list(bodies) if type(bodies) is not list else bodies
+        cdef Py_ssize_t count = len(ids), i = 0, j, end
+        cdef uint8_t type_byte = ADD_RECORD if tx is None else ADD_RECORD_TX
+        cdef uint8_t user = <uint8_t>(<int>user_type & 0xFF)
+        cdef int64_t tx_id = 0 if tx is None else tx, ticket = 0, record_id
+        cdef bint wants_sync = False if tx is not None else self.wants_sync(type_byte, sync)
+        cdef bytes body
+        cdef uint8_t *where
+        cdef uint32_t size
+        cdef int result, refused
+        if len(parts) != count:
+            raise ValueError(f"{count} ids and {len(parts)} bodies")
+        self.check_usable()
+        for body in parts:
+            if PyBytes_GET_SIZE(body) > self.record_size_max - record_size(type_byte, 0):
+                raise self.too_large(PyBytes_GET_SIZE(body))
+        while i < count:
+            end = min(i + BATCH_CHUNK, count)
+            result = RESERVED
+            refused = ACCEPTED
+            j = i
+            pthread_mutex_lock(&self.buffer.lock)
+            # No Python object is made in here, so that nothing can give up the GIL.
+            while j < end:
+                record_id = <int64_t>ids[j]
+                refused = self.refusal(type_byte, tx_id, record_id)
+                if refused:
+                    break
+                body = <bytes>parts[j]
+                size = record_size(type_byte, <uint32_t>PyBytes_GET_SIZE(body))
+                result = self.buffer.reserve(size, &where)
+                if result != RESERVED:
+                    break
+                ticket = <int64_t>self.write_record(
+                    where, type_byte, tx_id, record_id, user,
+                    <const uint8_t *>PyBytes_AS_STRING(body),
+                    <uint32_t>PyBytes_GET_SIZE(body), size, wants_sync and j + 1 == count)
+                j += 1
+            current = self.current
+            self.buffer.release()
+            i = j
+            if refused:
+                raise self.refused(refused, record_id, tx_id)
+            if result != RESERVED:
+                self.make_room(result, current)
+        return self.finish(ticket, wants_sync, done, wait)
+
+    # --- transactions -------------------------------------------------------------------------
+
+    def begin(self):
+        """A transaction id that this journal has not seen. Any other unused one will do too."""
+        self.next_tx_id += 1
+        return self.next_tx_id
+
+    def prepare(self, int64_t tx, extra=b"", *, sync=None, done=None, bint wait=True):
+        """Make the transaction survive as prepared, with `extra` data for its owner; a ticket."""
+        return self.append(PREPARE_RECORD, 0, 0, extra, tx, sync, done, wait)
+
+    def commit(self, int64_t tx, *, sync=None, done=None, bint wait=True):
+        """Make all of the transaction count; a ticket.
+
+        Raises:
+            UnknownTransaction: it has no record, or has ended.
+        """
+        return self.append(COMMIT_RECORD, 0, 0, b"", tx, sync, done, wait)
+
+    def rollback(self, int64_t tx, *, sync=None, done=None, bint wait=True):
+        """Make none of the transaction count; a ticket.
+
+        Raises:
+            UnknownTransaction: it has no record, or has ended.
+        """
+        return self.append(ROLLBACK_RECORD, 0, 0, b"", tx, sync, done, wait)
+
+    # --- completion ---------------------------------------------------------------------------
+
+    def wait(self, int64_t ticket):
+        """Return once everything up to `ticket` is durable; asks for the sync if nobody has.
+
+        Raises:
+            JournalIOError: the disk failed; what is beyond `durable_ticket` is unknown.
+        """
+        self.wait_for(ticket, True)
+
+    def sync(self):
+        """Return once everything accepted so far is durable.
+
+        Raises:
+            JournalIOError: the disk failed.
+        """
+        cdef uint64_t end
+        self.check_usable()
+        pthread_mutex_lock(&self.buffer.lock)
+        end = self.buffer.sync_all()
+        self.buffer.release()
+        if end:
+            self.wait_for(end - 1, True)
+
+    def durable(self, int64_t ticket):
+        """An asyncio future of the running loop, done once everything up to `ticket` is durable.
+
+        The record must ask for its sync itself (sync=True, wait=False).
+        """
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        if <uint64_t>ticket < self.buffer.synced:
+            future.set_result(None)
+            return future
+        if self.loop is not loop:
+            self.attach_loop(loop)
+        self.futures.append((ticket, future))
+        if not self.buffer.event_wanted:
+            self.watch()
+        return future
+
+    def reap(self):
+        """Call the `done` callbacks and end the futures that are due, in append order; how many.
+
+        An event loop does it by itself; without one, call it when fileno() is readable.
+        """
+        cdef int count = 0
+        cdef int64_t ticket
+        cdef bint sync
+        if self.buffer is None:
+            return 0
+        error = self.io_error() if self.buffer.error else None
+        while self.callbacks:
+            ticket, sync, done = self.callbacks[0]
+            if <uint64_t>ticket < (self.buffer.synced if sync else self.buffer.written):
+                outcome = None
+            elif error is not None:
+                outcome = error
+            else:
+                break
+            self.callbacks.popleft()
+            done(outcome)
+            count += 1
+        while self.futures:
+            ticket, future = self.futures[0]
+            if <uint64_t>ticket < self.buffer.synced:
+                self.futures.popleft()
+                if not future.done():
+                    future.set_result(None)
+            elif error is not None:
+                self.futures.popleft()
+                if not future.done():
+                    future.set_exception(error)
+            else:
+                break
+            count += 1
+        return count
+
+    def fileno(self):
+        """A descriptor that becomes readable when there is something to reap."""
+        return self.buffer.event_fd
+
+    @property
+    def durable_ticket(self):
+        """Tickets below this number are durable."""
+        return self.buffer.synced
+
+    def attach_loop(self, loop):
+        """Let `loop` reap from now on. Called by durable(); for callbacks call it yourself."""
+        self.detach_loop()
+        loop.add_reader(self.buffer.event_fd, self.on_event)
+        self.loop = loop
+        self.watch()
+
+    def detach_loop(self):
+        """Take the eventfd out of the event loop."""
+        if self.loop is not None:
+            if not self.loop.is_closed():
+                self.loop.remove_reader(self.buffer.event_fd)
+            self.loop = None
+
+    def on_event(self):
+        """The eventfd is readable."""
+        event_take(self.buffer.event_fd)
+        self.reap()
+        if self.futures or self.callbacks:
+            self.watch()
+
+    def watch(self):
+        """Have the next completion bump the eventfd, unless it has come already."""
+        cdef uint64_t before = self.buffer.written + self.buffer.synced
+        self.buffer.event_wanted = True
+        pthread_mutex_lock(&self.buffer.lock)
+        if self.buffer.written + self.buffer.synced != before or self.buffer.error:
+            event_bump(self.buffer.event_fd)
+        pthread_mutex_unlock(&self.buffer.lock)
+
+    # --- one append ---------------------------------------------------------------------------
+
+    def append(self, uint8_t type, int64_t record_id, user_type, body, tx, sync, done,
+               bint wait):
+        """Put one record of any kind; a ticket."""
+        cdef Py_buffer view
+        cdef int64_t tx_id = 0 if tx is None else tx
+        cdef uint8_t user = <uint8_t>(<int>user_type & 0xFF)
+        cdef bint wants_sync
+        cdef int64_t ticket
+        wants_sync = self.wants_sync(type, sync)
+        if PyBytes_CheckExact(body):
+            if PyBytes_GET_SIZE(body) > 0x7FFFFF00:
+                raise self.too_large(PyBytes_GET_SIZE(body))
+            ticket = self.put(type, tx_id, record_id, user,
+                              <const uint8_t *>PyBytes_AS_STRING(body),
+                              <uint32_t>PyBytes_GET_SIZE(body), wants_sync)
+        else:
+            PyObject_GetBuffer(body, &view, PyBUF_SIMPLE)
+            try:
+                if view.len > 0x7FFFFF00:
+                    raise self.too_large(view.len)
+                ticket = self.put(type, tx_id, record_id, user, <const uint8_t *>view.buf,
+                                  <uint32_t>view.len, wants_sync)
+            finally:
+                PyBuffer_Release(&view)
+        return self.finish(ticket, wants_sync, done, wait)
+
+    cdef bint wants_sync(self, uint8_t type, sync) except -1:
+        if ADD_RECORD_TX <= type <= DELETE_RECORD_TX:
+            return False
+        if sync is not None:
+            return sync
+        if type >= PREPARE_RECORD:
+            return self.sync_transactional
+        return self.sync_non_transactional
+
+    cdef object finish(self, int64_t ticket, bint sync, object done, bint wait):
+        if done is not None:
+            self.callbacks.append((ticket, sync, done))
+            if not self.buffer.event_wanted:
+                self.watch()
+        elif wait:
+            if sync:
+                self.wait_for(ticket, True)
+            elif self.buffer.timer_off:
+                self.wait_for(ticket, False)
+        return ticket
+
+    cdef int wait_for(self, uint64_t ticket, bint sync) except -1:
+        cdef int result
+        if self.buffer is None:
+            raise WrongState(f"the journal is {self.state}")
+        with nogil:
+            result = self.buffer.wait_synced(ticket) if sync else self.buffer.wait_written(ticket)
+        if result < 0:
+            raise self.io_error()
+        return 0
+
+    cdef int64_t put(self, uint8_t type, int64_t tx_id, int64_t record_id, uint8_t user_type,
+                     const uint8_t *body, uint32_t body_size, bint sync) except -1:
+        cdef uint32_t size = record_size(type, body_size)
+        cdef uint8_t *where
+        cdef int result, refused
+        cdef uint64_t ticket
+        cdef DataFile current
+        if not self.loaded:
+            self.check_usable()
+        if size > self.record_size_max:
+            raise self.too_large(body_size)
+        while True:
+            pthread_mutex_lock(&self.buffer.lock)
+            refused = self.refusal(type, tx_id, record_id)
+            if refused:
+                pthread_mutex_unlock(&self.buffer.lock)
+                raise self.refused(refused, record_id, tx_id)
+            result = self.buffer.reserve(size, &where)
+            if result == RESERVED:
+                break
+            current = self.current
+            pthread_mutex_unlock(&self.buffer.lock)
+            self.make_room(result, current)
+        ticket = self.write_record(where, type, tx_id, record_id, user_type, body, body_size,
+                                   size, sync)
+        self.buffer.release()
+        return <int64_t>ticket
+
+    cdef int refusal(self, uint8_t type, int64_t tx_id, int64_t record_id) noexcept nogil:
+        """Why the record cannot be appended, under the lock; ACCEPTED when it can."""
+        if type == ADD_RECORD:
+            return DUPLICATE if self.index.contains(record_id) else ACCEPTED
+        if type == UPDATE_RECORD or type == DELETE_RECORD:
+            return ACCEPTED if self.index.contains(record_id) else UNKNOWN
+        if type == COMMIT_RECORD or type == ROLLBACK_RECORD:
+            return ACCEPTED if self.index.tx_is_open(tx_id) else UNKNOWN_TX
+        return ACCEPTED
+
+    cdef uint64_t write_record(self, uint8_t *where, uint8_t type, int64_t tx_id,
+                               int64_t record_id, uint8_t user_type, const uint8_t *body,
+                               uint32_t body_size, uint32_t size, bint sync) noexcept nogil:
+        """Encode the record where room was reserved, and let it count; its ticket."""
+        cdef OpenFile *file = &self.current.opened
+        cdef int32_t records_in_file = 0
+        cdef int result = 0
+        if type == ADD_RECORD:
+            result = self.index.add(record_id, file.slot, size)
+        elif type == UPDATE_RECORD:
+            result = self.index.update(record_id, file.slot, size, self.replaceable[user_type])
+        elif type == DELETE_RECORD:
+            result = self.index.remove(record_id, file.slot)
+        elif type == ADD_RECORD_TX:
+            result = self.index.tx_operation(tx_id, TX_ADD, record_id, file.slot, size)
+        elif type == UPDATE_RECORD_TX:
+            result = self.index.tx_operation(
+                tx_id, TX_REPLACEABLE if self.replaceable[user_type] else TX_UPDATE, record_id,
+                file.slot, size)
+        elif type == DELETE_RECORD_TX:
+            result = self.index.tx_operation(tx_id, TX_DELETE, record_id, file.slot, size)
+        elif type == PREPARE_RECORD:
+            result = records_in_file = self.index.tx_prepare(tx_id, file.slot)
+        elif type == COMMIT_RECORD:
+            records_in_file = self.index.tx_count_in(tx_id, file.slot)
+            result = self.index.tx_commit(tx_id, file.slot)
+        elif type == ROLLBACK_RECORD:
+            result = self.index.tx_rollback(tx_id, file.slot)
+        encode_record(where, type, file.file_id, 0, tx_id, record_id, user_type, body, body_size,
+                      records_in_file)
+        if self.leaders:
+            encode_leader(where, file.file_id, file.ordinal, size)
+        if result < 0:
+            # What is live is no longer known: stop before anything else is acknowledged.
+            self.buffer.fail(ENOMEM)
+        return self.buffer.accept(sync)
+
+    cdef int make_room(self, int result, DataFile current) except -1:
+        """reserve() found no room: wait for a slot, or go on in the next file."""
+        cdef int failed
+        if result == NEED_ROOM:
+            with nogil:
+                failed = self.buffer.wait_for_room()
+            if failed < 0:
+                raise self.closed_error()
+        elif result == FAILED:
+            raise self.closed_error()
+        else:
+            self.roll_file(current)
+        return 0
+
+    cdef int roll_file(self, DataFile current) except -1:
+        """Leave `current`, which is full, for the file opened ahead. Another thread may have."""
+        cdef DataFile following
+        cdef bint rolled
+        while self.current is current:
+            if not self.ready:
+                self.await_file(current)
+                continue
+            following = <DataFile>self.ready[0]
+            pthread_mutex_lock(&self.buffer.lock)
+            rolled = self.buffer.roll(&following.opened)
+            self.buffer.release()
+            if not rolled:
+                self.make_room(NEED_ROOM, current)
+                continue
+            # The GIL was held since `ready` was looked at, so all of this is one step.
+            self.ready.popleft()
+            self.data_files.append(current)
+            self.current = following
+            self.rolled = True
+            self.files_wake.set()
+        return 0
+
+    def await_file(self, DataFile current):
+        """Wait for the files thread to open a file ahead, and ask it for more at a time."""
+        self.ahead = min(self.ahead * 2, AHEAD_MAX)
+        self.files_wake.set()
+        with self.file_ready:
+            opened = self.file_ready.wait_for(
+                lambda: self.ready or self.current is not current or self.failure is not None
+                or self.stopping,
+                timeout=self.options.file_open_timeout_s)
+        if self.failure is not None or self.stopping:
+            raise self.closed_error()
+        if not opened:
+            log.warning("no journal file could be opened within %s s "
+                        "(journal-file-open-timeout)", self.options.file_open_timeout_s)
+
+    # --- the files thread ---------------------------------------------------------------------
+
+    def keep_files(self):
+        """Open files ahead, close full ones, reclaim dead ones, until the journal closes."""
+        while not self.stopping:
+            try:
+                self.open_more()
+                self.detach_closed()
+                if self.rolled:
+                    self.rolled = False
+                    self.reclaim()
+            except JournalIOError as error:
+                self.fail(error)
+                return
+            if len(self.ready) >= self.ahead and not self.rolled:
+                self.files_wake.wait()
+                self.files_wake.clear()
+
+    def open_more(self):
+        """Top up the files that are opened ahead."""
+        while len(self.ready) < self.ahead and not self.stopping:
+            file = self.open_ahead(self.pool.take())
+            with self.file_ready:
+                self.ready.append(file)
+                self.file_ready.notify_all()
+
+    def open_ahead(self, pooled):
+        """A free file, open and ready to become the current one."""
+        cdef DataFile file
+        cdef int32_t slot
+        cdef int result
+        cdef uint64_t header = HEADER_SIZE + (LEADER_SIZE if self.leaders else 0)
+        cdef uint64_t alignment = self.back_end.alignment
+        if self.buffer is not None:
+            pthread_mutex_lock(&self.buffer.lock)
+        slot = self.index.file_new(pooled.file_id)
+        if self.buffer is not None:
+            pthread_mutex_unlock(&self.buffer.lock)
+        if slot < 0:
+            raise MemoryError
+        file = DataFile(pooled.name, pooled.number, pooled.file_id, slot)
+        file.opened.fd = self.pool.open(pooled)
+        file.opened.size = self.pool.file_size
+        file.opened.first = (header + alignment - 1) // alignment * alignment
+        file.opened.position = file.opened.first
+        with nogil:
+            result = self.back_end.attach(&file.opened)
+        if result < 0:
+            raise JournalIOError(-result, "cannot open", file.name)
+        file.is_open = True
+        return file
+
+    def detach(self, DataFile file):
+        """Close the file's descriptor."""
+        cdef int result
+        if not file.is_open:
+            return
+        file.is_open = False
+        with nogil:
+            result = self.back_end.detach(&file.opened)
+        if result < 0:
+            raise JournalIOError(-result, "cannot close", file.name)
+
+    def detach_closed(self):
+        """Close the files that the flusher is done with; their end mark goes to disk first."""
+        cdef OpenFile *closed[16]
+        cdef uint32_t count, i
+        cdef DataFile file
+        cdef int result = 0
+        pthread_mutex_lock(&self.buffer.lock)
+        count = self.buffer.closed_count
+        for i in range(count):
+            closed[i] = self.buffer.closed[i]
+        self.buffer.closed_count = 0
+        pthread_mutex_unlock(&self.buffer.lock)
+        for i in range(count):
+            for file in self.data_files:
+                if &file.opened == closed[i]:
+                    if self.options.datasync:
+                        with nogil:
+                            result = self.back_end.sync(&file.opened)
+                        if result < 0:
+                            raise JournalIOError(-result, "cannot sync", file.name)
+                    self.detach(file)
+
+    def reclaim(self):
+        """Use again the files that hold nothing live; how many.
+
+        What made them so is synced first: or a crash could keep the reuse and lose the reason.
+        """
+        cdef int32_t count = 0, n, i
+        cdef int32_t *slots
+        cdef int32_t *found
+        cdef DataFile file
+        candidates = []
+        for file in self.data_files:
+            if file.is_open:
+                break
+            candidates.append(file)
+        count = <int32_t>len(candidates)
+        if not count:
+            return 0
+        slots = <int32_t *>malloc(count * sizeof(int32_t))
+        found = <int32_t *>malloc(count * sizeof(int32_t))
+        try:
+            if slots == NULL or found == NULL:
+                raise MemoryError
+            for i in range(count):
+                file = candidates[i]
+                slots[i] = file.opened.slot
+            with nogil:
+                pthread_mutex_lock(&self.buffer.lock)
+                n = find_reclaimable(self.index, slots, count, found)
+                pthread_mutex_unlock(&self.buffer.lock)
+            dead = [candidates[found[i]] for i in range(n)]
+        finally:
+            free(slots)
+            free(found)
+        if dead:
+            self.sync()
+        for file in dead:
+            self.data_files.remove(file)
+            pthread_mutex_lock(&self.buffer.lock)
+            self.index.file_drop(file.opened.slot)
+            pthread_mutex_unlock(&self.buffer.lock)
+            self.pool.give_back(file.name, file.opened.number,
+                                others=len(self.data_files) + len(self.ready) + 1)
+        return len(dead)
+
+    # --- errors -------------------------------------------------------------------------------
+
+    def fail(self, error):
+        """End the journal because of `error`: every waiter gets it."""
+        if self.failure is None:
+            self.failure = error
+            log.error("the journal stops: %s", error)
+        pthread_mutex_lock(&self.buffer.lock)
+        self.buffer.fail(<int>(error.errno or 5))
+        pthread_mutex_unlock(&self.buffer.lock)
+        with self.file_ready:
+            self.file_ready.notify_all()
+
+    def io_error(self):
+        """The failure that ended the journal."""
+        if self.failure is None:
+            self.failure = JournalIOError(
+                self.buffer.error, "write or sync failed, the journal is closed",
+                str(self.options.directory))
+        return self.failure
+
+    def closed_error(self):
+        """JournalClosed with its cause."""
+        if self.buffer is not None and self.buffer.error:
+            error = JournalClosed("the journal closed itself after a failure; open it again")
+            error.__cause__ = self.io_error()
+            return error
+        return JournalClosed("the journal is closed")
+
+    cdef int check_usable(self) except -1:
+        if self.state != "loaded":
+            if self.state == "closed":
+                raise self.closed_error()
+            raise WrongState(f"cannot append to a journal that is {self.state}: load it first")
+        if self.stopping or self.buffer.error:
+            raise self.closed_error()
+        return 0
+
+    def too_large(self, size):
+        """RecordTooLarge in words."""
+        return RecordTooLarge(
+            f"a body of {size} bytes makes a record larger than {self.record_size_max} bytes, "
+            "what fits journal-file-size and journal-buffer-size")
+
+    def refused(self, int why, int64_t record_id, int64_t tx_id):
+        """The error for what refusal() found."""
+        if why == DUPLICATE:
+            return DuplicateRecord(f"record {record_id} is live already")
+        if why == UNKNOWN:
+            return UnknownRecord(f"Cannot find add info {record_id}")
+        return UnknownTransaction(f"Cannot find tx with id {tx_id}")
+
+    def not_there(self, done):
+        """What try_update and try_delete do about an unknown id."""
+        if done is not None:
+            done(None)
