@@ -97,7 +97,10 @@ coverage: $(VENV) ## Python and Cython lines that the tests reach
 	cd build/coverage && $(PY) -m coverage run -m pytest -m "$(QUICK)" -p no:cacheprovider
 	cd build/coverage && $(PY) -m coverage report
 
-bench: build ## figures beside the limit of this disk and other engines, as ratios
+bench-peers: $(VENV)
+	@$(if $(VENV),QUIVER_NO_EXTENSIONS=1 .venv/bin/python -m pip install --quiet --no-build-isolation $(EDITABLE) -e ".[bench]",:)
+
+bench: build bench-peers ## figures beside the limit of this disk and other engines, as ratios
 	$(PY) -m benchmarks.compare
 
 bench-compare: build ## figures of this tree beside those of commit REF
@@ -112,4 +115,4 @@ clean: ## remove what was built; .venv stays
 	find journal broker -name '*.so' -delete
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
-.PHONY: help venv dev build debug run test test-all soak check sanitize coverage bench bench-compare clean
+.PHONY: bench-peers help venv dev build debug run test test-all soak check sanitize coverage bench bench-compare clean
