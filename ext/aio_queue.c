@@ -123,7 +123,6 @@ int qv_aio_wait(qv_aio_queue *q, unsigned min, qv_completion *out, unsigned max)
     unsigned total = 0;
 
     if (max > q->in_flight) max = q->in_flight;
-    if (min > max) min = max;
     while (total < max) {
         unsigned room = max - total < EVENTS_A_CALL ? max - total : EVENTS_A_CALL;
         unsigned need = min > total ? min - total : 0;

@@ -200,8 +200,8 @@ int qv_uring_event_fd(qv_uring_queue *q) {
     return q->event_fd;
 }
 
-/* IORING_CQ_EVENTFD_DISABLED could silence the fd while disarmed. Not used: nothing promises that the
- * kernel's store of the tail and its look at that flag are ordered, so a wake-up might be lost, and
+/* IORING_CQ_EVENTFD_DISABLED could silence the fd while disarmed. Not used: nothing promises that
+ * the kernel orders its store of the tail and its look at that flag, so a wake-up might be lost, and
  * a bump that nobody hears costs next to nothing. */
 int qv_uring_arm(qv_uring_queue *q, int on) {
     uint64_t counter = 0;

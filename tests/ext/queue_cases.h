@@ -376,10 +376,17 @@ static void test_arming_again_forgets_what_was_counted_while_disarmed(void) {
 static void test_close_waits_for_what_is_in_flight(void) {
     int dir = fresh_dir(), fd = open_file(dir);
     queue *q = open_queue(WRITES);
+    int completed = 0;
+    tap t;
 
-    for (unsigned i = 0; i < WRITES; i++) CHECK_EQ(submit_block(q, fd, i, 0), 0);
+    for (unsigned i = 0; i < WRITES; i++) CHECK_EQ(submit_block(q, fd, i, 1), 0);
+    tap_on(&t, 0, 0, 0);
     QUEUE(close)(q);
+    tap_off();
 
+    for (int i = 0; i < t.count; i++)
+        completed += t.events[i].call == QV_CALL_COMPLETE && t.events[i].done;
+    CHECK_EQ(completed, WRITES);
     CHECK_EQ(count_written(dir), WRITES);
     qv_close(fd);
     qv_close(dir);
