@@ -1,1 +1,4 @@
-# Nothing for Python: other modules reach the format by cimport (format.pxd).
+# All else is for cimport (format.pxd).
+def header_block(
+    file_id: int, user_version: int = 0, *, leader: bool = True, alignment: int = 1
+) -> bytes: ...

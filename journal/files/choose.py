@@ -72,8 +72,9 @@ def _alignment(folder: Folder) -> int:
 
 
 def _warn(wanted: JournalType, used: JournalType, reasons: list[str]) -> None:
-    log.warning("journal-type %s is not to be had here, %s is used: %s", wanted, used,
-                "; ".join(reasons))
+    log.warning(
+        "journal-type %s is not to be had here, %s is used: %s", wanted, used, "; ".join(reasons)
+    )
 
 
 def _reason(kind: JournalType, error: JournalIOError, depth: int) -> str:

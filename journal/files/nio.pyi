@@ -1,0 +1,3 @@
+from journal.files.base import BackEnd
+
+class NioBackEnd(BackEnd): ...
