@@ -8,6 +8,9 @@ from journal.format cimport Header, Record
 cdef enum:
     ITEM_HOLE = 16              # bytes that are neither record, mark nor filling
 
+cdef enum:
+    NO_CLAIM = -1
+
 # What is to be done with a record.
 cdef enum Verdict:
     LIVE = 0

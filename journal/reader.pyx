@@ -14,8 +14,8 @@ them are synced. Let `next` be the ordinal that should come. Then
     after the last mark     in the newest file that holds data, all from the first failure on was
                             never acknowledged: the torn tail, cut. In an older file it is damage,
                             since a file is synced before the next one begins.
-    no leader               the reference appended it. But where an ordinal is missing the record may
-                            be part of the lost one's body: suspect, reported, never live. The same
+    no leader               the reference appended it. But where an ordinal is missing it may be
+                            part of the lost one's body: suspect, reported, never live. The same
                             holds behind our last record, unless it begins where the reference would
                             append: at the end of the last record, rounded up to a block.
     ordinal seen before     a copy of one of our records (inside a body, say): suspect.
@@ -49,7 +49,6 @@ cdef enum:
     FIRST_ROOM = 256
     BLOCK_SIZE_MAX = 4096       # largest alignment the reference pads to
     CLAIMS_MAX = 8              # file ids tried for a header that its leader disowns
-    NO_CLAIM = -1
 
 # Files above this are mapped instead of read, so that one foreign giant does not fill the memory.
 MAP_SIZE_MIN = 256 << 20

@@ -1,0 +1,753 @@
+"""Load a journal: which records are live, which transactions are open, what is damaged.
+
+    files, in the order of their ids
+      |  read, scan, checksum     worker threads without the GIL, at most `readahead` files ahead
+      v
+    FileScan.judge                what of each file can be believed (reader.pyx)
+      v
+    apply                         in log order: the record index, open transactions, columns of
+      |                           locators; no Python object a record
+      v
+    deliver                       reads the files again and hands out live records in batches
+
+The order and rules are the reference's (JournalImpl.load). Adds and updates come out in log order,
+those of a transaction at its commit; deletes are applied by id at the end, so an id is never
+used twice. A commit or prepare claims how many operations of its transaction stand in its own
+file; with another count the transaction is dropped, as damaged.
+
+Where the reference gives up with an exception (a prepare that does not match, committed in a later
+file) the transaction is dropped and reported. A transaction that lost a record of a file with
+checksums is dropped whole, and so is every one that was open where a record vanished that nobody
+can name.
+
+Memory: 40 bytes a live add or update, the index's share, and one FileScan a file read ahead.
+"""
+
+import os
+from collections import OrderedDict, deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from libc.stdlib cimport free, realloc
+from libc.string cimport memset
+
+from journal.errors import Damage, JournalDamaged, JournalIOError, OptionError
+from journal.reader import read_bytes
+
+from journal.format cimport (
+    ADD_RECORD, ADD_RECORD_TX, CHECKSUM_NONE, COMMIT_RECORD, DELETE_RECORD,
+    DELETE_RECORD_TX, EVENT_RECORD, HEADER_SIZE, PREPARE_RECORD, ROLLBACK_RECORD,
+    SCAN_RECORD, UPDATE_RECORD, UPDATE_RECORD_TX)
+from journal.index cimport (
+    NO_MEMORY, TX_ADD, TX_DELETE, TX_REPLACEABLE, TX_UPDATE, id_map_free, id_map_get, id_map_init,
+    id_map_pop, id_map_put)
+from journal.reader cimport DAMAGED, LIVE, NO_CLAIM, Item
+
+__all__ = [
+    "DeletedRecord", "FailedTransaction", "LiveRecord", "LoadResult", "LoadedFile", "Loader",
+    "PreparedTransaction",
+]
+
+cdef enum:
+    PRUNE_COUNT = 1 << 20       # deletes after which dead locators are dropped
+    RECORD_CHARGE = 23          # bytes beside the body that an add or update is charged
+    TX_RECORD_CHARGE = 31
+    KEPT_OPERATIONS = 64        # room a closed transaction leaves to the next one
+
+# Why a transaction was dropped.
+cdef enum:
+    DROPPED_COUNT = 0
+    DROPPED_TAINTED = 1
+    DROPPED_PREPARE = 2
+    DROPPED_INVALID = 3
+
+DROPPED = (
+    "transaction {} lacks operations that its commit counts: dropped",
+    "transaction {} lost an operation to damage: dropped as a whole",
+    "prepared transaction {} lacks operations: it will not apply",
+    "transaction {} was prepared without all its operations: its commit is dropped",
+)
+CHECKSUM_WORDS = ("none", "ok", "bad")
+BATCH_RECORDS = 1024
+FILES_OPEN_MAX = 4              # files whose bytes are kept while records are delivered
+
+
+cdef class LiveRecord:
+    """An add or update that counts.
+
+    Attributes:
+        record_id, user_type (0 … 255), compact_count: as written.
+        is_update: of an earlier add.
+        body: bytes, or a memoryview that keeps a whole file's bytes alive.
+        file, offset: where its type byte stands.
+        checksum: "ok", or "none" where the record has no leader.
+    """
+
+    cdef readonly int64_t record_id
+    cdef readonly int user_type
+    cdef readonly bint is_update
+    cdef readonly int compact_count
+    cdef readonly object body
+    cdef readonly str file
+    cdef readonly uint64_t offset
+    cdef readonly str checksum
+
+    def __repr__(self):
+        kind = "update" if self.is_update else "add"
+        return (f"<{kind} {self.record_id} user_type={self.user_type} {len(self.body)} bytes"
+                f" at {self.file}:{self.offset}>")
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedRecord:
+    """A delete within a transaction; the reference lets it carry a body."""
+
+    record_id: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTransaction:
+    """Prepared and undecided: applies once it is committed.
+
+    Attributes:
+        tx_id: of the transaction.
+        extra: what the caller gave to prepare.
+        records: adds and updates, in order.
+        deletes: in order.
+    """
+
+    tx_id: int
+    extra: bytes
+    records: tuple
+    deletes: tuple
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTransaction:
+    """Left open, or damaged: will not apply, and needs a rollback record."""
+
+    tx_id: int
+    records: tuple
+    deletes: tuple
+
+
+@dataclass(slots=True)
+class LoadedFile:
+    """One file, as the running journal takes it over.
+
+    Attributes:
+        slot: in the record index.
+        name, file_id, number, size: as in the folder.
+        has_data: holds, or held, more than events; never to be used again while it pins anything.
+        last_data_position: end of the last live record; there the reference appends.
+        append_position: end of the last live record or mark.
+        next_ordinal: of the next record with a leader.
+        synced_count: by the last mark.
+        is_ended: an end mark closes it.
+        has_checksums: it was, at least in part, written with leaders.
+        torn_offset, torn_size: the torn tail, to be kept elsewhere and zeroed before any append;
+            size 0 where there is none.
+        record_count, checksum_count: live records of any kind, and those with a good leader.
+    """
+
+    slot: int
+    name: str
+    path: object
+    file_id: int
+    number: int
+    size: int
+    has_data: bool
+    last_data_position: int
+    append_position: int
+    next_ordinal: int
+    synced_count: int
+    is_ended: bool
+    has_checksums: bool
+    torn_offset: int
+    torn_size: int
+    record_count: int
+    checksum_count: int
+
+
+@dataclass(slots=True)
+class LoadResult:
+    """What a load found.
+
+    Attributes:
+        files: in the order of their ids; short ones left out.
+        short_files: names of files without a whole header, which the reference deletes.
+        record_count: live records.
+        max_id: largest record id of any add or update seen, -1 if none.
+        last_file_id: the largest in any header or name; the next file gets the one after it.
+        delivered_count: live adds and updates that deliver() gives.
+        prepared, failed: open transactions, in the order they began.
+        damages: in the order of files and offsets, torn tails included.
+        torn: those of them that were never acknowledged.
+    """
+
+    files: list = field(default_factory=list)
+    short_files: list = field(default_factory=list)
+    record_count: int = 0
+    max_id: int = -1
+    last_file_id: int = 0
+    delivered_count: int = 0
+    prepared: list = field(default_factory=list)
+    failed: list = field(default_factory=list)
+    damages: list = field(default_factory=list)
+
+    @property
+    def torn(self):
+        """Damage beyond what was ever acknowledged."""
+        return [damage for damage in self.damages if damage.torn]
+
+
+cdef int push_locator(Locators *list, const Locator *locator) noexcept nogil:
+    cdef size_t room
+    cdef Locator *first
+    if list.count == list.room:
+        room = list.room * 2 if list.room else 8
+        first = <Locator *>realloc(list.first, room * sizeof(Locator))
+        if first == NULL:
+            return NO_MEMORY
+        list.first = first
+        list.room = room
+    list.first[list.count] = locator[0]
+    list.count += 1
+    return 0
+
+
+cdef inline void locate(Locator *locator, const Record *record, int32_t file) noexcept nogil:
+    locator.record_id = record.record_id
+    locator.body_offset = record.body_offset
+    locator.body_size = record.body_size
+    locator.file = file
+    locator.head_size = <uint32_t>(record.body_offset - record.offset)
+    locator.type = record.type
+    locator.user_type = record.user_type
+    locator.compact_count = record.compact_count
+    locator.checksum = <uint8_t>record.checksum
+
+
+cdef inline bint is_tx_record(const Record *record) noexcept nogil:
+    return ADD_RECORD_TX <= record.type <= DELETE_RECORD_TX or record.type >= PREPARE_RECORD
+
+
+cdef class Loader:
+    """Loads once; then delivers the live records, as often as wanted.
+
+    Args:
+        files: journal files in the order of their ids, from journal.folder.list_files or the plan
+            of journal.recovery.plan_recovery.
+        index: an empty RecordIndex, which the running journal goes on with.
+        user_version: what every header must say.
+        damage: "fail" raises on damage of acknowledged data with checksums; "quarantine" goes on
+            without the records concerned. Holes in files without checksums never stop a load, since
+            the reference tolerates them; they are reported.
+        replaceable: user types whose updates replace one another.
+        readahead: files read and scanned ahead of the one that is applied.
+        progress: called after each file with files done, files in all, bytes done, bytes in all.
+
+    Threads: one caller at a time.
+    """
+
+    def __cinit__(self, files, RecordIndex index not None, *, int32_t user_version=0,
+                  str damage="fail", replaceable=(), int readahead=3, progress=None):
+        if damage not in ("fail", "quarantine"):
+            raise OptionError(f"damage={damage!r}: must be 'fail' or 'quarantine'")
+        if not 1 <= readahead <= 64:
+            raise OptionError(f"readahead={readahead}: must be 1 to 64 files")
+        self.files = list(files)
+        self.index = index
+        self.user_version = user_version
+        self.damage = damage
+        self.readahead = readahead
+        self.progress = progress
+        self.loaded = []
+        self.found = []
+        self.dropped = []
+        self.max_id = -1
+        self.holder_unused = -1
+        for user_type in replaceable:
+            self.replaceable[<uint8_t>user_type] = True
+        if id_map_init(&self.deleted) < 0 or id_map_init(&self.open_txs) < 0 \
+                or id_map_init(&self.tainted) < 0:
+            raise MemoryError
+
+    def __dealloc__(self):
+        cdef uint32_t i
+        for i in range(self.holder_count):
+            free(self.holders[i].operations.first)
+        free(self.holders)
+        free(self.live.first)
+        id_map_free(&self.deleted)
+        id_map_free(&self.open_txs)
+        id_map_free(&self.tainted)
+
+    # --- load ----------------------------------------------------------------------------------
+
+    def load(self):
+        """Read everything and fill the index.
+
+        Returns:
+            LoadResult.
+
+        Raises:
+            JournalDamaged: with damage="fail", when acknowledged data of ours cannot be read back.
+            UnsupportedFormat: a foreign format or user version.
+            JournalIOError: a file cannot be read.
+        """
+        cdef FileScan scan
+        result = LoadResult()
+        result.short_files = [file.name for file in self.files if file.is_short]
+        for file in self.files:
+            if not file.is_short:
+                result.last_file_id = max(result.last_file_id, file.file_id, file.number)
+        self.files = [file for file in self.files if not file.is_short]
+        claims = []
+        for number, (file, scan) in enumerate(self._scans()):
+            self._apply_file(file, scan, number)
+            if scan.header_claim != NO_CLAIM:
+                claims.append(scan)
+            scan = None
+        self._check_headers(claims)
+        with nogil:
+            self.prune()
+        result.files = list(self.loaded)
+        result.record_count = len(self.index)
+        result.max_id = self.max_id
+        result.delivered_count = self.live.count
+        result.damages = [damage for damage, _ in self.found]
+        fatal = [damage for damage, is_fatal in self.found if is_fatal]
+        if fatal and self.damage == "fail":
+            raise JournalDamaged(fatal)
+        self._report_open(result)
+        return result
+
+    def _scans(self):
+        """(file, judged FileScan) in the order of ids, reading ahead."""
+        cdef FileScan scan
+        total = sum(file.size for file in self.files)
+        done = 0
+        buffers = deque()
+        with ThreadPoolExecutor(self._thread_count(), "journal-load") as pool:
+            newest, known = self._find_newest(buffers)
+            ahead = deque()
+            following = 0
+            try:
+                for number, file in enumerate(self.files):
+                    while following < len(self.files) and len(ahead) < self.readahead:
+                        if following in known:
+                            ahead.append(known.pop(following))
+                        else:
+                            ahead.append(pool.submit(scan_file, self.files[following],
+                                                     self.user_version, buffers))
+                        following += 1
+                    first = ahead.popleft()
+                    scan = first if isinstance(first, FileScan) else first.result()
+                    first = None
+                    scan.judge(number >= newest)
+                    yield file, scan
+                    done += file.size
+                    if self.progress is not None:
+                        self.progress(number + 1, len(self.files), done, total)
+            finally:
+                for future in ahead:
+                    if not isinstance(future, FileScan):
+                        future.cancel()
+
+    def _thread_count(self):
+        return min(self.readahead, max(1, len(os.sched_getaffinity(0))))
+
+    def _find_newest(self, buffers):
+        """Index of the newest file with data, and the scans that finding it took."""
+        cdef FileScan scan
+        known = {}
+        for number in range(len(self.files) - 1, -1, -1):
+            scan = scan_file(self.files[number], self.user_version, buffers)
+            known[number] = scan
+            if scan.has_data():
+                return number, known
+        return 0, known
+
+    def _apply_file(self, file, FileScan scan, int32_t number):
+        cdef int32_t slot
+        cdef int failed
+        cdef size_t i
+        cdef uint64_t records = 0, sums = 0
+        self.found += scan.found
+        slot = self.index.file_new(scan.header.file_id)
+        if slot < 0:
+            raise MemoryError
+        self.file_has_data = scan.data_file_marks > 0 or (scan.has_leaders and bool(scan.found))
+        with nogil:
+            failed = self.apply(scan, number, slot)
+            for i in range(scan.count):
+                if scan.items[i].what == SCAN_RECORD and scan.items[i].verdict == LIVE:
+                    records += 1
+                    if scan.items[i].record.checksum != CHECKSUM_NONE:
+                        sums += 1
+        if failed:
+            raise MemoryError
+        self.unmarked_records += records - sums
+        for offset, size, tx_id, what in self.dropped:
+            self.found.append((Damage(file.name, offset, size, DROPPED[what].format(tx_id)), False))
+        self.dropped.clear()
+        self.loaded.append(LoadedFile(
+            slot, file.name, file.path, scan.header.file_id, file.number, scan.size,
+            bool(self.file_has_data), scan.last_data_position, scan.append_position,
+            scan.next_ordinal, scan.marked, bool(scan.is_ended), bool(scan.has_leaders),
+            scan.torn_offset, scan.torn_size, records, sums))
+
+    def _check_headers(self, scans):
+        """A header disowned by its leader, in favour of another id that its records carry.
+
+        The reference leaves just that when it uses one of our files again, since it writes 16 bytes
+        only. Then it has written records somewhere; where it never did, the header is damaged.
+        """
+        cdef FileScan scan
+        if self.unmarked_records:
+            return
+        for scan in scans:
+            if scan.header_claim not in (NO_CLAIM, scan.header.file_id) and not scan.has_records:
+                self.found.append((Damage(
+                    scan.name, 0, HEADER_SIZE,
+                    f"header damaged: it says file id {scan.header.file_id}, its checksum and the"
+                    f" records say {scan.header_claim}"), True))
+
+    # --- apply: one file's records, in order ---------------------------------------------------
+
+    cdef int apply(self, FileScan scan, int32_t file, int32_t slot) noexcept nogil:
+        cdef size_t i
+        cdef Item *item
+        for i in range(scan.count):
+            item = &scan.items[i]
+            if item.after_loss and self.taint_open() < 0:
+                return NO_MEMORY
+            if item.what == SCAN_RECORD and item.verdict == LIVE:
+                if self.apply_record(&item.record, file, slot) < 0:
+                    return NO_MEMORY
+            elif item.verdict == DAMAGED and item.record.tx_id and is_tx_record(&item.record):
+                if id_map_put(&self.tainted, item.record.tx_id, 0) < 0:
+                    return NO_MEMORY
+        if scan.loses_at_end:
+            return self.taint_open()
+        return 0
+
+    cdef int apply_record(self, const Record *record, int32_t file, int32_t slot) noexcept nogil:
+        cdef Locator locator
+        cdef int done = 0
+        if record.type == EVENT_RECORD:
+            return 0
+        if record.type == COMMIT_RECORD:
+            return self.apply_commit(record, slot)
+        if record.type == ROLLBACK_RECORD:
+            return self.apply_rollback(record, slot)
+        self.file_has_data = True
+        if record.type == PREPARE_RECORD:
+            return self.apply_prepare(record, file, slot)
+        if record.type == DELETE_RECORD:
+            if self.index.remove(record.record_id, slot) < 0:
+                return NO_MEMORY
+            return self.emit_delete(record.record_id)
+        if record.type != DELETE_RECORD_TX and record.record_id > self.max_id:
+            self.max_id = record.record_id
+        if record.type == ADD_RECORD:
+            done = self.index.add(record.record_id, slot, record.body_size + RECORD_CHARGE)
+        elif record.type == UPDATE_RECORD:
+            done = self.index.update(record.record_id, slot, record.body_size + RECORD_CHARGE,
+                                     self.replaceable[record.user_type])
+        else:
+            return self.apply_operation(record, file, slot)
+        if done < 0:
+            return NO_MEMORY
+        locate(&locator, record, file)
+        return self.emit(&locator)
+
+    cdef int apply_operation(self, const Record *record, int32_t file, int32_t slot) noexcept nogil:
+        cdef Holder *holder = self.open_holder(record.tx_id)
+        cdef Locator locator
+        cdef uint8_t kind
+        if holder == NULL:
+            return NO_MEMORY
+        if record.type == ADD_RECORD_TX:
+            kind = TX_ADD
+        elif record.type == DELETE_RECORD_TX:
+            kind = TX_DELETE
+        else:
+            kind = TX_REPLACEABLE if self.replaceable[record.user_type] else TX_UPDATE
+        if self.index.tx_operation(record.tx_id, kind, record.record_id, slot,
+                                   record.body_size + TX_RECORD_CHARGE) < 0:
+            return NO_MEMORY
+        locate(&locator, record, file)
+        return push_locator(&holder.operations, &locator)
+
+    cdef int apply_prepare(self, const Record *record, int32_t file, int32_t slot) noexcept nogil:
+        cdef Holder *holder = self.open_holder(record.tx_id)
+        if holder == NULL:
+            return NO_MEMORY
+        holder.is_prepared = True
+        locate(&holder.extra, record, file)
+        if self.index.tx_count_in(record.tx_id, slot) != record.records_in_file \
+                or id_map_get(&self.tainted, record.tx_id) >= 0:
+            holder.is_invalid = True
+            self.note_dropped(record, DROPPED_PREPARE)
+            return 0
+        return 0 if self.index.tx_prepare(record.tx_id, slot) >= 0 else NO_MEMORY
+
+    cdef int apply_commit(self, const Record *record, int32_t slot) noexcept nogil:
+        cdef Holder *holder = self.holder(record.tx_id)
+        cdef Locators *operations
+        cdef size_t i
+        cdef bint is_tainted = id_map_pop(&self.tainted, record.tx_id) >= 0
+        if holder == NULL:
+            # Its body was reclaimed, or is what the damage took.
+            if is_tainted:
+                self.note_dropped(record, DROPPED_TAINTED)
+            return 0
+        self.file_has_data = True
+        if is_tainted or holder.is_invalid \
+                or self.index.tx_count_in(record.tx_id, slot) != record.records_in_file:
+            self.note_dropped(record, DROPPED_TAINTED if is_tainted else
+                              DROPPED_INVALID if holder.is_invalid else DROPPED_COUNT)
+            self.index.tx_forget(record.tx_id)
+            self.close_holder(holder)
+            return 0
+        operations = &holder.operations
+        for i in range(operations.count):
+            if operations.first[i].type != DELETE_RECORD_TX \
+                    and self.emit(&operations.first[i]) < 0:
+                return NO_MEMORY
+        for i in range(operations.count):
+            if operations.first[i].type == DELETE_RECORD_TX \
+                    and self.emit_delete(operations.first[i].record_id) < 0:
+                return NO_MEMORY
+        self.close_holder(holder)
+        return 0 if self.index.tx_commit(record.tx_id, slot) >= 0 else NO_MEMORY
+
+    cdef int apply_rollback(self, const Record *record, int32_t slot) noexcept nogil:
+        cdef Holder *holder = self.holder(record.tx_id)
+        id_map_pop(&self.tainted, record.tx_id)
+        if holder == NULL:
+            return 0
+        self.file_has_data = True
+        self.close_holder(holder)
+        return 0 if self.index.tx_rollback(record.tx_id, slot) >= 0 else NO_MEMORY
+
+    cdef int note_dropped(self, const Record *record, int what) except -1 with gil:
+        self.dropped.append((record.offset, record.size, record.tx_id, what))
+        return 0
+
+    # --- the live view -------------------------------------------------------------------------
+
+    cdef int emit(self, const Locator *locator) noexcept nogil:
+        return push_locator(&self.live, locator)
+
+    cdef int emit_delete(self, int64_t record_id) noexcept nogil:
+        if id_map_put(&self.deleted, record_id, 0) < 0:
+            return NO_MEMORY
+        self.deletes_since_prune += 1
+        if self.deletes_since_prune >= PRUNE_COUNT:
+            self.prune()
+        return 0
+
+    cdef void prune(self) noexcept nogil:
+        """Drop what has been deleted. The ids stay known: none is ever used twice."""
+        cdef size_t i, kept = 0
+        self.deletes_since_prune = 0
+        if self.deleted.count == 0:
+            return
+        for i in range(self.live.count):
+            if id_map_get(&self.deleted, self.live.first[i].record_id) < 0:
+                self.live.first[kept] = self.live.first[i]
+                kept += 1
+        self.live.count = kept
+
+    # --- open transactions ---------------------------------------------------------------------
+
+    cdef Holder *holder(self, int64_t tx_id) noexcept nogil:
+        cdef int64_t place = id_map_get(&self.open_txs, tx_id)
+        return &self.holders[place] if place >= 0 else NULL
+
+    cdef Holder *open_holder(self, int64_t tx_id) noexcept nogil:
+        """The open transaction of that id, a new one where there is none."""
+        cdef Holder *holder = self.holder(tx_id)
+        cdef Holder *holders
+        cdef uint32_t place = self.holder_count, room
+        if holder != NULL:
+            return holder
+        if self.holder_unused >= 0:
+            place = <uint32_t>self.holder_unused
+        elif place == self.holder_room:
+            room = self.holder_room * 2 if self.holder_room else 64
+            holders = <Holder *>realloc(self.holders, room * sizeof(Holder))
+            if holders == NULL:
+                return NULL
+            memset(holders + self.holder_room, 0, (room - self.holder_room) * sizeof(Holder))
+            self.holders = holders
+            self.holder_room = room
+        if id_map_put(&self.open_txs, tx_id, place) < 0:
+            return NULL
+        holder = &self.holders[place]
+        if place == self.holder_count:
+            self.holder_count += 1
+        else:
+            self.holder_unused = holder.next_unused
+        holder.tx_id = tx_id
+        holder.sequence = self.next_sequence
+        self.next_sequence += 1
+        holder.operations.count = 0
+        holder.is_used = True
+        holder.is_prepared = False
+        holder.is_invalid = False
+        return holder
+
+    cdef void close_holder(self, Holder *holder) noexcept nogil:
+        id_map_pop(&self.open_txs, holder.tx_id)
+        holder.is_used = False
+        holder.next_unused = self.holder_unused
+        self.holder_unused = <int32_t>(holder - self.holders)
+        if holder.operations.room > KEPT_OPERATIONS:
+            free(holder.operations.first)
+            memset(&holder.operations, 0, sizeof(Locators))
+
+    cdef int taint_open(self) noexcept nogil:
+        """A record vanished: any open transaction may have lost an operation."""
+        cdef uint32_t i
+        for i in range(self.holder_count):
+            if self.holders[i].is_used \
+                    and id_map_put(&self.tainted, self.holders[i].tx_id, 0) < 0:
+                return NO_MEMORY
+        return 0
+
+    def _report_open(self, result):
+        """Prepared and failed transactions, with the bodies of their records."""
+        cdef uint32_t i
+        cdef size_t j
+        cdef Holder *holder
+        cdef Locator *locator
+        files = FileCache(self.loaded)
+        order = sorted((self.holders[i].sequence, i) for i in range(self.holder_count)
+                       if self.holders[i].is_used)
+        for _, i in order:
+            holder = &self.holders[i]
+            records = []
+            deletes = []
+            for j in range(holder.operations.count):
+                locator = &holder.operations.first[j]
+                body = bytes(read_body(files, locator))
+                if locator.type == DELETE_RECORD_TX:
+                    deletes.append(DeletedRecord(locator.record_id, body))
+                else:
+                    records.append(live_record(self.loaded[locator.file].name, locator, body))
+            if holder.is_prepared and not holder.is_invalid \
+                    and id_map_get(&self.tainted, holder.tx_id) < 0:
+                result.prepared.append(PreparedTransaction(
+                    holder.tx_id, bytes(read_body(files, &holder.extra)), tuple(records),
+                    tuple(deletes)))
+            else:
+                result.failed.append(FailedTransaction(
+                    holder.tx_id, tuple(records), tuple(deletes)))
+
+    # --- deliver -------------------------------------------------------------------------------
+
+    def deliver(self, on_batch, *, batch_records=BATCH_RECORDS):
+        """Hand out the live adds and updates in log order.
+
+        Args:
+            on_batch: called with a list of LiveRecord, at least one. Bodies are memoryviews over
+                their whole file's bytes: copy what is to be kept.
+            batch_records: at most so many at once.
+
+        Returns:
+            How many records there were.
+
+        Raises:
+            JournalIOError: a file cannot be read again, or has changed since it was loaded.
+        """
+        cdef size_t i
+        cdef Locator *locator
+        files = FileCache(self.loaded)
+        batch = []
+        for i in range(self.live.count):
+            locator = &self.live.first[i]
+            batch.append(live_record(self.loaded[locator.file].name, locator,
+                                     read_body(files, locator)))
+            if len(batch) >= batch_records:
+                on_batch(batch)
+                batch = []
+        if batch:
+            on_batch(batch)
+        return self.live.count
+
+    def records(self):
+        """The live adds and updates in log order, bodies copied; for small uses.
+
+        Raises:
+            JournalIOError: a file cannot be read again, or has changed since it was loaded.
+        """
+        cdef size_t i
+        files = FileCache(self.loaded)
+        for i in range(self.live.count):
+            yield live_record(self.loaded[self.live.first[i].file].name, &self.live.first[i],
+                              bytes(read_body(files, &self.live.first[i])))
+
+
+def scan_file(file, int32_t user_version, buffers):
+    """Read and scan one file; on any thread."""
+    cdef FileScan scan = FileScan(file.name, user_version)
+    cdef const uint8_t[::1] view
+    cdef int failed = 0
+    try:
+        buffer = buffers.pop()
+    except IndexError:
+        buffer = bytearray()
+    data = read_bytes(file.path, buffer)
+    if len(data):
+        view = data
+        with nogil:
+            failed = scan.scan(&view[0], view.shape[0])
+        view = None
+    data = None
+    buffers.append(buffer)
+    if failed:
+        raise MemoryError
+    return scan
+
+
+cdef LiveRecord live_record(str name, const Locator *locator, object body):
+    cdef LiveRecord record = LiveRecord.__new__(LiveRecord)
+    record.record_id = locator.record_id
+    record.user_type = locator.user_type
+    record.is_update = locator.type == UPDATE_RECORD or locator.type == UPDATE_RECORD_TX
+    record.compact_count = locator.compact_count
+    record.body = body
+    record.file = name
+    record.offset = locator.body_offset - locator.head_size
+    record.checksum = CHECKSUM_WORDS[locator.checksum]
+    return record
+
+
+class FileCache:
+    """The bytes of the files used last. Buffers are never used again: views of them may live on."""
+
+    def __init__(self, loaded):
+        self.loaded = loaded
+        self.kept = OrderedDict()
+
+    def get(self, number):
+        """The whole file, as a memoryview."""
+        data = self.kept.get(number)
+        if data is None:
+            file = self.loaded[number]
+            data = read_bytes(file.path)
+            if len(data) != file.size:
+                raise JournalIOError(5, f"{file.name}: changed while it was being read", file.name)
+            self.kept[number] = data
+            if len(self.kept) > FILES_OPEN_MAX:
+                self.kept.popitem(last=False)
+        return data
+
+
+cdef object read_body(object files, const Locator *locator):
+    return files.get(locator.file)[locator.body_offset:locator.body_offset + locator.body_size]
