@@ -1,0 +1,220 @@
+"""Our journal through its public API: the one file of the benchmarks that knows it.
+
+Every workload runs the calls that a user would write; nothing is reached into.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from benchmarks.measure import (
+    BATCH_SIZE,
+    FILE_SIZE,
+    RECORDS,
+    Case,
+    Latencies,
+    Outcome,
+    main_for,
+    outcome,
+    run_threads,
+)
+from journal import Journal, JournalOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+USER_TYPE = 1
+
+
+def open_journal(case: Case, folder: Path) -> Journal:
+    """A loaded journal with its files made ahead; it never compacts by itself."""
+    journal = Journal(
+        JournalOptions(
+            directory=folder,
+            journal_type=case.io,
+            file_size=FILE_SIZE,
+            min_files=case.files_ahead,
+            compact_min_files=0,
+        )
+    )
+    journal.open()
+    journal.load()
+    return journal
+
+
+def blocking(case: Case, journal: Journal) -> Outcome:
+    """Threads, each of which waits for its record."""
+    body = b"x" * case.record_size
+    ids = itertools.count(1)
+
+    def work(_: int, is_time: Callable[[], bool], latencies: Latencies) -> int:
+        add = journal.add
+        records = 0
+        begun = time.perf_counter_ns()
+        while is_time():
+            add(next(ids), USER_TYPE, body, sync=True)
+            begun = latencies.add(begun)
+            records += 1
+        return records
+
+    return run_threads(case.producers, case.seconds, work)
+
+
+def tasks(case: Case, journal: Journal) -> Outcome:
+    """Tasks of one event loop, each of which awaits its record."""
+    body = b"x" * case.record_size
+    ids = itertools.count(1)
+    latencies = Latencies()
+    end = 0.0
+
+    async def work() -> None:
+        begun = time.perf_counter_ns()
+        while time.perf_counter() < end:
+            await journal.durable(journal.add(next(ids), USER_TYPE, body, sync=True, wait=False))
+            begun = latencies.add(begun)
+
+    async def main() -> float:
+        nonlocal end
+        begun = time.perf_counter()
+        end = begun + case.seconds
+        await asyncio.gather(*(work() for _ in range(case.producers)))
+        return time.perf_counter() - begun
+
+    seconds = asyncio.run(main())
+    return outcome(len(latencies.values), seconds, [latencies])
+
+
+def window(case: Case, journal: Journal) -> Outcome:
+    """One thread with `producers` tickets outstanding."""
+    body = b"x" * case.record_size
+    tickets: deque[int] = deque()
+    add, wait = journal.add, journal.wait
+    begun = time.perf_counter()
+    end = begun + case.seconds
+    records = 0
+    while time.perf_counter() < end:
+        # A look at the clock every 64 records costs nothing beside them.
+        for _ in range(BATCH_SIZE):
+            records += 1
+            tickets.append(add(records, USER_TYPE, body, sync=True, wait=False))
+            if len(tickets) == case.producers:
+                wait(tickets.popleft())
+    if tickets:
+        wait(tickets[-1])
+    return outcome(records, time.perf_counter() - begun)
+
+
+def batch(case: Case, journal: Journal) -> Outcome:
+    """One call that appends `producers` records, and one wait."""
+    body = b"x" * case.record_size
+    latencies = Latencies()
+    ids = itertools.count(1, case.producers)
+    begun = time.perf_counter()
+    end = begun + case.seconds
+    now = time.perf_counter_ns()
+    while time.perf_counter() < end:
+        first = next(ids)
+        together = [(i, USER_TYPE, body) for i in range(first, first + case.producers)]
+        journal.wait(journal.add_many(together, sync=True, wait=False))
+        now = latencies.add(now)
+    records = len(latencies.values) * case.producers
+    return outcome(records, time.perf_counter() - begun, [latencies])
+
+
+def unsynced(case: Case, journal: Journal) -> Outcome:
+    """A call a record, or one for 64 of them; then a last synced record, and its wait."""
+    body = b"x" * case.record_size
+    share = RECORDS // case.producers // BATCH_SIZE
+
+    def one_by_one(index: int, _: Callable[[], bool], __: Latencies) -> int:
+        add = journal.add
+        first = 1 + index * share * BATCH_SIZE
+        for record_id in range(first, first + share * BATCH_SIZE):
+            add(record_id, USER_TYPE, body, sync=False, wait=False)
+        return share * BATCH_SIZE
+
+    def together(index: int, _: Callable[[], bool], __: Latencies) -> int:
+        first = 1 + index * share * BATCH_SIZE
+        for start in range(first, first + share * BATCH_SIZE, BATCH_SIZE):
+            records = [(i, USER_TYPE, body) for i in range(start, start + BATCH_SIZE)]
+            journal.add_many(records, sync=False, wait=False)
+        return share * BATCH_SIZE
+
+    begun = time.perf_counter()
+    work = together if case.workload == "unsynced-batch" else one_by_one
+    run_threads(case.producers, case.seconds, work)
+    journal.add(RECORDS + 1, USER_TYPE, b"", sync=True)
+    return outcome(share * BATCH_SIZE * case.producers, time.perf_counter() - begun)
+
+
+WORK: dict[str, Callable[[Case, Journal], Outcome]] = {
+    "blocking": blocking,
+    "asyncio": tasks,
+    "window": window,
+    "batch": batch,
+    "unsynced": unsynced,
+    "unsynced-batch": unsynced,
+}
+
+
+def load(case: Case, folder: Path) -> Outcome:
+    """Load a journal that `prepare` wrote; records a second are those that load gave."""
+    journal = Journal(
+        JournalOptions(directory=folder, journal_type=case.io, file_size=FILE_SIZE, min_files=2)
+    )
+    journal.open()
+    begun = time.perf_counter()
+    loaded = journal.load()
+    seconds = time.perf_counter() - begun
+    records = len(loaded.committed)
+    journal.close()
+    return outcome(records, seconds)
+
+
+def compaction(case: Case, folder: Path) -> Outcome:
+    """Compact a journal that `prepare` wrote; MB/s of the files it read."""
+    journal = open_journal(case, folder)
+    size = sum(file.stat().st_size for file in folder.glob("*.amq"))
+    begun = time.perf_counter()
+    journal.compact()
+    seconds = time.perf_counter() - begun
+    journal.close()
+    return Outcome(size / 1e6 / seconds)
+
+
+def prepare(case: Case, folder: Path) -> None:
+    """Write what load and compaction begin with: RECORDS records, some updated, some deleted."""
+    journal = open_journal(case, folder)
+    body = b"x" * case.record_size
+    for first in range(1, RECORDS + 1, BATCH_SIZE):
+        records = [(i, USER_TYPE, body) for i in range(first, first + BATCH_SIZE)]
+        journal.add_many(records, sync=False, wait=False)
+    if case.workload == "load":
+        for record_id in range(1, RECORDS, 10):
+            journal.update(record_id, USER_TYPE, b"updated", sync=False, wait=False)
+    step = 10 if case.workload == "load" else 2
+    for record_id in range(2, RECORDS, step):
+        journal.delete(record_id, sync=False, wait=False)
+    journal.close()
+
+
+def run(case: Case, folder: Path) -> Outcome:
+    """Run one case in a fresh folder; load and compaction in one that `prepare` filled."""
+    if case.workload == "load":
+        return load(case, folder)
+    if case.workload == "compaction":
+        return compaction(case, folder)
+    journal = open_journal(case, folder)
+    try:
+        return WORK[case.workload](case, journal)
+    finally:
+        journal.close()
+
+
+if __name__ == "__main__":
+    main_for(run)
