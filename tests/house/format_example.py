@@ -3,7 +3,7 @@
 python -m tests.house.format_example
 """
 
-from tests.house.format_calls import END_MARK, MARK, header, led_record, mark
+from tests.house.format_calls import MARK, header, led_record, mark
 
 FILE_ID = 1
 ADD, DELETE, ADD_TX, COMMIT = 11, 16, 13, 18
@@ -43,7 +43,7 @@ def parts():
         led_record(DELETE, FILE_ID, 3, record_id=7),
         (*LEADER, *HEAD, ("record id", 8), *CHECK),
     )
-    yield "end mark: four records are synced, none follows", mark(END_MARK, FILE_ID, 4), LEADER
+    yield "mark: four records are synced; the journal was closed", mark(MARK, FILE_ID, 4), LEADER
 
 
 def image():
