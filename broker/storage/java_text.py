@@ -84,12 +84,15 @@ def _civil_date(days: int) -> tuple[int, int, int]:
 
 
 def double_text(value: float) -> str:
-    """Give a double as it prints itself: shortest digits, exponent outside 10**-3 … 10**7.
+    """Give a double as it prints itself: fewest digits, exponent outside 10**-3 … 10**7.
 
     >>> double_text(1.0), double_text(1e7), double_text(0.00025), double_text(float("-inf"))
     ('1.0', '1.0E7', '2.5E-4', '-Infinity')
     """
-    return _decimal_text(value, repr(value))
+    shortest = repr(value)
+    if math.isfinite(value) and len(_digits_and_exponent(shortest.lstrip("-"))[0]) == 1:
+        shortest = f"{value:.1e}"  # The nearest of two digits, where one would do.
+    return _decimal_text(value, shortest)
 
 
 def float_text(value: float) -> str:
@@ -101,7 +104,7 @@ def float_text(value: float) -> str:
     if not math.isfinite(value):
         return _decimal_text(value, "")
     packed = struct.pack(">f", value)
-    for digits in range(1, 10):
+    for digits in range(2, 10):
         shortest = f"{value:.{digits - 1}e}"
         try:
             if struct.pack(">f", float(shortest)) == packed:

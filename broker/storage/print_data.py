@@ -29,6 +29,7 @@ _OPERATIONS: Final = {
     "update_tx": "operation@UpdateTX;",
     "delete_tx": "operation@DeleteRecordTX;",
 }
+_UPDATES: Final = ("update", "update_tx")
 _MESSAGE_TYPES: Final = (RecordType.ADD_MESSAGE, RecordType.ADD_MESSAGE_PROTOCOL)
 
 
@@ -43,7 +44,6 @@ class PrintableRecord(Protocol):
         compact_count: how often the record was compacted.
         body: the record's body; the extra data of a prepare.
         records_in_file: what a commit or prepare counts, else None.
-        is_update: update, update_tx.
     """
 
     @property
@@ -60,12 +60,10 @@ class PrintableRecord(Protocol):
     def body(self) -> bytes | None: ...  # noqa: D102
     @property
     def records_in_file(self) -> int | None: ...  # noqa: D102
-    @property
-    def is_update(self) -> bool: ...  # noqa: D102
 
 
 class PrintableFile(Protocol):
-    """One journal file: its name, the file id of its header, its size in bytes, its records."""
+    """One journal file: name, file id of its header, size in bytes; iterating gives its records."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -73,8 +71,7 @@ class PrintableFile(Protocol):
     def file_id(self) -> int: ...  # noqa: D102
     @property
     def size(self) -> int: ...  # noqa: D102
-    @property
-    def records(self) -> Iterable[PrintableRecord]: ...  # noqa: D102
+    def __iter__(self) -> Iterator[PrintableRecord]: ...
 
 
 class PrintableTransaction(Protocol):
@@ -137,9 +134,9 @@ def file_lines(
             f"#JournalFileImpl: ({file.name} id = {file.file_id}, recordID = {file_record_id}) "
             f"(size={file.size})"
         )
-        for record in file.records:
+        for record in file:
             yield record_line(record, decoder, safe=safe)
-            if record.kind in ("update", "update_tx"):
+            if record.kind in _UPDATES:
                 yield from counters.update_lines(record)
     yield ""
     if counters:
@@ -173,7 +170,7 @@ def described(record: PrintableRecord, decoder: Describer, *, safe: bool = False
         # It stores no user type; the reference prints it as an update of type 0.
         user_type, is_update = 0, True
     else:
-        user_type, is_update = record.user_type or 0, record.is_update
+        user_type, is_update = record.user_type or 0, record.kind in _UPDATES
     text = decoder.describe(
         user_type, record.body or b"", record_id=record_id, is_update=is_update, safe=safe
     )
