@@ -8,7 +8,8 @@ Unit: time a call; `extra_info` holds GB/s or records/s. Supports: with checksum
 file costs less than reading it. pytest-benchmark does warm-up, rounds and statistics.
 """
 
-# ruff: noqa: ANN, D103 - tests in all but name.
+# These are tests in all but name.
+# ruff: noqa: ANN001, ANN201, D103
 import ctypes
 import subprocess
 from pathlib import Path

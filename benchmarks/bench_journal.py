@@ -135,14 +135,15 @@ def figures(outcomes: Sequence[Outcome | None], name: str) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def ratios(target: Target, results: Results) -> list[float]:
-    """Ours over the other, round by round."""
+def ratios(target: Target, results: Results, figure: str = "") -> list[float]:
+    """Ours over the other, round by round; of the target's figure unless another is named."""
+    figure = figure or target.figure
     pairs = zip(results[target.ours], results[target.against], strict=True)
     found = []
     for ours, other in pairs:
         if ours is None or other is None:
             continue
-        above, below = getattr(ours, target.figure), getattr(other, target.figure)
+        above, below = getattr(ours, figure), getattr(other, figure)
         if above is not None and below:
             found.append(above / below)
     return found
@@ -178,19 +179,21 @@ def print_group(group: Group, results: Results, cannot: dict[Run, str]) -> None:
             f"{short(row[3]):>8}  {short(min(rates))}..{short(max(rates))}  {note}"
         )
     if group.targets:
-        print(f"  {'ratio':62} {'median':>7} {'spread':>13}  target")
+        print(f"  {'ratio':62} {'median':>7} {'spread':>13} {'of p50':>7}  target")
     for target in group.targets:
         found = ratios(target, results)
         name = f"{target.ours} / {target.against.engine}"
         name += " p99" if target.figure != "rate" else ""
         bound = f"{'>=' if target.figure == 'rate' else '<='} {target.bound:g}"
         if not found:
-            print(f"  {name:62} {'-':>7} {'':>13}  {bound}")
+            print(f"  {name:62} {'-':>7} {'':>13} {'-':>7}  {bound}")
             continue
         median = statistics.median(found)
         verdict = "" if target.is_met(median) else "  MISSED"
         spread = f"{min(found):.2f}..{max(found):.2f}"
-        print(f"  {name:62} {median:7.2f} {spread:>13}  {bound}{verdict}")
+        of_p50 = ratios(target, results, "p50_us")
+        p50 = f"{statistics.median(of_p50):.2f}" if of_p50 else "-"
+        print(f"  {name:62} {median:7.2f} {spread:>13} {p50:>7}  {bound}{verdict}")
 
 
 def as_json(group: Group, results: Results) -> dict[str, object]:

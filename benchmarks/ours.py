@@ -11,6 +11,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
+from journal.journal import Journal
+
 from benchmarks.measure import (
     BATCH_SIZE,
     FILE_SIZE,
@@ -22,7 +24,7 @@ from benchmarks.measure import (
     outcome,
     run_threads,
 )
-from journal import Journal, JournalOptions
+from journal.options import JournalOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,7 +113,7 @@ def window(case: Case, journal: Journal) -> Outcome:
 
 def batch(case: Case, journal: Journal) -> Outcome:
     """One call that appends `producers` records, and one wait."""
-    body = b"x" * case.record_size
+    bodies = [b"x" * case.record_size] * case.producers
     latencies = Latencies()
     ids = itertools.count(1, case.producers)
     begun = time.perf_counter()
@@ -119,8 +121,7 @@ def batch(case: Case, journal: Journal) -> Outcome:
     now = time.perf_counter_ns()
     while time.perf_counter() < end:
         first = next(ids)
-        together = [(i, USER_TYPE, body) for i in range(first, first + case.producers)]
-        journal.wait(journal.add_many(together, sync=True, wait=False))
+        journal.add_many(range(first, first + case.producers), USER_TYPE, bodies, sync=True)
         now = latencies.add(now)
     records = len(latencies.values) * case.producers
     return outcome(records, time.perf_counter() - begun, [latencies])
@@ -129,20 +130,20 @@ def batch(case: Case, journal: Journal) -> Outcome:
 def unsynced(case: Case, journal: Journal) -> Outcome:
     """A call a record, or one for 64 of them; then a last synced record, and its wait."""
     body = b"x" * case.record_size
+    bodies = [body] * BATCH_SIZE
     share = RECORDS // case.producers // BATCH_SIZE
 
     def one_by_one(index: int, _: Callable[[], bool], __: Latencies) -> int:
         add = journal.add
         first = 1 + index * share * BATCH_SIZE
         for record_id in range(first, first + share * BATCH_SIZE):
-            add(record_id, USER_TYPE, body, sync=False, wait=False)
+            add(record_id, USER_TYPE, body, sync=False)
         return share * BATCH_SIZE
 
     def together(index: int, _: Callable[[], bool], __: Latencies) -> int:
         first = 1 + index * share * BATCH_SIZE
         for start in range(first, first + share * BATCH_SIZE, BATCH_SIZE):
-            records = [(i, USER_TYPE, body) for i in range(start, start + BATCH_SIZE)]
-            journal.add_many(records, sync=False, wait=False)
+            journal.add_many(range(start, start + BATCH_SIZE), USER_TYPE, bodies, sync=False)
         return share * BATCH_SIZE
 
     begun = time.perf_counter()
@@ -190,16 +191,15 @@ def compaction(case: Case, folder: Path) -> Outcome:
 def prepare(case: Case, folder: Path) -> None:
     """Write what load and compaction begin with: RECORDS records, some updated, some deleted."""
     journal = open_journal(case, folder)
-    body = b"x" * case.record_size
+    bodies = [b"x" * case.record_size] * BATCH_SIZE
     for first in range(1, RECORDS + 1, BATCH_SIZE):
-        records = [(i, USER_TYPE, body) for i in range(first, first + BATCH_SIZE)]
-        journal.add_many(records, sync=False, wait=False)
+        journal.add_many(range(first, first + BATCH_SIZE), USER_TYPE, bodies, sync=False)
     if case.workload == "load":
         for record_id in range(1, RECORDS, 10):
-            journal.update(record_id, USER_TYPE, b"updated", sync=False, wait=False)
+            journal.update(record_id, USER_TYPE, b"updated", sync=False)
     step = 10 if case.workload == "load" else 2
     for record_id in range(2, RECORDS, step):
-        journal.delete(record_id, sync=False, wait=False)
+        journal.delete(record_id, sync=False)
     journal.close()
 
 
