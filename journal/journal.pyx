@@ -463,6 +463,19 @@ cdef class Journal:
         return self.buffer.event_fd
 
     @property
+    def type_used(self):
+        """The journal type in use, which differs from the one asked for after a fall back."""
+        return self.back_end.name
+
+    def __len__(self):
+        """Number of live records."""
+        return len(self.index) if self.index is not None else 0
+
+    def __contains__(self, record_id):
+        """Whether the record is live."""
+        return self.index is not None and self.index.contains(record_id)
+
+    @property
     def durable_ticket(self):
         """Tickets below this number are durable."""
         return self.buffer.synced

@@ -70,7 +70,7 @@ def _try_lock(folder: Folder) -> bool:
 
 
 def foreign_owner(folder: Folder) -> int | None:
-    """Process id of a reference broker that holds the folder, 0 if unknown, None if there is none."""
+    """Process id of a reference broker that holds the folder (0: unknown); None: nobody does."""
     for name in FOREIGN_LOCKS:
         try:
             fd = folder.open(name)
