@@ -14,6 +14,7 @@ Threads: any number may append and wait. The journal has two threads of its own,
 """
 
 import asyncio
+import errno
 import logging
 import threading
 import time
@@ -39,9 +40,12 @@ from journal.errors import (
     UnknownTransaction, WrongState)
 from journal.files.base import Folder
 from journal.files.choose import choose_back_end
+from journal.folder import JournalName, list_files
+from journal.loader import Loader
 from journal.lock import acquire_folder_lock
 from journal.options import JournalOptions
 from journal.pool import FilePool
+from journal.recovery import apply_recovery, plan_recovery
 
 log = logging.getLogger("journal")
 
@@ -79,6 +83,29 @@ cdef class DataFile:
 
     def __repr__(self):
         return f"<DataFile {self.name} id {self.opened.file_id}>"
+
+
+class RecoveryFolder:
+    """What recovery does to a folder, through the same calls as all else (recovery.py)."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def delete(self, name):
+        """Delete a file; one that is not there is no error."""
+        try:
+            self.folder.unlink(name)
+        except JournalIOError as error:
+            if error.errno != errno.ENOENT:
+                raise
+
+    def rename(self, source, target):
+        """Rename a file, replacing `target`."""
+        self.folder.rename(source, target)
+
+    def sync(self):
+        """Make all deletes and renames before this durable."""
+        self.folder.sync()
 
 
 cdef class Journal:
@@ -154,11 +181,79 @@ cdef class Journal:
         """
         if self.state != "open":
             raise WrongState(f"cannot load a journal that is {self.state}")
+        options = self.options
+        name = JournalName(options.prefix, options.extension)
+        plan = plan_recovery(options.directory, name)
+        if plan.is_needed:
+            log.warning("%s: %s", options.directory, plan.describe())
+            apply_recovery(plan, RecoveryFolder(self.folder))
         self.index = RecordIndex()
-        first_file = None
+        loader = Loader(
+            list_files(options.directory, name), self.index, user_version=options.user_version,
+            damage=options.damage, replaceable=options.replaceable_types, progress=progress)
+        result = loader.load()
+        for damage in result.damages:
+            log.warning("%s%s", damage, " (never acknowledged)" if damage.torn else "")
+        if on_batch is not None:
+            loader.deliver(on_batch)
+        self.start(self.take_over(result))
+        self.next_tx_id = max(
+            [result.max_id] + [tx.tx_id for tx in result.prepared + result.failed])
+        for tx in result.failed:
+            # The reference does so too: or the operations would pin their files for ever.
+            if self.index.tx_is_open(tx.tx_id):
+                self.rollback(tx.tx_id, sync=False, wait=False)
+        self.rolled = True
+        self.files_wake.set()
+        return result
+
+    def take_over(self, result):
+        """Sort the loaded files into data files and free ones; the file to go on in."""
+        cdef DataFile file
+        self.pool.next_file_id = result.last_file_id
+        for short in result.short_files:
+            self.pool.to_attic(short, "it is too short for a header")
+        with_data = [found for found in result.files if found.has_data]
+        for found in with_data:
+            file = DataFile(found.name, found.number, found.file_id, found.slot)
+            self.data_files.append(file)
+        for found in result.files:
+            if not found.has_data:
+                self.index.file_drop(found.slot)
+                self.pool.give_back(found.name, found.number, others=len(with_data) + 1)
         while len(self.pool.free) + len(self.data_files) < self.options.min_files:
             self.pool.free.append(self.pool.create())
-        self.start(self.open_ahead(self.pool.take()))
+        if with_data:
+            newest = with_data[len(with_data) - 1]
+            if newest.torn_size:
+                self.cut_torn_tail(newest)
+            if not newest.is_ended and newest.size == self.pool.file_size:
+                file = self.data_files.pop()
+                self.go_on_in(file, newest)
+                return file
+        return self.open_ahead(self.pool.take())
+
+    def cut_torn_tail(self, found):
+        """Zero what was never acknowledged, so that no later reader can take it for a record."""
+        fd = self.folder.open(found.name, write=True)
+        try:
+            torn = self.folder.read(fd, found.torn_size, found.torn_offset, found.name)
+            self.pool.keep_bytes(found.name, found.torn_offset, torn,
+                                 "the end of the last write was never acknowledged")
+            self.folder.fill(fd, found.torn_offset, len(torn), False, found.name)
+            self.folder.sync_file(fd, found.name, metadata=True)
+        finally:
+            self.folder.close_file(fd, found.name)
+
+    def go_on_in(self, DataFile file, found):
+        """Open the newest data file and append behind what it holds."""
+        cdef uint64_t alignment = self.back_end.alignment
+        self.open_file(file)
+        file.opened.position = (
+            max(found.append_position, file.opened.first) + alignment - 1) // alignment * alignment
+        file.opened.ordinal = found.next_ordinal
+        file.opened.synced_ordinal = found.synced_count
+        file.opened.marked_ordinal = found.synced_count
 
     def start(self, DataFile current):
         """Go on in `current`: start the threads and accept appends."""
@@ -726,9 +821,6 @@ cdef class Journal:
         """A free file, open and ready to become the current one."""
         cdef DataFile file
         cdef int32_t slot
-        cdef int result
-        cdef uint64_t header = HEADER_SIZE + (LEADER_SIZE if self.leaders else 0)
-        cdef uint64_t alignment = self.back_end.alignment
         if self.buffer is not None:
             pthread_mutex_lock(&self.buffer.lock)
         slot = self.index.file_new(pooled.file_id)
@@ -737,7 +829,15 @@ cdef class Journal:
         if slot < 0:
             raise MemoryError
         file = DataFile(pooled.name, pooled.number, pooled.file_id, slot)
-        file.opened.fd = self.pool.open(pooled)
+        self.open_file(file)
+        return file
+
+    def open_file(self, DataFile file):
+        """Open a file for the flusher, at the place of its first record."""
+        cdef int result
+        cdef uint64_t header = HEADER_SIZE + (LEADER_SIZE if self.leaders else 0)
+        cdef uint64_t alignment = self.back_end.alignment
+        file.opened.fd = self.pool.open(file.name)
         file.opened.size = self.pool.file_size
         file.opened.first = (header + alignment - 1) // alignment * alignment
         file.opened.position = file.opened.first
@@ -746,7 +846,6 @@ cdef class Journal:
         if result < 0:
             raise JournalIOError(-result, "cannot open", file.name)
         file.is_open = True
-        return file
 
     def detach(self, DataFile file):
         """Close the file's descriptor."""

@@ -96,9 +96,9 @@ class FilePool:
         """The oldest free file, or a new one."""
         return self.free.popleft() if self.free else self.create()
 
-    def open(self, file: PooledFile) -> int:
+    def open(self, name: str) -> int:
         """A descriptor to write the file through its back end."""
-        return self.folder.open(file.name, write=True, direct=self._direct)
+        return self.folder.open(name, write=True, direct=self._direct)
 
     def recycle(self, name: str, number: int) -> PooledFile:
         """Give a file whose records are all dead a new id, on disk before this returns.
@@ -132,7 +132,7 @@ class FilePool:
         finally:
             self.folder.close_file(fd, name)
         if size != self.file_size:
-            self.to_attic(name, f"its size is {size}, not {self.file_size}")
+            self.to_attic(name, f"its size is {size}, not {self.file_size}", dead=True)
             return
         pool = self.options.pool_files
         if shrink and pool >= 0 and len(self.free) + others >= pool:
@@ -141,25 +141,39 @@ class FilePool:
             return
         self.free.append(self.recycle(name, number))
 
-    def to_attic(self, name: str, why: str) -> None:
-        """Move a file that is not understood out of the way, never over another, never gone.
+    def to_attic(self, name: str, why: str, *, dead: bool = False) -> None:
+        """Move a file that does not fit the journal out of the way, never over another.
+
+        With journal-max-attic-files there already, a file that is known to hold nothing live is
+        removed, and one that is not understood stays where it is.
+
+        Args:
+            name: of the file.
+            why: a phrase for the log.
+            dead: nothing in it is live.
 
         Raises:
             JournalIOError: the disk fails.
         """
         with self.folder.subfolder(ATTIC, create=True) as attic:
             kept = attic.names()
+            if len(kept) >= self.options.max_attic_files:
+                if dead:
+                    self.folder.unlink(name)
+                    self.folder.sync()
+                log.warning(
+                    "%s %s: %s; attic/ is full (journal-max-attic-files %d), look what is there",
+                    "removed" if dead else "left alone",
+                    name,
+                    why,
+                    self.options.max_attic_files,
+                )
+                return
             target = name
             copy = 1
             while target in kept:
                 copy += 1
                 target = f"{name}.{copy}"
-            if len(kept) >= self.options.max_attic_files:
-                log.warning(
-                    "attic is full (%d files, journal-max-attic-files): look at them and remove "
-                    "what you do not need",
-                    len(kept),
-                )
             self.folder.move(name, attic, target)
             attic.sync()
         self.folder.sync()
@@ -180,12 +194,21 @@ class FilePool:
             finally:
                 attic.close_file(fd, target)
             attic.sync()
-        log.warning("cut %d bytes off %s at %d, kept as %s/%s: %s",
-                    len(data), name, offset, ATTIC, target, why)
+        log.warning(
+            "cut %d bytes off %s at %d, kept as %s/%s: %s",
+            len(data),
+            name,
+            offset,
+            ATTIC,
+            target,
+            why,
+        )
 
     def _write_header(self, fd: int, file_id: int, name: str) -> None:
         block = header_block(
-            file_id, self.options.user_version, leader=self.options.checksums,
+            file_id,
+            self.options.user_version,
+            leader=self.options.checksums,
             alignment=self._alignment,
         )
         self.folder.write(fd, block, 0, name, alignment=self._alignment)
