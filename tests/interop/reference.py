@@ -50,12 +50,14 @@ def _tool(name: str) -> str:
     return path
 
 
-def _run(what: str, command: list[str]) -> None:
+def _run(what: str, command: list[str], partial: Path) -> None:
+    """Run a command that fills the folder `partial`; nothing is left of it on failure."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
         raise ReferenceUnavailableError(f"{what}: no end in {FETCH_TIMEOUT_S} s") from error
     if done.returncode:
+        shutil.rmtree(partial, ignore_errors=True)
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         raise ReferenceUnavailableError(f"{what}: " + " | ".join(lines[:2]))
 
@@ -77,6 +79,7 @@ def jars() -> Path:
         _run(
             "fetching the reference from Maven Central failed",
             [_tool("mvn"), "-q", "-B", "-f", pom, COPY_JARS, *options],
+            partial,
         )
         _publish(partial, folder)
     return folder
@@ -93,7 +96,8 @@ def classes() -> Path:
         partial = folder.with_name(f"classes.{os.getpid()}")
         sources = [str(source) for source in sorted(JAVA_SOURCES.rglob("*.java"))]
         options = ["-Xlint:all", "-Werror", "-d", str(partial), "-cp", f"{jars()}/*"]
-        _run("compiling tests/interop/java failed", [_tool("javac"), *options, *sources])
+        command = [_tool("javac"), *options, *sources]
+        _run("compiling tests/interop/java failed", command, partial)
         _publish(partial, folder)
     return folder
 
