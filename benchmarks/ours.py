@@ -9,9 +9,7 @@ import asyncio
 import itertools
 import time
 from collections import deque
-from typing import TYPE_CHECKING
-
-from journal.journal import Journal
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.measure import (
     BATCH_SIZE,
@@ -24,10 +22,11 @@ from benchmarks.measure import (
     outcome,
     run_threads,
 )
+from journal.journal import Journal
 from journal.options import JournalOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 USER_TYPE = 1
@@ -169,10 +168,15 @@ def load(case: Case, folder: Path) -> Outcome:
         JournalOptions(directory=folder, journal_type=case.io, file_size=FILE_SIZE, min_files=2)
     )
     journal.open()
+    records = 0
+
+    def take(batch: Sequence[Any]) -> None:
+        nonlocal records
+        records += len(batch)
+
     begun = time.perf_counter()
-    loaded = journal.load()
+    journal.load(take)
     seconds = time.perf_counter() - begun
-    records = len(loaded.committed)
     journal.close()
     return outcome(records, seconds)
 

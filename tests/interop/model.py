@@ -83,3 +83,15 @@ def sorted_view(view):
         "prepared": sorted(view["prepared"], key=lambda tx: tx["tx"]),
         "failed_transactions": sorted(view["failed_transactions"], key=lambda tx: tx["tx"]),
     }
+
+
+def contents(view):
+    """What a load gives, but for how often it was compacted and in which order."""
+    records = [{**record, "compact_count": 0} for record in view["committed"]]
+    return {
+        "committed": sorted(records, key=str),
+        "prepared": [
+            {**tx, "records": [{**record, "compact_count": 0} for record in tx["records"]]}
+            for tx in sorted_view(view)["prepared"]
+        ],
+    }
