@@ -11,9 +11,12 @@ cdef enum:
     NO_MEMORY = -1
 
 # --- a map from a 64-bit id to a 32-bit place, open addressing ---------------------------------
+cdef struct IdEntry:
+    uint64_t key
+    uint32_t value              # place + 1; 0 = empty
+
 cdef struct IdMap:
-    uint64_t *keys
-    uint32_t *values            # place + 1; 0 = empty
+    IdEntry *entries
     uint64_t mask
     uint64_t count
 

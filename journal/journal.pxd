@@ -43,6 +43,8 @@ cdef class Journal:
     cdef object futures         # (ticket, future)
     cdef object loop            # event loop that watches the eventfd
 
+    cdef object append(self, uint8_t type, int64_t record_id, object user_type, object body,
+                       object tx, object sync, object done, bint wait)
     cdef int64_t put(self, uint8_t type, int64_t tx_id, int64_t record_id, uint8_t user_type,
                      const uint8_t *body, uint32_t body_size, bint sync) except -1
     cdef uint64_t write_record(self, uint8_t *where, uint8_t type, int64_t tx_id,

@@ -607,8 +607,8 @@ cdef class Journal:
 
     # --- one append ---------------------------------------------------------------------------
 
-    def append(self, uint8_t type, int64_t record_id, user_type, body, tx, sync, done,
-               bint wait):
+    cdef object append(self, uint8_t type, int64_t record_id, object user_type, object body,
+                       object tx, object sync, object done, bint wait):
         """Put one record of any kind; a ticket."""
         cdef Py_buffer view
         cdef int64_t tx_id = 0 if tx is None else tx
