@@ -35,8 +35,8 @@ from journal.files.base cimport io_alloc, io_free
 from journal.format cimport (
     END_MARK, LEADER_SIZE, MARK, ORDINAL_MAX, encode_mark, leader_padding)
 from journal.native cimport (
-    qv_completion, qv_event_bump, qv_event_close, qv_event_fd, qv_event_take, qv_now_ns, qv_park, qv_park_until,
-    qv_sleep_ns, qv_timer_slack, qv_unpark)
+    qv_completion, qv_event_bump, qv_event_close, qv_event_fd, qv_event_take, qv_now_ns, qv_park,
+    qv_park_until, qv_sleep_ns, qv_timer_slack, qv_unpark)
 
 cdef extern from *:
     """
@@ -423,7 +423,7 @@ cdef class GroupBuffer:
     cdef void flush_group(self) noexcept nogil:
         """Write every batch that is ready, sync once if anybody waits, and tell them."""
         cdef uint64_t first = self.taken, end, old_synced = self.synced
-        cdef uint64_t i, started, spent, bytes = 0, records = 0
+        cdef uint64_t started, spent, bytes = 0, records = 0
         cdef Slot *last
         cdef OpenFile *file
         cdef bint sync

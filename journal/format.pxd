@@ -73,10 +73,11 @@ cdef struct Scan:
     int32_t version
     bint reclaimed              # take stale records too (recover)
     bint leaders                # look for leaders and marks
-    uint64_t last_data_position # end of the last whole record
+    uint64_t last_data_position  # end of the last whole record
     uint64_t data_file_marks    # how often the reference would have marked it as a data file
-    uint64_t broken_offset      # where the last scan_next first passed something that began like
-                                # a record of this file and was none; 0: nowhere
+    # Where the last scan_next first passed something that began like a record of this file and
+    # was none; 0: nowhere.
+    uint64_t broken_offset
 
 cdef uint32_t record_size(uint8_t type, uint32_t body_size) noexcept nogil
 cdef uint32_t encode_record(

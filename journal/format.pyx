@@ -21,7 +21,7 @@ Sources: JournalImpl, dataformat.* of the reference for sizes and order of field
 JournalImpl.readJournalFile for what the scanner skips. Every function here is pure.
 """
 
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcpy
 
 from journal.native cimport qv_crc32c
 
@@ -29,11 +29,25 @@ cdef extern from *:
     """
     #include <stdint.h>
     #include <string.h>
-    static inline void qv_put32(uint8_t *p, uint32_t v) { v = __builtin_bswap32(v); memcpy(p, &v, 4); }
-    static inline void qv_put64(uint8_t *p, uint64_t v) { v = __builtin_bswap64(v); memcpy(p, &v, 8); }
-    static inline uint32_t qv_get32(const uint8_t *p) { uint32_t v; memcpy(&v, p, 4); return __builtin_bswap32(v); }
-    static inline uint64_t qv_get64(const uint8_t *p) { uint64_t v; memcpy(&v, p, 8); return __builtin_bswap64(v); }
-    static inline uint64_t qv_word(const uint8_t *p) { uint64_t v; memcpy(&v, p, 8); return v; }
+    static inline void qv_put32(uint8_t *p, uint32_t v) {
+        v = __builtin_bswap32(v);
+        memcpy(p, &v, 4);
+    }
+    static inline void qv_put64(uint8_t *p, uint64_t v) {
+        v = __builtin_bswap64(v);
+        memcpy(p, &v, 8);
+    }
+    static inline uint64_t qv_word(const uint8_t *p) {
+        uint64_t v;
+        memcpy(&v, p, 8);
+        return v;
+    }
+    static inline uint64_t qv_get64(const uint8_t *p) { return __builtin_bswap64(qv_word(p)); }
+    static inline uint32_t qv_get32(const uint8_t *p) {
+        uint32_t v;
+        memcpy(&v, p, 4);
+        return __builtin_bswap32(v);
+    }
     """
     void put32 "qv_put32"(uint8_t *p, uint32_t value) noexcept nogil
     void put64 "qv_put64"(uint8_t *p, uint64_t value) noexcept nogil

@@ -98,8 +98,8 @@ cdef class RecordIndex:
     cdef int32_t tx_unused          # first place that a closed transaction left, -1: none
 
     # Files.
-    cdef int32_t file_new(self, int64_t file_id) noexcept nogil                # slot
-    cdef void file_drop(self, int32_t file) noexcept nogil                     # also its negatives elsewhere
+    cdef int32_t file_new(self, int64_t file_id) noexcept nogil      # slot
+    cdef void file_drop(self, int32_t file) noexcept nogil     # also its negatives elsewhere
     cdef int64_t negative(self, int32_t file, int32_t target) noexcept nogil
     # Records outside transactions.
     cdef bint contains(self, int64_t record_id) noexcept nogil
@@ -111,11 +111,12 @@ cdef class RecordIndex:
     cdef bint tx_is_open(self, int64_t tx_id) noexcept nogil
     cdef int tx_operation(self, int64_t tx_id, uint8_t kind, int64_t record_id, int32_t file,
                           uint32_t bytes) noexcept nogil
-    cdef int tx_prepare(self, int64_t tx_id, int32_t file) noexcept nogil      # records in this file
-    cdef int tx_count_in(self, int64_t tx_id, int32_t file) noexcept nogil     # records in this file
-    cdef int tx_commit(self, int64_t tx_id, int32_t file) noexcept nogil       # applies; 1, or 0 unknown
-    cdef int tx_rollback(self, int64_t tx_id, int32_t file) noexcept nogil     # 1, or 0 unknown
-    cdef int tx_forget(self, int64_t tx_id) noexcept nogil                     # damaged at load: as if never
+    cdef int tx_prepare(self, int64_t tx_id, int32_t file) noexcept nogil   # records in this file
+    cdef int tx_count_in(self, int64_t tx_id, int32_t file) noexcept nogil  # records in this file
+    cdef int tx_commit(self, int64_t tx_id, int32_t file) noexcept nogil    # 1, or 0 unknown
+    cdef int tx_rollback(self, int64_t tx_id, int32_t file) noexcept nogil  # 1, or 0 unknown
+    # Damaged at load: as if it had never been.
+    cdef int tx_forget(self, int64_t tx_id) noexcept nogil
     cdef Transaction *tx_find(self, int64_t tx_id) noexcept nogil              # NULL: not open
     cdef Transaction *tx_open(self, int64_t tx_id) noexcept nogil              # NULL: no memory
     cdef void tx_close(self, Transaction *tx) noexcept nogil

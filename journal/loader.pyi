@@ -1,7 +1,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, final
+from typing import Literal, Self, final
 
 from journal.errors import Damage
 from journal.folder import JournalFile
@@ -90,8 +90,8 @@ class LoadResult:
 
 @final
 class Loader:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         files: Iterable[JournalFile],
         index: RecordIndex,
         *,
@@ -100,7 +100,7 @@ class Loader:
         replaceable: Collection[int] = (),
         readahead: int = 3,
         progress: Callable[[int, int, int, int], object] | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def files(self) -> list[JournalFile]: ...
     @property
