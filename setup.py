@@ -74,7 +74,8 @@ def extension(module: str, objects: list[str], stamp: Path) -> Extension:
         define_macros=MACROS,
         # C11 without GNU syntax; -fno-strict-aliasing is not needed: records are read and written
         # byte by byte or by memcpy, never through a pointer to another type.
-        extra_compile_args=["-std=c11", *FLAGS[MODE], *SANITIZERS],
+        # Cython's own loops compare signed with unsigned.
+        extra_compile_args=["-std=c11", "-Wno-sign-compare", *FLAGS[MODE], *SANITIZERS],
         extra_link_args=SANITIZERS,
         # Cython follows .pxd files by itself; the compiler's inputs have to be named.
         depends=[*map(str, sorted(Path("ext").glob("*.h"))), str(stamp)],

@@ -424,7 +424,7 @@ cdef class GroupBuffer:
         """Write every batch that is ready, sync once if anybody waits, and tell them."""
         cdef uint64_t first = self.taken, end, old_synced = self.synced
         cdef uint64_t started, spent, bytes = 0, records = 0
-        cdef Slot *last
+        cdef Slot *last = NULL
         cdef OpenFile *file
         cdef bint sync
         cdef int result

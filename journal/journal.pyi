@@ -1,6 +1,5 @@
 import asyncio
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any, Self, final
 
 from typing_extensions import Buffer
@@ -51,7 +50,7 @@ class Journal:
     def __enter__(self) -> Self: ...
     def __exit__(
         self,
-        *exception: type[BaseException] | BaseException | TracebackType | None,
+        *exception: object,
     ) -> None: ...
     def __len__(self) -> int: ...
     def __contains__(self, record_id: int) -> bool: ...

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from journal.journal import Journal
+from journal.options import JournalOptions
 from tests.house import format_calls, format_example
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs/format/journal.md").read_text()
@@ -60,3 +62,30 @@ def test_a_leader_and_its_records_head_share_a_sector(within):
 
     assert start // 512 == (start + 9 + 10 - 1) // 512
     assert start - within < 9 + 10
+
+
+CALLS = """\
+journal.add(7, 45, b"hello", sync=False)
+journal.add(8, 45, b"world", tx=100)
+journal.commit(100)
+journal.delete(7)
+"""
+
+
+def test_the_journal_writes_the_worked_example(tmp_path):
+    assert CALLS.replace("journal.", "    journal.") in DOCUMENT
+
+    # Again if the machine paused for half a second between two calls: there is an idle mark then.
+    for attempt in range(10):
+        folder = tmp_path / str(attempt)
+        options = JournalOptions(
+            directory=folder, journal_type="NIO", file_size=10240, buffer_timeout_ns=60 * 10**9
+        )
+        with Journal(options) as journal:
+            journal.load()
+            exec(CALLS, {"journal": journal})
+        written = (folder / "activemq-data-1.amq").read_bytes()
+        if written.rstrip(b"\0") == format_example.image():
+            break
+
+    assert written.rstrip(b"\0") == format_example.image()
