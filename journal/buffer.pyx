@@ -471,8 +471,8 @@ cdef class GroupBuffer:
             store64(&self.synced, end)
         file.marked_ordinal = last.marked_ordinal
         if last.closes_file:
-            self.closed[self.closed_count] = file
-            self.closed_count += 1
+            file.next_closed = self.closed
+            self.closed = file
         self.wake(old_synced if sync else first, end)
         if self.room_waiters:
             self.room_waiters = 0

@@ -860,25 +860,24 @@ cdef class Journal:
 
     def detach_closed(self):
         """Close the files that the flusher is done with; their end mark goes to disk first."""
-        cdef OpenFile *closed[16]
-        cdef uint32_t count, i
+        cdef OpenFile *closed
         cdef DataFile file
         cdef int result = 0
         pthread_mutex_lock(&self.buffer.lock)
-        count = self.buffer.closed_count
-        for i in range(count):
-            closed[i] = self.buffer.closed[i]
-        self.buffer.closed_count = 0
+        closed = self.buffer.closed
+        self.buffer.closed = NULL
         pthread_mutex_unlock(&self.buffer.lock)
-        for i in range(count):
+        while closed is not NULL:
             for file in self.data_files:
-                if &file.opened == closed[i]:
+                if &file.opened == closed:
                     if self.options.datasync:
                         with nogil:
                             result = self.back_end.sync(&file.opened)
                         if result < 0:
                             raise JournalIOError(-result, "cannot sync", file.name)
                     self.detach(file)
+                    break
+            closed = closed.next_closed
 
     def reclaim(self):
         """Use again the files that hold nothing live; how many.

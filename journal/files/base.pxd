@@ -23,6 +23,7 @@ cdef struct OpenFile:
     uint32_t marked_ordinal     # what the last mark on disk claims
     uint64_t dirty_from         # MAPPED: written from here on, and not synced (flusher only)
     uint64_t dirty_end
+    OpenFile *next_closed       # in the list of files that the flusher is done with
 
 cdef class BackEnd:
     cdef readonly str name
