@@ -312,10 +312,15 @@ cdef Parsed parse_record(const Scan *scan, uint64_t position, Record *record) no
 
 
 cdef inline bint starts_like_a_record(const Scan *scan, uint64_t position) noexcept nogil:
-    """Whether a broken record at `position` still carries this file's id."""
-    return (position + 5 <= scan.size
-            and <uint8_t>(scan.data[position] - EVENT_RECORD) < 10
-            and get32(scan.data + position + 1) == <uint32_t>(scan.file_id & 0x7FFFFFFF))
+    """Whether a broken record at `position` carries this file's id, as far as the file goes."""
+    cdef uint32_t file_id = <uint32_t>(scan.file_id & 0x7FFFFFFF)
+    cdef uint64_t i
+    if scan.size - position >= 5:
+        return get32(scan.data + position + 1) == file_id
+    for i in range(1, scan.size - position):
+        if scan.data[position + i] != <uint8_t>(file_id >> (32 - 8 * i)):
+            return False
+    return True
 
 
 cdef int scan_next(Scan *scan, Record *record) noexcept nogil:

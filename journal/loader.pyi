@@ -10,6 +10,7 @@ from journal.index import RecordIndex
 __all__ = [
     "DeletedRecord",
     "FailedTransaction",
+    "FileShare",
     "LiveRecord",
     "LoadResult",
     "LoadedFile",
@@ -35,6 +36,8 @@ class LiveRecord:
     def offset(self) -> int: ...
     @property
     def checksum(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
 
 @dataclass(frozen=True, slots=True)
 class DeletedRecord:
@@ -74,6 +77,13 @@ class LoadedFile:
     record_count: int
     checksum_count: int
 
+@dataclass(frozen=True, slots=True)
+class FileShare:
+    live_bytes: int
+    add_count: int
+    replaceable_count: int
+    is_reclaimable: bool
+
 @dataclass(slots=True)
 class LoadResult:
     files: list[LoadedFile] = ...
@@ -109,6 +119,8 @@ class Loader:
     def user_version(self) -> int: ...
     @property
     def damage(self) -> str: ...
+    def shares(self) -> list[FileShare]: ...
+    def add_ids(self) -> list[int]: ...
     def load(self) -> LoadResult: ...
     def deliver(
         self, on_batch: Callable[[list[LiveRecord]], object], *, batch_records: int = 1024

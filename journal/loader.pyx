@@ -41,11 +41,12 @@ from journal.format cimport (
 from journal.index cimport (
     NO_MEMORY, TX_ADD, TX_DELETE, TX_REPLACEABLE, TX_UPDATE, id_map_free, id_map_get, id_map_init,
     id_map_pop, id_map_put)
+from journal.reclaim cimport find_reclaimable
 from journal.reader cimport DAMAGED, LIVE, NO_CLAIM, Item
 
 __all__ = [
-    "DeletedRecord", "FailedTransaction", "LiveRecord", "LoadResult", "LoadedFile", "Loader",
-    "PreparedTransaction",
+    "DeletedRecord", "FailedTransaction", "FileShare", "LiveRecord", "LoadResult", "LoadedFile",
+    "Loader", "PreparedTransaction",
 ]
 
 cdef enum:
@@ -92,9 +93,13 @@ cdef class LiveRecord:
     cdef readonly uint64_t offset
     cdef readonly str checksum
 
+    @property
+    def kind(self):
+        """Which: add, or update."""
+        return "update" if self.is_update else "add"
+
     def __repr__(self):
-        kind = "update" if self.is_update else "add"
-        return (f"<{kind} {self.record_id} user_type={self.user_type} {len(self.body)} bytes"
+        return (f"<{self.kind} {self.record_id} user_type={self.user_type} {len(self.body)} bytes"
                 f" at {self.file}:{self.offset}>")
 
 
@@ -168,6 +173,22 @@ class LoadedFile:
     torn_size: int
     record_count: int
     checksum_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileShare:
+    """What of a file is still needed, as the record index counts it.
+
+    Attributes:
+        live_bytes: of adds and updates that are live.
+        add_count, replaceable_count: what compaction's rules count; never less than live.
+        is_reclaimable: nothing in it is needed, it waits to be used again.
+    """
+
+    live_bytes: int
+    add_count: int
+    replaceable_count: int
+    is_reclaimable: bool
 
 
 @dataclass(slots=True)
@@ -251,7 +272,7 @@ cdef class Loader:
     Threads: one caller at a time.
     """
 
-    def __cinit__(self, files, RecordIndex index not None, *, int32_t user_version=0,
+    def __init__(self, files, RecordIndex index not None, *, int32_t user_version=0,
                   str damage="fail", replaceable=(), int readahead=3, progress=None):
         if damage not in ("fail", "quarantine"):
             raise OptionError(f"damage={damage!r}: must be 'fail' or 'quarantine'")
@@ -270,6 +291,8 @@ cdef class Loader:
         self.holder_unused = -1
         for user_type in replaceable:
             self.replaceable[<uint8_t>user_type] = True
+
+    def __cinit__(self, *args, **kwargs):
         if id_map_init(&self.deleted) < 0 or id_map_init(&self.open_txs) < 0 \
                 or id_map_init(&self.tainted) < 0:
             raise MemoryError
@@ -648,6 +671,39 @@ cdef class Loader:
             else:
                 result.failed.append(FailedTransaction(
                     holder.tx_id, tuple(records), tuple(deletes)))
+
+    # --- what the index says -------------------------------------------------------------------
+
+    def shares(self):
+        """A FileShare for each loaded file, in order. The newest file with data is never free."""
+        cdef int32_t i, count = 0, found_count
+        cdef int32_t *slots
+        data = [number for number, file in enumerate(self.loaded) if file.has_data]
+        data = data[:max(0, len(data) - 1)]
+        slots = <int32_t *>realloc(NULL, (2 * len(data) + 1) * sizeof(int32_t))
+        if slots == NULL:
+            raise MemoryError
+        try:
+            for number in data:
+                slots[count] = self.loaded[number].slot
+                count += 1
+            found_count = find_reclaimable(self.index, slots, count, slots + count)
+            free_places = {data[slots[count + i]] for i in range(found_count)}
+        finally:
+            free(slots)
+        return [
+            FileShare(self.index.files[<int32_t>file.slot].live_bytes,
+                      self.index.files[<int32_t>file.slot].add_count,
+                      self.index.files[<int32_t>file.slot].replaceable_count,
+                      number in free_places)
+            for number, file in enumerate(self.loaded)
+        ]
+
+    def add_ids(self):
+        """The ids of live adds, ascending."""
+        cdef size_t i
+        return sorted({self.live.first[i].record_id for i in range(self.live.count)
+                       if self.live.first[i].type in (ADD_RECORD, ADD_RECORD_TX)})
 
     # --- deliver -------------------------------------------------------------------------------
 

@@ -65,6 +65,8 @@ cdef class FileScan:
     cdef bint accept(self, size_t start, size_t end) except -1
     cdef size_t first_disowned(self, size_t start) noexcept nogil
     cdef object judge_loss(self, size_t start, size_t end, uint32_t ordinal, uint32_t next_good)
+    cdef uint64_t end_of(self, size_t index) noexcept nogil
+    cdef uint64_t end_of_record(self, size_t index) noexcept nogil
     cdef object judge_rest(self, size_t start, bint is_newest)
     cdef object judge_tail(self, const Item *hole, uint64_t end, bint is_torn)
     cdef object cut(self, size_t start)

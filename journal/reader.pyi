@@ -22,6 +22,8 @@ class RawRecord(NamedTuple):
     checksum: str
     ordinal: int | None
     verdict: str
+    @property
+    def is_update(self) -> bool: ...
 
 @final
 class FileScan:
@@ -42,6 +44,7 @@ class FileView:
         user_version: int = 0,
     ) -> None: ...
     def __iter__(self) -> Iterator[RawRecord]: ...
+    def __len__(self) -> int: ...
     @property
     def name(self) -> str: ...
     @property

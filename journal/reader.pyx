@@ -95,7 +95,7 @@ cdef class FileScan:
     Threads: scan() may run on any thread without the GIL; one call at a time.
     """
 
-    def __cinit__(self, str name, int32_t user_version=0):
+    def __init__(self, str name, int32_t user_version=0):
         self.name = name
         self.user_version = user_version
         self.header_claim = NO_CLAIM
@@ -380,7 +380,7 @@ cdef class FileScan:
             else:
                 self.loses_at_end = True
 
-    def end_of(self, size_t index):
+    cdef uint64_t end_of(self, size_t index) noexcept nogil:
         """Where the last record or mark before item `index` ends."""
         cdef Item *item
         while index:
@@ -432,7 +432,7 @@ cdef class FileScan:
             self.add_damage(hole.record.offset, 0, "a record begins here and breaks off", is_torn,
                             False)
 
-    def end_of_record(self, size_t index):
+    cdef uint64_t end_of_record(self, size_t index) noexcept nogil:
         """Where the last record before item `index` ends."""
         cdef Item *item
         while index:
@@ -506,6 +506,11 @@ class RawRecord(NamedTuple):
     ordinal: int | None
     verdict: str
 
+    @property
+    def is_update(self):
+        """Whether it updates an earlier add."""
+        return self.kind in ("update", "update_tx")
+
 
 cdef object raw_record(const Item *item, const uint8_t *data):
     cdef const Record *record = &item.record
@@ -569,6 +574,12 @@ cdef class FileView:
         for i in range(scan.count):
             if scan.items[i].what == SCAN_RECORD:
                 yield raw_record(&scan.items[i], &view[0])
+
+    def __len__(self):
+        """Number of records, those that do not count included."""
+        cdef size_t i
+        return sum(1 for i in range(self.scan_result.count)
+                   if self.scan_result.items[i].what == SCAN_RECORD)
 
     @property
     def name(self):

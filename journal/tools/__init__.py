@@ -1,1 +1,1 @@
-"""What the commands do, as functions that return data: stat, verify, recover, transfer."""
+"""What the command line does, as functions that return data."""

@@ -1,0 +1,76 @@
+"""What every command that reads a folder shares: its options, its notes, its progress bar."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Self
+
+import click
+
+from journal.cli.guard import say
+from journal.folder import guess_name
+from journal.recovery import plan_recovery
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from journal.recovery import RecoveryPlan
+
+__all__ = ["Progress", "example", "folder_options", "open_folder"]
+
+
+def example(command: str) -> str:
+    """What a command's help ends with: one line that can be typed as it stands."""
+    return f"\b\nExample:\n  {command}"  # \b keeps click from joining the lines.
+
+
+def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command DIR and the options that say which journal in it is meant."""
+    for option in (
+        click.option(
+            "--user-version", type=int, default=0, show_default=True, help="Of every file's header."
+        ),
+        click.option("--extension", help="Of the files' names. [default: guessed from DIR]"),
+        click.option("--prefix", help="Of the files' names. [default: guessed from DIR]"),
+        click.argument("folder", metavar="DIR"),
+    ):
+        command = option(command)
+    return command
+
+
+def open_folder(folder: str, prefix: str | None, extension: str | None) -> RecoveryPlan:
+    """Look at a folder as recovery would leave it, without touching it, and say so."""
+    plan = plan_recovery(folder, guess_name(folder, prefix, extension))
+    if plan.is_needed:
+        say(f"{folder}: shown as it will be after recovery: {plan.describe()}")
+    return plan
+
+
+class Progress:
+    """A bar on standard error, only on a terminal; call it with files and bytes done and in all."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.is_shown = sys.stderr.isatty()
+        self.bar: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.bar is not None:
+            self.bar.render_finish()
+
+    def __call__(self, files_done: int, files: int, bytes_done: int, size: int) -> None:
+        """Show that `bytes_done` of `size` bytes are done."""
+        if not self.is_shown:
+            return
+        if self.bar is None:
+            self.bar = click.progressbar(length=size, label=self.label, file=sys.stderr)
+        self.bar.update(bytes_done - self.bar.pos)

@@ -1,0 +1,70 @@
+"""From errors to exit statuses, in one place for every command line of the journal.
+
+0    done
+1    the data is damaged, or a check failed
+2    wrong usage, or input that cannot be read; one line, no traceback
+130  interrupted
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from journal.errors import JournalDamaged, JournalError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["DAMAGED", "run", "say"]
+
+DAMAGED = 1
+UNUSABLE = 2
+INTERRUPTED = 130
+
+
+def say(text: str) -> None:
+    """Print a line for people: standard output is for data."""
+    click.echo(text, err=True)
+
+
+def run(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; the exit status."""
+    if hasattr(sys.stdout, "reconfigure"):
+        # A body may hold any text, and a terminal of any locale has to take it.
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    try:
+        result = command.main(arguments, prog_name=name, standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has what it wanted, as in `| head`. What is still buffered must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except click.ClickException as error:
+        return _refused(name, error.format_message())
+    except JournalDamaged as error:
+        say(f"{name}: {error}")
+        return DAMAGED
+    except JournalError as error:
+        return _refused(name, _line(error))
+    except OSError as error:
+        return _refused(name, _line(error))
+    return result if isinstance(result, int) else 0
+
+
+def _refused(name: str, message: str) -> int:
+    say(f"{name}: {message}")
+    return UNUSABLE
+
+
+def _line(error: Exception) -> str:
+    """One line: an OSError without its number, and without a name that the text has already."""
+    if isinstance(error, OSError) and error.strerror:
+        name = str(error.filename or "")
+        return error.strerror if name in error.strerror else f"{name}: {error.strerror}"
+    return " ".join(str(error).split())

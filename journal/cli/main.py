@@ -1,0 +1,36 @@
+"""`journal`: look at and care for journal folders, the broker's or another product's."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from journal.cli.folder import example
+from journal.cli.guard import run
+from journal.cli.print_data import print_data
+from journal.cli.stat import stat
+from journal.cli.verify import verify
+
+__all__ = ["journal", "main"]
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=example("journal print-data data/journal --decode"),
+)
+def journal() -> None:
+    """Look at and care for journal folders."""
+
+
+for command in (print_data, stat, verify):
+    journal.add_command(command)
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    sys.exit(run(journal, "journal"))
+
+
+if __name__ == "__main__":
+    main()

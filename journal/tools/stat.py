@@ -1,0 +1,147 @@
+"""Count what is in a journal: files, records, bytes, and whether compaction is due."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from journal.index import RecordIndex
+from journal.loader import Loader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from journal.loader import FileShare, LoadedFile
+    from journal.recovery import RecoveryPlan
+
+__all__ = ["FolderStat", "stat_folder"]
+
+REPLACEABLE_FACTOR = 10  # JournalImpl.UPDATE_FACTOR
+COMPACT_MIN_FILES = 10  # journal-compact-min-files
+COMPACT_PERCENTAGE = 30  # journal-compact-percentage
+
+
+@dataclass(frozen=True, slots=True)
+class FolderStat:
+    """The figures of one journal.
+
+    Attributes:
+        files: all journal files, short ones left out.
+        data_files: hold data, the one being written included.
+        free_files: wait to be used.
+        reclaimable_files: data files that nothing needs any more.
+        records: whole records of any kind.
+        live_records: live ids.
+        live_updates: updates of live ids.
+        dead_records: all others: deleted, replaced, deletes, ends of transactions, events.
+        checksum_records: records with a good checksum.
+        prepared_transactions: undecided.
+        failed_transactions: open without a prepare, or damaged.
+        size_bytes: of all files.
+        data_bytes: of data files.
+        live_bytes: of live records.
+        live_percentage: live bytes in percent of the data files' bytes.
+        is_compaction_due: by the two thresholds and what is live.
+        damages: places that do not hold what was written, torn tails included.
+    """
+
+    files: int
+    data_files: int
+    free_files: int
+    reclaimable_files: int
+    records: int
+    live_records: int
+    live_updates: int
+    dead_records: int
+    checksum_records: int
+    prepared_transactions: int
+    failed_transactions: int
+    size_bytes: int
+    data_bytes: int
+    live_bytes: int
+    live_percentage: float
+    is_compaction_due: bool
+    damages: int
+
+
+def stat_folder(
+    plan: RecoveryPlan,
+    *,
+    user_version: int = 0,
+    replaceable: frozenset[int] = frozenset(),
+    compact_min_files: int = COMPACT_MIN_FILES,
+    compact_percentage: int = COMPACT_PERCENTAGE,
+    progress: Callable[[int, int, int, int], object] | None = None,
+) -> FolderStat:
+    """Count; nothing is touched.
+
+    Args:
+        plan: the folder's.
+        user_version: of every file's header.
+        replaceable: user types whose updates replace one another.
+        compact_min_files: journal-compact-min-files; 0 is never.
+        compact_percentage: journal-compact-percentage.
+        progress: as of Loader.
+
+    Raises:
+        UnsupportedFormat: a foreign format or user version.
+        JournalIOError: a file cannot be read.
+    """
+    loader = Loader(
+        plan.files,
+        RecordIndex(),
+        user_version=user_version,
+        damage="quarantine",
+        replaceable=replaceable,
+        progress=progress,
+    )
+    result = loader.load()
+    shares = loader.shares()
+    data = [
+        (file, share) for file, share in zip(result.files, shares, strict=True) if file.has_data
+    ]
+    reclaimable = sum(share.is_reclaimable for _, share in data)
+    records = sum(file.record_count for file in result.files)
+    adds = sum(1 for _ in loader.add_ids())
+    data_bytes = sum(file.size for file, _ in data)
+    live_bytes = sum(share.live_bytes for _, share in data)
+    return FolderStat(
+        files=len(result.files),
+        data_files=len(data),
+        free_files=len(result.files) - len(data),
+        reclaimable_files=reclaimable,
+        records=records,
+        live_records=adds,
+        live_updates=result.delivered_count - adds,
+        dead_records=records - result.delivered_count,
+        checksum_records=sum(file.checksum_count for file in result.files),
+        prepared_transactions=len(result.prepared),
+        failed_transactions=len(result.failed),
+        size_bytes=sum(file.size for file in result.files),
+        data_bytes=data_bytes,
+        live_bytes=live_bytes,
+        live_percentage=round(100 * live_bytes / data_bytes, 1) if data_bytes else 100.0,
+        is_compaction_due=is_compaction_due(data[:-1], compact_min_files, compact_percentage),
+        damages=len(result.damages),
+    )
+
+
+def is_compaction_due(
+    data: list[tuple[LoadedFile, FileShare]], min_files: int, percentage: int
+) -> bool:
+    """The reference's rule (JournalImpl.needsCompact).
+
+    Args:
+        data: data files without the newest, which is being written.
+        min_files: not with so few; 0 is never.
+        percentage: due below so many percent of live bytes.
+    """
+    held = [(file, share) for file, share in data if not share.is_reclaimable]
+    if min_files == 0 or len(held) <= min_files:
+        return False
+    adds = sum(share.add_count for _, share in held)
+    replaceable = sum(share.replaceable_count for _, share in held)
+    if adds and replaceable // adds > REPLACEABLE_FACTOR:
+        return True
+    size = max(file.size for file, _ in held)
+    return sum(share.live_bytes for _, share in held) < len(held) * size * percentage // 100
