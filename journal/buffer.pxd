@@ -62,7 +62,6 @@ cdef class GroupBuffer:
     cdef uint64_t last_group_records
     cdef uint64_t idle_since_ns
     cdef int error                      # errno of the first failure, 0: none
-    cdef OpenFile *closed               # list of those done with, for the owner to detach
     cdef uint8_t *mark_block            # one aligned block
     # Waiting.
     cdef uint32_t signal                # parks the flusher

@@ -163,7 +163,7 @@ cdef class GroupBuffer:
         cdef Slot *slot
         cdef uint64_t start, end
         while True:
-            if self.error:
+            if self.error or self.stopping:
                 return FAILED
             if not (self.head - self.written < self.slot_count):
                 return NEED_ROOM
@@ -470,9 +470,7 @@ cdef class GroupBuffer:
             file.synced_ordinal = last.ordinal_end
             store64(&self.synced, end)
         file.marked_ordinal = last.marked_ordinal
-        if last.closes_file:
-            file.next_closed = self.closed
-            self.closed = file
+        file.is_done = last.closes_file
         self.wake(old_synced if sync else first, end)
         if self.room_waiters:
             self.room_waiters = 0

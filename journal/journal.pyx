@@ -53,6 +53,8 @@ cdef enum:
     AHEAD_MAX = 8               # files opened ahead at most; one is the reference's, and the rule
     BATCH_CHUNK = 64            # records put under one hold of the lock
 
+cdef double NO_SPACE_RETRY_S = 1.0
+
 # Why put() refuses, before anything has changed.
 cdef enum:
     ACCEPTED = 0
@@ -254,6 +256,13 @@ cdef class Journal:
         file.opened.ordinal = found.next_ordinal
         file.opened.synced_ordinal = found.synced_count
         file.opened.marked_ordinal = found.synced_count
+        # What a killed process wrote may be in the page cache only: it is reported as there now.
+        if self.options.datasync:
+            fd = self.folder.open(found.name)
+            try:
+                self.folder.sync_file(fd, found.name)
+            finally:
+                self.folder.close_file(fd, found.name)
 
     def start(self, DataFile current):
         """Go on in `current`: start the threads and accept appends."""
@@ -445,7 +454,7 @@ cdef class Journal:
             if refused:
                 raise self.refused(refused, record_id, tx_id)
             if result != RESERVED:
-                self.make_room(result, current)
+                self.make_room(result, current, False)
         return self.finish(ticket, wants_sync, done, wait)
 
     # --- transactions -------------------------------------------------------------------------
@@ -519,13 +528,24 @@ cdef class Journal:
     def reap(self):
         """Call the `done` callbacks and end the futures that are due, in append order; how many.
 
-        An event loop does it by itself; without one, call it when fileno() is readable.
+        An event loop does it by itself; without one, call it when fileno() is readable. One
+        thread reaps at a time: for any other, and for a callback, it does nothing.
         """
         cdef int count = 0
         cdef int64_t ticket
         cdef bint sync
-        if self.buffer is None:
+        if self.buffer is None or self.reaping:
             return 0
+        self.reaping = True
+        try:
+            return self.reap_due()
+        finally:
+            self.reaping = False
+
+    cdef int reap_due(self) except -1:
+        cdef int count = 0
+        cdef int64_t ticket
+        cdef bint sync
         error = self.io_error() if self.buffer.error else None
         while self.callbacks:
             ticket, sync, done = self.callbacks[0]
@@ -562,6 +582,17 @@ cdef class Journal:
         """The journal type in use, which differs from the one asked for after a fall back."""
         return self.back_end.name
 
+    def stats(self):
+        """Counters since load(), by name; bytes, nanoseconds and numbers as the names say."""
+        buffer = self.buffer
+        return {
+            "records": buffer.records, "flushes": buffer.flushes, "syncs": buffer.syncs,
+            "bytes_written": buffer.bytes_written, "io_ns": buffer.io_ns,
+            "io_ns_max": buffer.io_ns_max, "live_records": len(self.index),
+            "data_files": len(self.data_files) + 1, "files_ahead": len(self.ready),
+            "free_files": len(self.pool.free),
+        }
+
     def __len__(self):
         """Number of live records."""
         return len(self.index) if self.index is not None else 0
@@ -592,18 +623,34 @@ cdef class Journal:
     def on_event(self):
         """The eventfd is readable."""
         event_take(self.buffer.event_fd)
-        self.reap()
-        if self.futures or self.callbacks:
-            self.watch()
+        try:
+            self.reap()
+        finally:
+            if self.futures or self.callbacks:
+                self.watch()
 
-    def watch(self):
-        """Have the next completion bump the eventfd, unless it has come already."""
-        cdef uint64_t before = self.buffer.written + self.buffer.synced
-        self.buffer.event_wanted = True
+    cdef int watch(self) except -1:
+        """Have the next completion bump the eventfd; bump it now for what is due already."""
         pthread_mutex_lock(&self.buffer.lock)
-        if self.buffer.written + self.buffer.synced != before or self.buffer.error:
-            event_bump(self.buffer.event_fd)
+        self.buffer.event_wanted = True
         pthread_mutex_unlock(&self.buffer.lock)
+        if self.is_due():
+            event_bump(self.buffer.event_fd)
+        return 0
+
+    cdef bint is_due(self) except -1:
+        cdef int64_t ticket
+        cdef bint sync
+        if self.buffer.error:
+            return True
+        if self.callbacks:
+            ticket, sync, _ = self.callbacks[0]
+            if <uint64_t>ticket < (self.buffer.synced if sync else self.buffer.written):
+                return True
+        if self.futures:
+            ticket, _ = self.futures[0]
+            return <uint64_t>ticket < self.buffer.synced
+        return False
 
     # --- one append ---------------------------------------------------------------------------
 
@@ -686,7 +733,7 @@ cdef class Journal:
                 break
             current = self.current
             pthread_mutex_unlock(&self.buffer.lock)
-            self.make_room(result, current)
+            self.make_room(result, current, type >= DELETE_RECORD_TX)
         ticket = self.write_record(where, type, tx_id, record_id, user_type, body, body_size,
                                    size, sync)
         self.buffer.release()
@@ -739,8 +786,11 @@ cdef class Journal:
             self.buffer.fail(ENOMEM)
         return self.buffer.accept(sync)
 
-    cdef int make_room(self, int result, DataFile current) except -1:
-        """reserve() found no room: wait for a slot, or go on in the next file."""
+    cdef int make_room(self, int result, DataFile current, bint frees) except -1:
+        """reserve() found no room: wait for a slot, or go on in the next file.
+
+        `frees`: the record is a delete or ends a transaction, so it may have the last file.
+        """
         cdef int failed
         if result == NEED_ROOM:
             with nogil:
@@ -750,14 +800,16 @@ cdef class Journal:
         elif result == FAILED:
             raise self.closed_error()
         else:
-            self.roll_file(current)
+            self.roll_file(current, frees)
         return 0
 
-    cdef int roll_file(self, DataFile current) except -1:
+    cdef int roll_file(self, DataFile current, bint frees) except -1:
         """Leave `current`, which is full, for the file opened ahead. Another thread may have."""
         cdef DataFile following
         cdef bint rolled
         while self.current is current:
+            if self.no_space is not None and len(self.ready) <= (0 if frees else 1):
+                raise self.disk_full()
             if not self.ready:
                 self.await_file(current)
                 continue
@@ -766,7 +818,7 @@ cdef class Journal:
             rolled = self.buffer.roll(&following.opened)
             self.buffer.release()
             if not rolled:
-                self.make_room(NEED_ROOM, current)
+                self.make_room(NEED_ROOM, current, frees)
                 continue
             # The GIL was held since `ready` was looked at, so all of this is one step.
             self.ready.popleft()
@@ -783,13 +835,21 @@ cdef class Journal:
         with self.file_ready:
             opened = self.file_ready.wait_for(
                 lambda: self.ready or self.current is not current or self.failure is not None
-                or self.stopping,
+                or self.no_space is not None or self.stopping,
                 timeout=self.options.file_open_timeout_s)
         if self.failure is not None or self.stopping:
             raise self.closed_error()
         if not opened:
-            log.warning("no journal file could be opened within %s s "
-                        "(journal-file-open-timeout)", self.options.file_open_timeout_s)
+            log.warning("no journal file was opened within %s s (journal-file-open-timeout), "
+                        "appends go on waiting", self.options.file_open_timeout_s)
+
+    def disk_full(self):
+        """The error for an append that would need a file the disk has no room for."""
+        error = JournalIOError(
+            self.no_space.errno, "no room for another journal file, delete records or make room",
+            str(self.options.directory))
+        error.__cause__ = self.no_space
+        return error
 
     # --- the files thread ---------------------------------------------------------------------
 
@@ -797,22 +857,42 @@ cdef class Journal:
         """Open files ahead, close full ones, reclaim dead ones, until the journal closes."""
         while not self.stopping:
             try:
-                self.open_more()
                 self.detach_closed()
                 if self.rolled:
                     self.rolled = False
                     self.reclaim()
+                self.open_more()
             except JournalIOError as error:
                 self.fail(error)
                 return
-            if len(self.ready) >= self.ahead and not self.rolled:
-                self.files_wake.wait()
+            except Exception as error:  # A thread that died silently would hang every append.
+                failure = JournalIOError(errno.EIO, f"the files thread died of {error!r}")
+                failure.__cause__ = error
+                self.fail(failure)
+                raise
+            if (len(self.ready) >= self.ahead or self.no_space is not None) and not self.rolled:
+                self.files_wake.wait(NO_SPACE_RETRY_S if self.no_space is not None else None)
                 self.files_wake.clear()
 
     def open_more(self):
-        """Top up the files that are opened ahead."""
+        """Top up the files that are opened ahead.
+
+        A full disk is no failure: appends are refused until there is room again, and the last
+        file opened ahead is kept for what makes room (roll_file).
+        """
         while len(self.ready) < self.ahead and not self.stopping:
-            file = self.open_ahead(self.pool.take())
+            try:
+                file = self.open_ahead(self.pool.take())
+            except JournalIOError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                if self.no_space is None:
+                    log.error("no room for another journal file: %s", error)
+                self.no_space = error
+                with self.file_ready:
+                    self.file_ready.notify_all()
+                return
+            self.no_space = None
             with self.file_ready:
                 self.ready.append(file)
                 self.file_ready.notify_all()
@@ -860,24 +940,17 @@ cdef class Journal:
 
     def detach_closed(self):
         """Close the files that the flusher is done with; their end mark goes to disk first."""
-        cdef OpenFile *closed
         cdef DataFile file
         cdef int result = 0
-        pthread_mutex_lock(&self.buffer.lock)
-        closed = self.buffer.closed
-        self.buffer.closed = NULL
-        pthread_mutex_unlock(&self.buffer.lock)
-        while closed is not NULL:
-            for file in self.data_files:
-                if &file.opened == closed:
-                    if self.options.datasync:
-                        with nogil:
-                            result = self.back_end.sync(&file.opened)
-                        if result < 0:
-                            raise JournalIOError(-result, "cannot sync", file.name)
-                    self.detach(file)
-                    break
-            closed = closed.next_closed
+        for file in self.data_files:
+            if not (file.is_open and file.opened.is_done):
+                continue
+            if self.options.datasync:
+                with nogil:
+                    result = self.back_end.sync(&file.opened)
+                if result < 0:
+                    raise JournalIOError(-result, "cannot sync", file.name)
+            self.detach(file)
 
     def reclaim(self):
         """Use again the files that hold nothing live; how many.

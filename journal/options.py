@@ -70,9 +70,9 @@ class JournalOptions:
         datasync: sync for power failure, not only for the process's (journal-datasync).
         device_block_size: bytes a direct write is aligned to; None probes the device
             (journal-device-block-size).
-        file_open_timeout_s: seconds an append waits for the next file to be opened ahead before
-            it fails (journal-file-open-timeout).
-        max_attic_files: files kept in attic/ at most; more are refused, never overwritten
+        file_open_timeout_s: seconds after which an append that waits for the next file says so
+            in the log (journal-file-open-timeout).
+        max_attic_files: files kept in attic/ at most, see FilePool.to_attic
             (journal-max-attic-files).
         retention_directory: folder of history copies; None keeps no history
             (journal-retention-directory).

@@ -21,9 +21,9 @@ cdef struct OpenFile:
     uint32_t ordinal            # leaders written so far
     uint32_t synced_ordinal     # leaders known to be on disk
     uint32_t marked_ordinal     # what the last mark on disk claims
+    bint is_done                # full, and the flusher will not touch it again
     uint64_t dirty_from         # MAPPED: written from here on, and not synced (flusher only)
     uint64_t dirty_end
-    OpenFile *next_closed       # in the list of files that the flusher is done with
 
 cdef class BackEnd:
     cdef readonly str name
