@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +40,9 @@ _UTF_SIZE_MAX: Final = 0xFFFF
 # Four-byte UTF-8 starts here; the reference writes two surrogates of three bytes instead.
 _UTF8_FOUR_BYTES: Final = 0xF0
 
+# What a record body may come as; a reader works on a copy of its own.
+Body: TypeAlias = bytes | bytearray | memoryview
+
 T = TypeVar("T")
 E = TypeVar("E", bound="IntEnum")
 
@@ -57,7 +60,7 @@ class BodyReader:
 
     __slots__ = ("_body", "_end", "_offset")
 
-    def __init__(self, body: bytes | bytearray | memoryview) -> None:
+    def __init__(self, body: Body) -> None:
         self._body = bytes(body)
         self._offset = 0
         self._end = len(self._body)

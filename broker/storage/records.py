@@ -14,8 +14,9 @@ from broker.storage import message_records as messages
 from broker.storage import print_data
 from broker.storage.address_settings import AddressSetting, AddressSettingJson
 from broker.storage.describe import NULL_TEXT, describe, xid_text
-from broker.storage.encoding import BodyReader, BodyWriter, RecordFormatError
+from broker.storage.encoding import Body, BodyReader, BodyWriter, RecordFormatError
 from broker.storage.json_view import JSON, json_view
+from broker.storage.print_counts import MessageCounts
 from broker.storage.stored_messages import (
     LargeCoreMessage,
     StoredMessage,
@@ -83,7 +84,7 @@ _UPDATE_CLASSES: Final[dict[int, type[WireRecord]]] = {
 }
 
 
-def decode_record(user_type: int, body: bytes, *, is_update: bool) -> WireRecord | None:
+def decode_record(user_type: int, body: Body, *, is_update: bool) -> WireRecord | None:
     """Read the body of a journal record.
 
     Args:
@@ -119,7 +120,7 @@ def encode_record(record: WireRecord) -> bytes:
     return writer.getvalue()
 
 
-def decode_prepared(extra: bytes) -> messages.Xid:
+def decode_prepared(extra: Body) -> messages.Xid:
     """Read the extra data of a prepare record.
 
     Raises:
@@ -144,14 +145,14 @@ class JournalDecoder:
         describe(user_type, body, *, record_id, is_update) -> str
         describe_prepared(extra) -> str
         print_files(path, files) -> Iterator[str]
-        print_surviving(loaded) -> Iterator[str]
+        print_surviving(committed, prepared, failed) -> Iterator[str]
         message_counts() -> MessageCounts
 
     None of them raises on damaged bytes, whatever they are.
     """
 
     def decode(
-        self, user_type: int, body: bytes, *, record_id: int, is_update: bool
+        self, user_type: int, body: Body, *, record_id: int, is_update: bool
     ) -> dict[str, JSON] | None:
         """Give a body as JSON, `{"error": …}` when it is damaged, None when the type is unknown.
 
@@ -168,7 +169,7 @@ class JournalDecoder:
             return {"recordType": RecordType(user_type).name, "error": str(error)}
 
     def describe(
-        self, user_type: int, body: bytes, *, record_id: int, is_update: bool, safe: bool = False
+        self, user_type: int, body: Body, *, record_id: int, is_update: bool, safe: bool = False
     ) -> str:
         """Give the text that the reference's `data print` has for this record.
 
@@ -181,25 +182,37 @@ class JournalDecoder:
         except RecordFormatError as error:
             return f"** damaged: {error} **"
 
-    def describe_prepared(self, extra: bytes) -> str:
+    def describe_prepared(self, extra: Body) -> str:
         """Give the text of a prepare record's Xid, `null` when there is none in it."""
         try:
             return xid_text(decode_prepared(extra))
         except RecordFormatError:
             return "null"
 
-    def message_counts(self) -> print_data.MessageCounts:
+    def message_counts(self) -> MessageCounts:
         """Give an empty tally of messages and references, to be fed record by record."""
-        return print_data.MessageCounts()
+        return MessageCounts()
 
     def print_files(
-        self, path: str, files: Iterable[print_data.PrintableFile], *, safe: bool = False
+        self, path: str, files: Iterable[print_data.RecordFile], *, safe: bool = False
     ) -> Iterator[str]:
-        """Give the lines of `data print` for every record in file order; see `print_data`."""
+        """Give the lines of `data print` for every record in file order.
+
+        `files` are like `journal.reader.FileView`; see `print_data.file_lines`.
+        """
         return print_data.file_lines(path, files, self, safe=safe)
 
     def print_surviving(
-        self, loaded: print_data.PrintableLoad, *, safe: bool = False
+        self,
+        committed: Iterable[print_data.LiveRecord],
+        prepared: Iterable[print_data.Transaction],
+        failed: Iterable[print_data.Transaction],
+        *,
+        safe: bool = False,
     ) -> Iterator[str]:
-        """Give the lines of `data print` for what a load gives; see `print_data`."""
-        return print_data.surviving_lines(loaded, self, safe=safe)
+        """Give the lines of `data print` for what a load gives.
+
+        Records and transactions are like those of `journal.loader`; see
+        `print_data.surviving_lines`.
+        """
+        return print_data.surviving_lines(committed, prepared, failed, self, safe=safe)

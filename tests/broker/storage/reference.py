@@ -47,6 +47,20 @@ class Record:
 
 
 @dataclass
+class Live:
+    record_id: int
+    user_type: int
+    body: bytes
+    is_update: bool = False
+    compact_count: int = 0
+
+
+@dataclass
+class Delete:
+    record_id: int
+
+
+@dataclass
 class File:
     name: str
     file_id: int
@@ -60,13 +74,13 @@ class File:
 @dataclass
 class Transaction:
     tx_id: int
-    records: list[Record]
-    deletes: list[int]
+    records: list[Live]
+    deletes: list[Delete]
 
 
 @dataclass
 class Load:
-    committed: list[Record]
+    committed: list[Live]
     prepared: list[Transaction]
     failed: list[Transaction]
 
@@ -122,10 +136,10 @@ class Scenario:
 
 
 def _loaded_record(record):
-    return Record(
-        kind="update" if record["update"] else "add",
+    return Live(
         record_id=record["id"],
         user_type=record["user_type"] & 0xFF,
+        is_update=record["update"],
         compact_count=record["compact_count"],
         body=bytes.fromhex(record["hex"]),
     )

@@ -8,16 +8,20 @@ import pytest
 
 from broker.storage.print_data import section_lines
 from broker.storage.records import JournalDecoder
-from tests.broker.storage.reference import File, Load, Record, Transaction
+from tests.broker.storage.reference import Delete, File, Live, Load, Record, Transaction
 
 DECODER = JournalDecoder()
 PATHS = {"messages": "journal", "bindings": "bindings"}
 IDENTITY = re.compile(r"(?<=\]@)\d+|(?<=BridgeConfiguration@)[0-9a-f]+|(?<=XidImpl \()\d+")
 
 
+def print_load(load, **options):
+    return DECODER.print_surviving(load.committed, load.prepared, load.failed, **options)
+
+
 def test_whole_print_is_that_of_the_reference(scenario, journal):
     files = DECODER.print_files(PATHS[journal], scenario.files(journal))
-    surviving = DECODER.print_surviving(scenario.load(journal))
+    surviving = print_load(scenario.load(journal))
 
     lines = list(chain(files, surviving))
 
@@ -107,30 +111,31 @@ REFERENCE_LINE = (
 
 
 def reference(user_type, queue_id):
-    return Record("update", record_id=1, user_type=user_type, body=struct.pack(">q", queue_id))
+    return user_type, struct.pack(">q", queue_id)
 
 
 def test_message_counts():
     counts = DECODER.message_counts()
     for record in [
-        Record("add", record_id=1, user_type=45, body=b""),
-        Record("add", record_id=1, user_type=31, body=b""),
-        Record("add", record_id=1, user_type=30, body=b""),
+        (45, b""),
+        (31, b""),
+        (30, b""),
         reference(32, 5),
         reference(32, 5),
         reference(33, 5),
         reference(33, 6),
         reference(33, 6),
-        Record("update", record_id=1, user_type=32, body=b"bad"),
+        (32, b"bad"),
+        (99, b""),
     ]:
-        counts.add(record)
+        counts.add(*record)
     for record in [
-        Record("add", record_id=1, user_type=45, body=b""),
-        Record("add", record_id=1, user_type=30, body=b""),
+        (45, b""),
+        (30, b""),
         reference(32, 5),
         reference(33, 5),
     ]:
-        counts.add_prepared(record)
+        counts.add_prepared(*record)
 
     assert list(counts.lines()) == [
         "### Message Counts ###",
@@ -147,9 +152,11 @@ def test_message_counts():
 
 
 def test_deletes_of_transactions_are_marked():
-    load = Load([], [Transaction(1, [], [8])], [Transaction(2, [reference(32, 5)], [9])])
+    record = Live(1, *reference(32, 5), is_update=True)
+    failed = Transaction(2, [record], [Delete(9)])
+    load = Load([], [Transaction(1, [], [Delete(8)])], [failed])
 
-    assert list(DECODER.print_surviving(load))[:11] == [
+    assert list(print_load(load))[:11] == [
         "### Surviving Records Summary ###",
         "",
         "### Prepared TX ###",
@@ -170,8 +177,9 @@ def test_safe_text_reaches_every_record():
     safe = "PersistentAddressBindingEncoding(safe data)"
 
     assert list(DECODER.print_files("p", [File("f", 1, 16, [record])], safe=True))[2].endswith(safe)
-    load = Load([record], [Transaction(1, [record], [])], [])
-    assert str(list(DECODER.print_surviving(load, safe=True))).count(safe) == 2
+    live = Live(1, 44, body)
+    load = Load([live], [Transaction(1, [live], [])], [])
+    assert str(list(print_load(load, safe=True))).count(safe) == 2
 
 
 def test_sections_are_framed():
