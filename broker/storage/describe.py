@@ -8,7 +8,6 @@ The wording, down to its missing parentheses, is the reference's. Where it print
 from __future__ import annotations
 
 import base64
-import re
 from typing import TYPE_CHECKING, Final
 
 from broker.storage import binding_records as bindings
@@ -27,6 +26,7 @@ from broker.storage.java_text import (
     signed_byte,
     text_of,
     uuid_text,
+    whole_pairs,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 # What stands for a record that the reference does not look into.
 NULL_TEXT: Final = "** null **"
 
-_HALF_PAIRS: Final = re.compile("[\ud800-\udfff]")
 _BRIDGE_PREFIX: Final = "BRIDGE"
 _BRIDGE_ID_SIZE: Final = 24
 
@@ -55,9 +54,9 @@ def describe(record: WireRecord, record_id: int, *, safe: bool = False) -> str:
         RecordFormatError: a part that is only read for this text is damaged.
     """
     if safe and type(record) in _SAFE_TEXTS:
-        return _printable(_SAFE_TEXTS[type(record)](record))
+        return whole_pairs(_SAFE_TEXTS[type(record)](record), "?")
     text = _TEXTS.get(type(record))
-    return NULL_TEXT if text is None else _printable(text(record, record_id))
+    return NULL_TEXT if text is None else whole_pairs(text(record, record_id), "?")
 
 
 def xid_text(xid: messages.Xid) -> str:
@@ -77,11 +76,6 @@ def _format_id_bytes(format_id: int) -> bytes:
 
 def _signed_bytes(data: bytes) -> str:
     return ".".join(str(signed_byte(value)) for value in data)
-
-
-def _printable(text: str) -> str:
-    """Give the text with halves of a surrogate pair as question marks, as the reference prints."""
-    return text if text.isascii() else _HALF_PAIRS.sub("?", text)
 
 
 def _fields(*pairs: tuple[str, object]) -> str:

@@ -7,6 +7,7 @@ zone of the machine that printed (dates are UTC here).
 from __future__ import annotations
 
 import math
+import re
 import struct
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -18,6 +19,7 @@ IDENTITY: Final = 0
 
 K = TypeVar("K")
 
+_HALF_PAIRS: Final = re.compile("[\ud800-\udfff]")
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS: Final = (
     *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
@@ -169,6 +171,17 @@ def uuid_text(data: bytes) -> str:
     fixed[8] = fixed[8] & 0x3F | 0x80
     digits = fixed.hex()
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def whole_pairs(text: str, replacement: str) -> str:
+    """Give the text with halves of a surrogate pair replaced, which no UTF-8 can hold.
+
+    The reference prints them as question marks.
+
+    >>> whole_pairs(chr(0xD83D) + "!", "?")
+    '?!'
+    """
+    return text if text.isascii() else _HALF_PAIRS.sub(replacement, text)
 
 
 def string_hash(units: Iterable[int]) -> int:

@@ -2,7 +2,8 @@
 
 Keys are the field names of docs/format/records.md in camel case, in the order of the bytes; before
 them `recordType`, the name of the type. Bytes are lower-case hex, enumerations their names, what
-JSON has no number for ("NaN", "Infinity") a string. Nothing is masked: the body stands beside it.
+JSON has no number for ("NaN", "Infinity") a string, half of a surrogate pair U+FFFD, so that the
+text can be written as UTF-8. Nothing is masked: the body stands beside it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from uuid import UUID
 
 from broker.storage.describe_amqp import sections_of, value_text
 from broker.storage.encoding import NSS, BodyReader, RecordFormatError
-from broker.storage.java_text import uuid_text
+from broker.storage.java_text import uuid_text, whole_pairs
 from broker.storage.properties import TYPED_PROPERTIES, TypedProperties, last_values
 from broker.storage.stored_messages import (
     AmqpLargeMessage,
@@ -80,7 +81,9 @@ def _value_view(value: Any) -> JSON:  # noqa: ANN401 - any field of any record.
         return [_value_view(item) for item in value]
     if is_dataclass(value):
         return _fields_view(value)
-    assert value is None or isinstance(value, bool | int | float | str)
+    if isinstance(value, str):
+        return whole_pairs(value, "\ufffd")
+    assert value is None or isinstance(value, bool | int | float)
     return value
 
 
@@ -97,9 +100,13 @@ def camel_case(name: str) -> str:
 def _properties_view(properties: TypedProperties) -> dict[str, JSON]:
     by_name = last_values(properties)
     return {
-        "properties": {name: _value_view(item.value) for name, item in by_name.items()},
-        "propertyTypes": {name: item.type.name.lower() for name, item in by_name.items()},
+        "properties": {_key(name): _value_view(item.value) for name, item in by_name.items()},
+        "propertyTypes": {_key(name): item.type.name.lower() for name, item in by_name.items()},
     }
+
+
+def _key(name: str) -> str:
+    return whole_pairs(name, "\ufffd")
 
 
 def _headers_view(headers: MessageHeaders) -> dict[str, JSON]:
@@ -123,7 +130,7 @@ def _body_view(message: CoreMessage) -> dict[str, JSON]:
     reader = BodyReader(message.body)
     try:
         if message.headers.type == MessageType.TEXT:
-            return {"text": NSS.read(reader)}
+            return {"text": _value_view(NSS.read(reader))}
         if message.headers.type == MessageType.MAP:
             return {"map": _properties_view(TYPED_PROPERTIES.read(reader))["properties"]}
     except RecordFormatError:
@@ -166,7 +173,7 @@ def _named_view(section: dict[str, AmqpValue] | None) -> JSON:
 def _map_view(pairs: AmqpMap | None) -> JSON:
     if pairs is None:
         return None
-    return {value_text(key): _amqp_value_view(item) for key, item in pairs}
+    return {_key(value_text(key)): _amqp_value_view(item) for key, item in pairs}
 
 
 def _amqp_value_view(item: AmqpValue) -> JSON:

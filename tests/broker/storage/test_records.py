@@ -1,6 +1,7 @@
 """Record bodies: the format's worked examples, older and shorter bodies, hostile ones."""
 
 import inspect
+import json
 import struct
 
 import pytest
@@ -378,6 +379,7 @@ def test_any_bytes_are_surveyed_as_a_message(persister, body):
 def survey(user_type, body, *, is_update):
     decoded = DECODER.decode(user_type, body, record_id=1, is_update=is_update)
     assert decoded["recordType"] == RecordType(user_type).name
+    json.dumps(decoded, ensure_ascii=False, allow_nan=False).encode("utf-8")
     for safe in (False, True):
         text = DECODER.describe(user_type, body, record_id=1, is_update=is_update, safe=safe)
         text.encode("utf-8")
