@@ -13,6 +13,9 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from journal.loader import FailedTransaction, LiveRecord, PreparedTransaction
+    from journal.reader import FileView
+
 __all__ = ["GROUP", "RecordDecoder", "find_decoder"]
 
 GROUP = "quiver.journal.decoders"
@@ -26,11 +29,16 @@ class RecordDecoder(Protocol):
     ) -> dict[str, Any] | None:
         """The record as JSON, or None for a user type it does not know."""
 
-    def print_files(self, path: str, files: Iterable[Any]) -> Iterator[str]:
-        """Lines for every record of files that have `name`, `file_id`, `size` and `records`."""
+    def print_files(self, path: str, files: Iterable[FileView]) -> Iterator[str]:
+        """Lines for every record of every file."""
 
-    def print_surviving(self, loaded: Any) -> Iterator[str]:  # noqa: ANN401 - the decoder's own door.
-        """Lines for what a load gave: `committed`, `prepared` and `failed`."""
+    def print_surviving(
+        self,
+        committed: Iterable[LiveRecord],
+        prepared: Iterable[PreparedTransaction],
+        failed: Iterable[FailedTransaction],
+    ) -> Iterator[str]:
+        """Lines for what a load gave."""
 
 
 def find_decoder(name: str | None) -> RecordDecoder:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import click
@@ -21,12 +20,6 @@ if TYPE_CHECKING:
 
     from journal.cli.decoders import RecordDecoder
     from journal.errors import Damage
-    from journal.loader import (
-        FailedTransaction,
-        LiveRecord,
-        LoadResult,
-        PreparedTransaction,
-    )
     from journal.reader import FileView
     from journal.recovery import RecoveryPlan
 
@@ -92,7 +85,7 @@ def _print_live(
     elif form == "jsonl":
         _write(live_objects(result, loader, decoder))
     elif decoder is not None:
-        _write(decoder.print_surviving(_printable_load(result, loader.records())))
+        _write(decoder.print_surviving(loader.records(), result.prepared, result.failed))
     else:
         _write(live_lines(result, loader))
     return _report(
@@ -124,7 +117,7 @@ def _print_raw(
     if form == "jsonl":
         _write(line for view in views() for line in raw_objects(view, decoder))
     elif decoder is not None:
-        _write(decoder.print_files(str(plan.folder), map(_printable_file, views())))
+        _write(decoder.print_files(str(plan.folder), views()))
     else:
         _write(file_lines(str(plan.folder), views()))
     return _report(damages, f"{count} records in {len(plan.files)} files")
@@ -148,41 +141,3 @@ def _report(damages: list[Damage], counts: str) -> int:
         say(str(damage))
     say(f"{counts}, {len(damages)} damaged places")
     return DAMAGED if any(not damage.torn for damage in damages) else 0
-
-
-# What a decoder's lines ask for, in the shape it asks for it.
-
-
-def _printable_file(view: FileView) -> SimpleNamespace:
-    return SimpleNamespace(name=view.name, file_id=view.file_id, size=view.size, records=view)
-
-
-def _printable_load(result: LoadResult, live: Iterable[LiveRecord]) -> SimpleNamespace:
-    return SimpleNamespace(
-        committed=map(_printable_record, live),
-        prepared=map(_printable_transaction, result.prepared),
-        failed=map(_printable_transaction, result.failed),
-    )
-
-
-def _printable_transaction(
-    transaction: PreparedTransaction | FailedTransaction,
-) -> SimpleNamespace:
-    return SimpleNamespace(
-        tx_id=transaction.tx_id,
-        records=[_printable_record(record) for record in transaction.records],
-        deletes=[delete.record_id for delete in transaction.deletes],
-    )
-
-
-def _printable_record(record: LiveRecord) -> SimpleNamespace:
-    return SimpleNamespace(
-        kind=record.kind,
-        record_id=record.record_id,
-        tx_id=None,
-        user_type=record.user_type,
-        compact_count=record.compact_count,
-        body=bytes(record.body),
-        records_in_file=None,
-        is_update=record.is_update,
-    )
