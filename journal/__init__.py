@@ -8,3 +8,51 @@ except ModuleNotFoundError as missing:
     raise ImportError(
         "Quiver's extension modules are not built: type `make build`, or `pip install .`."
     ) from None
+
+from journal.api import Done, RecordDecoder, RecordId, RecordStore, Ticket, TxId
+from journal.errors import (
+    Damage,
+    DuplicateRecord,
+    JournalClosed,
+    JournalDamaged,
+    JournalError,
+    JournalIOError,
+    JournalLocked,
+    OptionError,
+    RecordTooLarge,
+    TransactionFailed,
+    UnknownRecord,
+    UnknownTransaction,
+    UnsupportedFormat,
+    WrongState,
+    WrongUse,
+)
+from journal.journal import Journal
+from journal.options import JournalOptions, JournalType
+
+__all__ = [
+    "Damage",
+    "Done",
+    "DuplicateRecord",
+    "Journal",
+    "JournalClosed",
+    "JournalDamaged",
+    "JournalError",
+    "JournalIOError",
+    "JournalLocked",
+    "JournalOptions",
+    "JournalType",
+    "OptionError",
+    "RecordDecoder",
+    "RecordId",
+    "RecordStore",
+    "RecordTooLarge",
+    "Ticket",
+    "TransactionFailed",
+    "TxId",
+    "UnknownRecord",
+    "UnknownTransaction",
+    "UnsupportedFormat",
+    "WrongState",
+    "WrongUse",
+]

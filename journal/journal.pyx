@@ -17,7 +17,6 @@ import asyncio
 import errno
 import logging
 import threading
-import time
 from collections import deque
 
 from libc.errno cimport ENOMEM

@@ -1,6 +1,7 @@
 """What the documents name is there: make targets, files, links between them."""
 
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,14 @@ def test_decisions_are_numbered_without_gaps_and_have_every_part():
     for record in records:
         for part in ("Context", "Decision", "What it costs", "Rejected", "How we would notice"):
             assert f"**{part}" in record.read_text(), f"{record.name} lacks {part}"
+
+
+def test_the_python_in_the_readme_runs_and_runs_again(tmp_path, monkeypatch, capsys):
+    text = (ROOT / "README.md").read_text()
+    code = re.search(r"^    from journal import.*?(?=^\S)", text, re.MULTILINE | re.DOTALL)[0]
+    monkeypatch.chdir(tmp_path)
+
+    exec(textwrap.dedent(code))
+    exec(textwrap.dedent(code))
+
+    assert capsys.readouterr().out == "[b'both']\n"
