@@ -9,6 +9,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 MAKE = re.compile(r"(?:^ {4}|`)make ([a-z][a-z-]*)", re.MULTILINE)
+# In backquotes, with a slash: a place in the tree, unless something in it stands for a name.
+PLACE = re.compile(r"`([\w.-]+/[\w./-]*)`")
+OWN_ROOMS = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"build"}
 
 
 def make_targets():
@@ -18,6 +21,19 @@ def make_targets():
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_make_command_is_a_target(document):
     assert set(MAKE.findall(document.read_text())) <= make_targets()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_file_that_is_named_exists(document):
+    missing = [
+        place
+        for place in PLACE.findall(document.read_text())
+        if place.split("/")[0] in OWN_ROOMS
+        and not (ROOT / place).exists()
+        and not list(ROOT.glob(place.rstrip("/") + ".*"))  # `journal/format` is a module.
+    ]
+
+    assert missing == []
 
 
 def test_readme_begins_with_the_two_commands():
