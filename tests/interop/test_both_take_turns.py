@@ -12,6 +12,11 @@ from tests.interop.work import Work, append, script
 FILE_SIZE = 65536
 TYPES = ["NIO", "ASYNCIO", "MAPPED", "IO_URING"]
 SETTINGS = {"file_size": FILE_SIZE, "type": "NIO"}
+REFERENCE_SETTINGS = [
+    SETTINGS,
+    {"file_size": FILE_SIZE, "type": "MAPPED"},
+    {"file_size": FILE_SIZE, "type": "ASYNCIO", "max_io": 500},
+]
 
 
 @pytest.fixture
@@ -67,9 +72,9 @@ def our_view(journal):
     }
 
 
-def our_turn(folder, kind, records, *, crash=False):
+def our_turn(folder, kind, records, *, crash=False, checksums=True):
     """Append with our journal and stop, or leave the folder as a killed process does."""
-    journal = our_journal(folder, kind)
+    journal = our_journal(folder, kind, checksums=checksums)
     our_view(journal)
     for number, record in enumerate(records):
         append(journal, record, sync=number % 5 == 0 and record.kind == "add")
@@ -113,17 +118,20 @@ def test_we_load_what_the_reference_compacted_of_ours(reference, folder, kind):
 
 
 @pytest.mark.parametrize("kind", TYPES)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(5))
 def test_many_turns(reference, folder, kind, seed):
+    """Either side with any of its I/O types, ours now and then without checksums."""
     work = Work(seed)
     for _ in range(8):
         turn = work.chance.choice(["ours", "ours crash", "theirs", "theirs crash", "compact"])
+        settings = work.chance.choice(REFERENCE_SETTINGS)
         if turn.startswith("ours"):
-            our_turn(folder, kind, work.turn(80), crash="crash" in turn)
+            checksums = work.chance.random() < 0.8
+            our_turn(folder, kind, work.turn(80), crash="crash" in turn, checksums=checksums)
         elif turn.startswith("theirs"):
             steps = script(work.turn(80), crash="crash" in turn)
-            reference.run(folder, steps, **SETTINGS)
+            reference.run(folder, steps, **settings)
         else:
-            reference.call("compact", folder, **SETTINGS)
+            reference.call("compact", folder, **settings)
 
         assert_both_load(reference, folder, kind, work)
