@@ -228,7 +228,10 @@ cdef class Journal:
             newest = with_data[len(with_data) - 1]
             if newest.torn_size:
                 self.cut_torn_tail(newest)
-            if not newest.is_ended and newest.size == self.pool.file_size:
+            # Without leaders we do not go on in a file that has some: there a record without one
+            # is believed only where the reference would append.
+            if not newest.is_ended and newest.size == self.pool.file_size \
+                    and (self.leaders or not newest.has_checksums):
                 file = self.data_files.pop()
                 self.go_on_in(file, newest)
                 return file
