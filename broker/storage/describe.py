@@ -14,7 +14,12 @@ from broker.storage import binding_records as bindings
 from broker.storage import message_records as messages
 from broker.storage import stored_messages as stored
 from broker.storage.address_settings import AddressSetting, AddressSettingJson
-from broker.storage.describe_amqp import amqp_large_text, amqp_text, amqp_user_id
+from broker.storage.describe_amqp import (
+    amqp_large_text,
+    amqp_text,
+    amqp_user_id,
+    sections_of,
+)
 from broker.storage.describe_properties import properties_text
 from broker.storage.describe_settings import binary_settings_text, json_settings_text
 from broker.storage.java_text import (
@@ -127,13 +132,15 @@ def _message_start(kind: str, message_id: int, user_id: str | None) -> str:
 
 
 def _amqp_message_text(message: stored.AmqpMessage, record_id: int) -> str:
-    start = _message_start("Message", message.message_id, amqp_user_id(message))
-    return start + amqp_text(message)
+    sections = sections_of(message)
+    start = _message_start("Message", message.message_id, amqp_user_id(sections))
+    return start + amqp_text(message, sections)
 
 
 def _amqp_large_message_text(message: stored.AmqpLargeMessage, record_id: int) -> str:
-    start = _message_start("LargeMessage", message.message_id, amqp_user_id(message))
-    return start + amqp_large_text(message)
+    sections = sections_of(message)
+    start = _message_start("LargeMessage", message.message_id, amqp_user_id(sections))
+    return start + amqp_large_text(message, sections)
 
 
 # Message journal

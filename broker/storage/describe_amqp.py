@@ -61,16 +61,15 @@ def sections_of(message: AmqpMessage | AmqpLargeMessage) -> AmqpSections:
     return read_sections(message.encoded)
 
 
-def amqp_user_id(message: AmqpMessage | AmqpLargeMessage) -> str | None:
+def amqp_user_id(sections: AmqpSections) -> str | None:
     """Give the text of the AMQP message-id, which the broker calls the user's message id."""
-    properties = sections_of(message).properties or {}
+    properties = sections.properties or {}
     found = properties.get("message-id")
     return None if found is None or found.value is None else value_text(found)
 
 
-def amqp_text(message: AmqpMessage) -> str:
+def amqp_text(message: AmqpMessage, sections: AmqpSections) -> str:
     """Give the text of a message that is stored whole."""
-    sections = sections_of(message)
     durable = (sections.header or {}).get("durable")
     extra = None if isinstance(message, AmqpMessageV1) else message.extra_properties
     address = message.address
@@ -90,9 +89,8 @@ def amqp_text(message: AmqpMessage) -> str:
     )
 
 
-def amqp_large_text(message: AmqpLargeMessage) -> str:
+def amqp_large_text(message: AmqpLargeMessage, sections: AmqpSections) -> str:
     """Give the text of a message whose bytes are a file; its size reads 0, as in the reference."""
-    sections = sections_of(message)
     return _text(
         "AMQPLargeMessage",
         message,

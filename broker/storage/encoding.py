@@ -98,19 +98,19 @@ class BodyReader:
 
     def read_byte(self) -> int:
         """Give a signed byte, -128 … 127."""
-        return int(_BYTE.unpack(self.read_bytes(1))[0])
+        return int.from_bytes(self.read_bytes(1), "big", signed=True)
 
     def read_short(self) -> int:
         """Give a signed 2-byte integer."""
-        return int(_SHORT.unpack(self.read_bytes(2))[0])
+        return int.from_bytes(self.read_bytes(2), "big", signed=True)
 
     def read_int(self) -> int:
         """Give a signed 4-byte integer."""
-        return int(_INT.unpack(self.read_bytes(4))[0])
+        return int.from_bytes(self.read_bytes(4), "big", signed=True)
 
     def read_long(self) -> int:
         """Give a signed 8-byte integer."""
-        return int(_LONG.unpack(self.read_bytes(8))[0])
+        return int.from_bytes(self.read_bytes(8), "big", signed=True)
 
     def read_float(self) -> float:
         """Give a 4-byte float."""
