@@ -45,7 +45,8 @@ lost=$(comm -23 "$tour/acknowledged" "$tour/survived" | wc -l)
 echo "acknowledged: $(wc -l <"$tour/acknowledged")   survived: $(wc -l <"$tour/survived")   acknowledged and lost: $lost"
 [ "$lost" -eq 0 ]
 
+mkdir "$tour/bench"
 for type in NIO ASYNCIO MAPPED IO_URING; do
     say "This disk, $type: 20,000 records of 1 KiB, synced, from 16 threads"
-    journal_bench --type "$type" --count 20000 --size 1024 --producers 16 --sync --dir "$tour/bench-$type"
+    journal_bench --type "$type" --count 20000 --size 1024 --producers 16 --sync --dir "$tour/bench"
 done
