@@ -273,7 +273,7 @@ cdef class Loader:
     """
 
     def __init__(self, files, RecordIndex index not None, *, int32_t user_version=0,
-                  str damage="fail", replaceable=(), int readahead=3, progress=None):
+                 str damage="fail", replaceable=(), int readahead=3, progress=None):
         if damage not in ("fail", "quarantine"):
             raise OptionError(f"damage={damage!r}: must be 'fail' or 'quarantine'")
         if not 1 <= readahead <= 64:
@@ -353,8 +353,9 @@ cdef class Loader:
         total = sum(file.size for file in self.files)
         done = 0
         buffers = deque()
+        newest, known = self._find_newest(buffers)
+        # Its threads start with the first submit, so that a small folder costs none.
         with ThreadPoolExecutor(self._thread_count(), "journal-load") as pool:
-            newest, known = self._find_newest(buffers)
             ahead = deque()
             following = 0
             try:

@@ -37,8 +37,13 @@ def run(command: click.Command, name: str, arguments: Sequence[str] | None = Non
         # A body may hold any text, and a terminal of any locale has to take it.
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
-        result = command.main(arguments, prog_name=name, standalone_mode=False)
+        # Not command.main(): that ends the process by itself when the reader of a pipe has gone.
+        arguments = list(sys.argv[1:] if arguments is None else arguments)
+        with command.make_context(name, arguments) as context:
+            result = command.invoke(context)
         sys.stdout.flush()
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except BrokenPipeError:
         # The reader has what it wanted, as in `| head`. What is still buffered must not complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
