@@ -1,4 +1,13 @@
-"""The file journal: records on disk in the format of Apache Artemis, checksummed."""
+"""The file journal: records on disk in the format of Apache Artemis, checksummed.
+
+    from journal import Journal, JournalOptions
+
+    with Journal(JournalOptions(directory="data/journal")) as journal:
+        journal.load(lambda batch: print([record.record_id for record in batch]))
+        journal.add(1, 45, b"body")  # durable when it returns
+
+`journal.api` is the door that other stores implement too.
+"""
 
 try:
     import journal.format  # noqa: F401 - the lowest extension: is the tree built at all?

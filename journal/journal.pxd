@@ -33,6 +33,7 @@ cdef class Journal:
     cdef object ready           # opened ahead
     cdef object failure         # the JournalIOError that ended it
     cdef int64_t next_tx_id
+    cdef set failed_txs         # that lost an operation: nothing but a rollback is taken
     # The files thread, and who waits for it.
     cdef object files_thread, files_wake, file_ready
     cdef object compaction
@@ -47,6 +48,9 @@ cdef class Journal:
 
     cdef object append(self, uint8_t type, int64_t record_id, object user_type, object body,
                        object tx, object sync, object done, bint wait)
+    cdef int refuse_failed(self, uint8_t type, int64_t tx_id) except -1
+    cdef int64_t put_object(self, uint8_t type, int64_t tx_id, int64_t record_id, uint8_t user,
+                            object body, bint wants_sync) except -1
     cdef int64_t put(self, uint8_t type, int64_t tx_id, int64_t record_id, uint8_t user_type,
                      const uint8_t *body, uint32_t body_size, bint sync) except -1
     cdef uint64_t write_record(self, uint8_t *where, uint8_t type, int64_t tx_id,

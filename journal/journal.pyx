@@ -35,8 +35,8 @@ from journal.buffer cimport event_bump, event_take
 from journal.reclaim cimport find_reclaimable
 
 from journal.errors import (
-    DuplicateRecord, JournalClosed, JournalIOError, RecordTooLarge, UnknownRecord,
-    UnknownTransaction, WrongState)
+    DuplicateRecord, JournalClosed, JournalIOError, RecordTooLarge, TransactionFailed,
+    UnknownRecord, UnknownTransaction, WrongState, WrongUse)
 from journal.files.base import Folder
 from journal.files.choose import choose_back_end
 from journal.folder import JournalName, list_files
@@ -45,6 +45,10 @@ from journal.lock import acquire_folder_lock
 from journal.options import JournalOptions
 from journal.pool import FilePool
 from journal.recovery import apply_recovery, plan_recovery
+
+# Looked up once: both stand on the path of every awaited record.
+get_running_loop = asyncio.get_running_loop
+Future = asyncio.Future
 
 log = logging.getLogger("journal")
 
@@ -125,6 +129,7 @@ cdef class Journal:
         self.ready = deque()
         self.callbacks = deque()
         self.futures = deque()
+        self.failed_txs = set()
         self.files_wake = threading.Event()
         self.file_ready = threading.Condition()
         self.ahead = 1
@@ -515,8 +520,8 @@ cdef class Journal:
 
         The record must ask for its sync itself (sync=True, wait=False).
         """
-        loop = asyncio.get_running_loop()
-        future = loop.create_future()
+        loop = get_running_loop()
+        future = Future(loop=loop)
         if <uint64_t>ticket < self.buffer.synced:
             future.set_result(None)
             return future
@@ -659,28 +664,52 @@ cdef class Journal:
     cdef object append(self, uint8_t type, int64_t record_id, object user_type, object body,
                        object tx, object sync, object done, bint wait):
         """Put one record of any kind; a ticket."""
-        cdef Py_buffer view
         cdef int64_t tx_id = 0 if tx is None else tx
         cdef uint8_t user = <uint8_t>(<int>user_type & 0xFF)
         cdef bint wants_sync
         cdef int64_t ticket
         wants_sync = self.wants_sync(type, sync)
+        if self.failed_txs and tx_id in self.failed_txs:
+            if self.refuse_failed(type, tx_id):
+                self.not_there(done)
+                return self.buffer.head
+        try:
+            ticket = self.put_object(type, tx_id, record_id, user, body, wants_sync)
+        except (WrongUse, JournalIOError):
+            if tx is not None and type <= DELETE_RECORD_TX:
+                self.failed_txs.add(tx_id)
+            raise
+        return self.finish(ticket, wants_sync, done, wait)
+
+    cdef int refuse_failed(self, uint8_t type, int64_t tx_id) except -1:
+        """An operation of the transaction failed: only a rollback is left, and that ends it.
+
+        1 when nothing of the transaction was ever written, so that there is nothing to roll back.
+        """
+        if type != ROLLBACK_RECORD:
+            raise TransactionFailed(
+                f"transaction {tx_id} lost an operation to an earlier error: roll it back")
+        self.failed_txs.discard(tx_id)
+        return 0 if self.index.tx_is_open(tx_id) else 1
+
+    cdef int64_t put_object(self, uint8_t type, int64_t tx_id, int64_t record_id, uint8_t user,
+                            object body, bint wants_sync) except -1:
+        """put() with the bytes of any bytes-like object."""
+        cdef Py_buffer view
         if PyBytes_CheckExact(body):
             if PyBytes_GET_SIZE(body) > 0x7FFFFF00:
                 raise self.too_large(PyBytes_GET_SIZE(body))
-            ticket = self.put(type, tx_id, record_id, user,
-                              <const uint8_t *>PyBytes_AS_STRING(body),
-                              <uint32_t>PyBytes_GET_SIZE(body), wants_sync)
-        else:
-            PyObject_GetBuffer(body, &view, PyBUF_SIMPLE)
-            try:
-                if view.len > 0x7FFFFF00:
-                    raise self.too_large(view.len)
-                ticket = self.put(type, tx_id, record_id, user, <const uint8_t *>view.buf,
-                                  <uint32_t>view.len, wants_sync)
-            finally:
-                PyBuffer_Release(&view)
-        return self.finish(ticket, wants_sync, done, wait)
+            return self.put(type, tx_id, record_id, user,
+                            <const uint8_t *>PyBytes_AS_STRING(body),
+                            <uint32_t>PyBytes_GET_SIZE(body), wants_sync)
+        PyObject_GetBuffer(body, &view, PyBUF_SIMPLE)
+        try:
+            if view.len > 0x7FFFFF00:
+                raise self.too_large(view.len)
+            return self.put(type, tx_id, record_id, user, <const uint8_t *>view.buf,
+                            <uint32_t>view.len, wants_sync)
+        finally:
+            PyBuffer_Release(&view)
 
     cdef bint wants_sync(self, uint8_t type, sync) except -1:
         if ADD_RECORD_TX <= type <= DELETE_RECORD_TX:
@@ -1051,6 +1080,6 @@ cdef class Journal:
         return UnknownTransaction(f"Cannot find tx with id {tx_id}")
 
     def not_there(self, done):
-        """What try_update and try_delete do about an unknown id."""
+        """An operation that had nothing to write is done at once."""
         if done is not None:
             done(None)
