@@ -22,8 +22,7 @@ from benchmarks.measure import (
     outcome,
     run_threads,
 )
-from journal.journal import Journal
-from journal.options import JournalOptions
+from journal import Journal, JournalOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -4,8 +4,7 @@ import shutil
 
 import pytest
 
-from journal.journal import Journal
-from journal.options import JournalOptions
+from journal import Journal, JournalOptions
 from tests.interop.model import body_view, contents, load_view
 from tests.interop.work import Work, append, script
 

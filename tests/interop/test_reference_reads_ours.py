@@ -2,9 +2,8 @@
 
 import pytest
 
+from journal import Journal, JournalOptions
 from journal.folder import JournalName, list_files
-from journal.journal import Journal
-from journal.options import JournalOptions
 from journal.reader import read_folder
 from tests.interop.model import contents, load_view, sorted_view
 from tests.interop.work import Work, append
