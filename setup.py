@@ -29,6 +29,7 @@ EXTENSIONS: dict[str, list[str]] = {
     "journal.buffer": ["clock", "park"],
     "journal.index": [],
     "journal.reader": [],
+    "journal.salvage": [],
     "journal.loader": [],
     "journal.reclaim": [],
     "journal.compact": [],

@@ -535,8 +535,8 @@ cdef class Journal:
     def reap(self):
         """Call the `done` callbacks and end the futures that are due, in append order; how many.
 
-        An event loop does it by itself; without one, call it when fileno() is readable. One
-        thread reaps at a time: for any other, and for a callback, it does nothing.
+        An event loop does it by itself; without one, call on_event() when fileno() is readable.
+        One thread reaps at a time: for any other, and for a callback, it does nothing.
         """
         cdef int count = 0
         cdef int64_t ticket
@@ -628,7 +628,10 @@ cdef class Journal:
             self.loop = None
 
     def on_event(self):
-        """The eventfd is readable."""
+        """Reap, and have the next completion make fileno() readable again.
+
+        What an event loop calls when fileno() is readable; a poll loop of one's own does the same.
+        """
         event_take(self.buffer.event_fd)
         try:
             self.reap()

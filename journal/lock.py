@@ -15,13 +15,12 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from journal.errors import JournalIOError, JournalLocked
+from journal.files.base import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from journal.files.base import Folder
-
-__all__ = ["acquire_folder_lock", "foreign_owner"]
+__all__ = ["acquire_folder_lock", "foreign_owner", "is_locked"]
 
 RETRY_S: Final = 0.1
 FOREIGN_LOCKS: Final = ("serverlock.1", "server.lock")
@@ -67,6 +66,27 @@ def _try_lock(folder: Folder) -> bool:
     except OSError as error:
         raise JournalIOError(error.errno or 0, "cannot lock", str(folder.path)) from error
     return True
+
+
+def is_locked(path: str | os.PathLike[str]) -> bool:
+    """Whether somebody, a broker of the reference too, has the journal in this folder right now.
+
+    The lock is tried shared and given back at once: two that look never see each other, but an
+    owner who does not wait at all (timeout 0) may, for some microseconds, be refused by a look.
+
+    Raises:
+        JournalIOError: the folder cannot be opened.
+    """
+    with Folder(path) as folder:
+        if foreign_owner(folder) is not None:
+            return True
+        try:
+            fcntl.flock(folder.fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError as error:
+            raise JournalIOError(error.errno or 0, "cannot lock", str(path)) from error
+    return False
 
 
 def foreign_owner(folder: Folder) -> int | None:

@@ -136,7 +136,6 @@ cdef class FileScan:
         if self.push(ITEM_HOLE, &record) < 0:
             return -1
         self.items[self.count - 1].broken = broken != 0
-        self.hole_count += 1
         return 0
 
     cdef int scan(self, const uint8_t *data, uint64_t size) noexcept nogil:
@@ -145,8 +144,6 @@ cdef class FileScan:
         cdef Record record
         cdef int what
         cdef uint64_t start, end
-        cdef uint32_t expected = 0
-        cdef bint is_sound = True
         self.size = size
         self.is_short = decode_header(data, size, &self.header) < 0
         if self.is_short:
@@ -168,14 +165,8 @@ cdef class FileScan:
             if end > start and self.push_hole(data, start, end, scan.broken_offset) < 0:
                 return -1
             if what == SCAN_RECORD:
-                self.record_count += 1
-                if record.checksum == CHECKSUM_OK and record.ordinal == expected:
-                    expected += 1
-                elif record.checksum != CHECKSUM_NONE:
-                    is_sound = False
-            elif what == SCAN_LEADER_ALONE:
-                is_sound = False
-            else:
+                self.has_records = True
+            elif what != SCAN_LEADER_ALONE:
                 self.has_leaders = True
                 self.marked = max(self.marked, record.ordinal)
                 self.is_ended = what == SCAN_END_MARK
@@ -189,10 +180,6 @@ cdef class FileScan:
             self.used_end = size
             while self.used_end and data[self.used_end - 1] == 0:
                 self.used_end -= 1
-        # Nothing to weigh: all records with leaders and none missing, or all without.
-        self.next_ordinal = expected
-        self.is_sound = (is_sound and self.hole_count == 0 and self.marked <= expected
-                         and (expected == self.record_count or not self.has_leaders))
         if self.header.checksum == CHECKSUM_BAD:
             self.examine_header(data, size)
         return 0
@@ -275,10 +262,6 @@ cdef class FileScan:
         elif self.header.user_version != self.user_version:
             raise UnsupportedFormat(f"{self.name}: user version {self.header.user_version} does not"
                                     f" match the journal's {self.user_version}")
-        if self.is_sound:
-            self.last_data_position = self.scanned_end
-            self.append_position = max(self.scanned_end, self.end_of(self.count))
-            return
         if self.has_leaders:
             unresolved = self.judge_by_leaders(is_newest)
             self.judge_rest(unresolved, is_newest)
@@ -594,7 +577,9 @@ cdef class FileView:
 
     def __len__(self):
         """Number of records, those that do not count included."""
-        return self.scan_result.record_count
+        cdef size_t i
+        return sum(1 for i in range(self.scan_result.count)
+                   if self.scan_result.items[i].what == SCAN_RECORD)
 
     @property
     def name(self):
@@ -691,8 +676,8 @@ def read_bytes(path, buffer=None):
         buffer: a bytearray to use again; it grows to the file's size and is never shrunk.
 
     Returns:
-        A read-only memoryview of the file's bytes: over `buffer` if given, over bytes of its own if
-        not, or over a map of a file of more than 256 MiB.
+        A read-only memoryview of the file's bytes: over `buffer`, or a map of a file of more than
+        256 MiB.
 
     Raises:
         JournalIOError: it cannot be opened or read.
@@ -702,15 +687,8 @@ def read_bytes(path, buffer=None):
         if size > MAP_SIZE_MIN:
             return memoryview(mmap.mmap(fd, size, prot=mmap.PROT_READ))
         if buffer is None:
-            # One bytes object, never zeroed first. More only where a read was cut short.
-            data = os.pread(fd, size, 0)
-            while len(data) < size:
-                more = os.pread(fd, size - len(data), len(data))
-                if not more:
-                    break
-                data += more
-            return memoryview(data)
-        if len(buffer) < size:
+            buffer = bytearray(size)
+        elif len(buffer) < size:
             buffer.extend(bytes(size - len(buffer)))
         view = memoryview(buffer)
         done = 0

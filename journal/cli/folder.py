@@ -12,12 +12,14 @@ from journal.folder import guess_name
 from journal.recovery import plan_recovery
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
 
     from journal.recovery import RecoveryPlan
 
-__all__ = ["Progress", "example", "folder_options", "open_folder"]
+__all__ = ["Progress", "example", "folder_options", "open_folder", "write_lines"]
+
+LINES_AT_ONCE = 256
 
 
 def example(command: str) -> str:
@@ -45,6 +47,18 @@ def open_folder(folder: str, prefix: str | None, extension: str | None) -> Recov
     if plan.is_needed:
         say(f"{folder}: shown as it will be after recovery: {plan.describe()}")
     return plan
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Write lines to standard output, many at once."""
+    held = []
+    for line in lines:
+        held.append(line)
+        if len(held) == LINES_AT_ONCE:
+            click.echo("\n".join(held))
+            held.clear()
+    if held:
+        click.echo("\n".join(held))
 
 
 class Progress:

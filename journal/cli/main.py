@@ -6,10 +6,13 @@ import sys
 
 import click
 
+from journal.cli.append import append
+from journal.cli.exec import exec_script
 from journal.cli.folder import example
 from journal.cli.guard import run
 from journal.cli.print_data import print_data
 from journal.cli.stat import stat
+from journal.cli.transfer import export, import_lines
 from journal.cli.verify import verify
 
 __all__ = ["journal", "main"]
@@ -23,7 +26,15 @@ def journal() -> None:
     """Look at and care for journal folders."""
 
 
-for command in (print_data, stat, verify):
+for command in (
+    print_data,
+    stat,
+    verify,
+    exec_script,
+    append,
+    export,
+    import_lines,
+):
     journal.add_command(command)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from journal.cli.decoders import find_decoder
-from journal.cli.folder import Progress, example, folder_options, open_folder
+from journal.cli.folder import Progress, example, folder_options, open_folder, write_lines
 from journal.cli.guard import DAMAGED, say
 from journal.cli.json_lines import live_objects, raw_objects
 from journal.cli.plain_text import file_lines, live_lines
@@ -16,7 +16,7 @@ from journal.loader import Loader
 from journal.reader import read_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from journal.cli.decoders import RecordDecoder
     from journal.errors import Damage
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from journal.recovery import RecoveryPlan
 
 __all__ = ["print_data"]
-
-LINES_AT_ONCE = 256
 
 
 @click.command(
@@ -81,13 +79,13 @@ def _print_live(
         )
         result = loader.load()
     if form == "ids":
-        _write(str(record_id) for record_id in loader.add_ids())
+        write_lines(str(record_id) for record_id in loader.add_ids())
     elif form == "jsonl":
-        _write(live_objects(result, loader, decoder))
+        write_lines(live_objects(result, loader, decoder))
     elif decoder is not None:
-        _write(decoder.print_surviving(loader.records(), result.prepared, result.failed))
+        write_lines(decoder.print_surviving(loader.records(), result.prepared, result.failed))
     else:
-        _write(live_lines(result, loader))
+        write_lines(live_lines(result, loader))
     return _report(
         result.damages,
         f"{result.delivered_count} records, {len(result.prepared)} prepared and"
@@ -115,24 +113,12 @@ def _print_raw(
                 progress(number, len(files), done, size)
 
     if form == "jsonl":
-        _write(line for view in views() for line in raw_objects(view, decoder))
+        write_lines(line for view in views() for line in raw_objects(view, decoder))
     elif decoder is not None:
-        _write(decoder.print_files(str(plan.folder), views()))
+        write_lines(decoder.print_files(str(plan.folder), views()))
     else:
-        _write(file_lines(str(plan.folder), views()))
+        write_lines(file_lines(str(plan.folder), views()))
     return _report(damages, f"{count} records in {len(plan.files)} files")
-
-
-def _write(lines: Iterable[str]) -> None:
-    """Write lines, many at once."""
-    held = []
-    for line in lines:
-        held.append(line)
-        if len(held) == LINES_AT_ONCE:
-            click.echo("\n".join(held))
-            held.clear()
-    if held:
-        click.echo("\n".join(held))
 
 
 def _report(damages: list[Damage], counts: str) -> int:

@@ -1,5 +1,8 @@
 """Run the command line in this process and see what it says."""
 
+import subprocess
+import sys
+
 import pytest
 
 from journal.cli.guard import run
@@ -17,3 +20,21 @@ def call(capsys):
         return status, said.out.splitlines(), said.err.splitlines()
 
     return invoke
+
+
+@pytest.fixture
+def shell():
+    """`shell("exec", folder, input=...)`: the finished process of a command of its own."""
+
+    def run_command(*arguments, **options):
+        return subprocess.run(
+            [sys.executable, "-m", "journal.cli.main", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            **({"stdin": subprocess.DEVNULL} if "input" not in options else {}),
+            **options,
+        )
+
+    return run_command

@@ -101,7 +101,6 @@ def test_device_error_is_one_line(command, folder, call, monkeypatch):
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(journal.folder.os, "preadv", fail)
-    monkeypatch.setattr(journal.folder.os, "pread", fail)
 
     assert refused(call(command, folder), "activemq-data-1.amq", "Input/output error")
 

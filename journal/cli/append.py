@@ -1,0 +1,117 @@
+"""`journal append`: add records, and print each one's id once it is durable."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from journal.cli.engine_options import SIZE, engine_options, journal_options
+from journal.cli.folder import example
+from journal.cli.session import loaded_journal
+from journal.tools.answers import Answers, write_all
+from journal.tools.feed import feed_lines
+
+if TYPE_CHECKING:
+    from journal.journal import Journal
+
+__all__ = ["append"]
+
+SIZE_DEFAULT: Final = 1024
+FLUSH_EVERY: Final = 32  # records between two looks at what is durable
+
+
+@click.command(epilog=example("journal append data/mine --count 1000 --size 1024"))
+@click.argument("folder", metavar="DIR")
+@click.option(
+    "--count",
+    type=click.IntRange(min=0),
+    help="Records to add. [default: one for every line of standard input]",
+)
+@click.option("--size", type=SIZE, help=f"Bytes of each, with --count. [default: {SIZE_DEFAULT}]")
+@click.option(
+    "--user-type", type=click.IntRange(0, 255), default=1, show_default=True, help="Of each."
+)
+@click.option(
+    "--sync/--no-sync",
+    default=True,
+    show_default=True,
+    help="Print an id once the record is durable, or once it is accepted.",
+)
+@engine_options
+def append(
+    folder: str,
+    *,
+    count: int | None,
+    size: int | None,
+    user_type: int,
+    sync: bool,
+    **given: Any,  # noqa: ANN401 - click's.
+) -> None:
+    """Add COUNT records of SIZE bytes, or a record for every line, and print `ACK ID` for each.
+
+    An id is printed as soon as its record is durable, and not before; ids go on above all that the
+    journal has seen.
+    """
+    if size is not None and count is None:
+        raise click.UsageError("--size is the size of --count records; lines have their own")
+    if size is not None and size < 0:
+        raise click.UsageError(f"--size is {size}; at least 0")
+    with loaded_journal(journal_options(folder, given)) as (journal, result):
+        appender = _Appender(journal, max(result.max_id, 0), user_type, is_synced=sync)
+        if count is None:
+            appender.append_lines()
+        else:
+            appender.append_count(count, SIZE_DEFAULT if size is None else size)
+
+
+class _Appender:
+    """Adds records with rising ids."""
+
+    def __init__(self, journal: Journal, last_id: int, user_type: int, *, is_synced: bool) -> None:
+        self.journal = journal
+        self.last_id = last_id
+        self.user_type = user_type
+        self.is_synced = is_synced
+        self.answers = Answers(journal, write_all(sys.stdout.fileno()))
+
+    def append_count(self, count: int, size: int) -> None:
+        for number in range(count):
+            self.add(_body(self.last_id + 1, size))
+            if number % FLUSH_EVERY == 0:
+                self.answers.flush()
+            while self.answers.is_full:
+                self.answers.wait()
+        self.answers.drain()
+
+    def append_lines(self) -> None:
+        feed_lines(
+            0,
+            self.journal,
+            self.answers,
+            self.add,
+            line_size_max=self.journal.record_size_max,
+        )
+
+    def add(self, body: bytes) -> None:
+        self.last_id += 1
+        if self.is_synced:
+            self.journal.add(
+                self.last_id,
+                self.user_type,
+                body,
+                sync=True,
+                done=self.answers.done,
+                wait=False,
+            )
+            self.answers.promise(f"ACK {self.last_id}")
+        else:
+            self.journal.add(self.last_id, self.user_type, body, sync=False, wait=False)
+            self.answers.give(f"ACK {self.last_id}")
+
+
+def _body(record_id: int, size: int) -> bytes:
+    """The id again and again: whoever reads the record can tell whether it is whole."""
+    pattern = b"%d " % record_id
+    return (pattern * (size // len(pattern) + 1))[:size]

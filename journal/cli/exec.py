@@ -1,0 +1,60 @@
+"""`journal exec`: run operations, one a line, and answer each once it is durable."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, Final
+
+import click
+
+from journal.cli.engine_options import engine_options, journal_options
+from journal.cli.folder import example
+from journal.cli.session import loaded_journal
+from journal.tools.answers import Answers, write_all
+from journal.tools.feed import feed_lines
+from journal.tools.script import Script
+
+__all__ = ["exec_script"]
+
+LINE_ROOM: Final = 1 << 16  # a body too large by less is told from a line that is none
+OPERATIONS: Final = """\b
+Operations and their answers:
+  add TYPE HEX [id=ID]    ACK add ID       prepare X HEX     ACK prepare X
+  update ID TYPE HEX      ACK update ID    commit X          ACK commit X
+  delete ID               ACK delete ID    rollback X        ACK rollback X
+  begin                   TX X             compact, sync     ACK compact, ACK sync
+  ... tx=X                OK ... ID        reclaim           ACK reclaim FILES
+
+"""
+EXAMPLE: Final = r"printf 'add 1 cafe\nbegin\nadd 1 beef tx=2\ncommit 2\n' | journal exec data/mine"
+
+
+@click.command("exec", epilog=OPERATIONS + example(EXAMPLE))
+@click.argument("folder", metavar="DIR")
+@click.argument("script", metavar="[SCRIPT]", required=False, type=click.Path(allow_dash=True))
+@click.option(
+    "--sync/--no-sync",
+    default=True,
+    show_default=True,
+    help="Answer an operation once it is durable, or once it is accepted.",
+)
+@engine_options
+def exec_script(folder: str, script: str | None, *, sync: bool, **given: Any) -> None:  # noqa: ANN401 - click's.
+    """Run the operations in SCRIPT, or on standard input, on the journal in DIR.
+
+    One operation a line, one answer line an operation, in their order, each printed only once the
+    operation is durable. What is wrong is answered `ERR` and why, and the script goes on.
+    """
+    options = journal_options(folder, given)
+    source = os.open(script, os.O_RDONLY | os.O_CLOEXEC) if script not in (None, "-") else 0
+    with loaded_journal(options) as (journal, result):
+        answers = Answers(journal, write_all(sys.stdout.fileno()))
+        script_run = Script(journal, answers, result.max_id, is_synced=sync)
+        feed_lines(
+            source,
+            journal,
+            answers,
+            script_run.run,
+            line_size_max=2 * journal.record_size_max + LINE_ROOM,
+        )

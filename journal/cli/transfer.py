@@ -1,0 +1,95 @@
+"""`journal export` and `journal import`: the records as JSON lines, and back."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from journal.cli.engine_options import engine_options, journal_options
+from journal.cli.folder import Progress, example, folder_options, open_folder, write_lines
+from journal.cli.guard import DAMAGED, say
+from journal.cli.session import loaded_journal
+from journal.index import RecordIndex
+from journal.loader import Loader
+from journal.tools.transfer import Importer, TransferTarget, export_lines
+
+__all__ = ["export", "import_lines"]
+
+
+@click.command(epilog=example("journal export data/journal > records.jsonl"))
+@folder_options
+def export(folder: str, prefix: str | None, extension: str | None, user_version: int) -> int:
+    """Write the live records and prepared transactions of the journal in DIR as JSON lines.
+
+    Lossless: `journal import` makes the same journal of them. Writes nothing to DIR. Damage is
+    named on standard error, and makes the exit status 1.
+    """
+    plan = open_folder(folder, prefix, extension)
+    with Progress("load") as progress:
+        loader = Loader(
+            plan.files,
+            RecordIndex(),
+            user_version=user_version,
+            damage="quarantine",
+            progress=progress,
+        )
+        result = loader.load()
+    write_lines(export_lines(result, loader))
+    for damage in result.damages:
+        say(str(damage))
+    say(
+        f"{result.delivered_count} records and {len(result.prepared)} prepared transactions;"
+        f" {len(result.failed)} failed transactions left out; {len(result.damages)} damaged places"
+    )
+    return DAMAGED if any(not damage.torn for damage in result.damages) else 0
+
+
+@click.command("import", epilog=example("journal export data/journal | journal import data/copy"))
+@click.argument("folder", metavar="DIR")
+@click.argument("source", metavar="[FILE]", required=False, type=click.Path(allow_dash=True))
+@click.option(
+    "--batch",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Commit after so many records; 0: all of them or none.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@engine_options
+def import_lines(
+    folder: str,
+    source: str | None,
+    *,
+    batch: int,
+    as_json: bool,
+    **given: Any,  # noqa: ANN401 - click's.
+) -> None:
+    """Add the records in FILE, or on standard input, to the journal in DIR, which may be new.
+
+    All of them or none: the first bad line ends the import, is named, and nothing is imported (with
+    --batch, the lines up to the last commit, which are named too).
+    """
+    options = journal_options(folder, given)
+    fd = os.open(source, os.O_RDONLY | os.O_CLOEXEC) if source not in (None, "-") else os.dup(0)
+    with os.fdopen(fd, "rb") as lines, loaded_journal(options) as (journal, result):
+        target = TransferTarget(journal, [tx.tx_id for tx in result.prepared], batch=batch)
+        report = Importer(target).run(lines)
+    if as_json:
+        click.echo(json.dumps(asdict(report)))
+    else:
+        click.echo(
+            f"{report.adds} adds, {report.updates} updates and {report.prepared} prepared"
+            f" transactions imported",
+            file=sys.stdout,
+        )
+    if report.lone_updates:
+        say(f"{report.lone_updates} updates are of records that are not there")
+    if report.doubled_adds:
+        say(f"{report.doubled_adds} adds are of records that were added before")
+    if report.failed:
+        say(f"{report.failed} failed transactions in the input passed over")
