@@ -26,6 +26,7 @@ EXTENSIONS: dict[str, list[str]] = {
     "journal.files.aio": [],
     "journal.files.uring": [],
     "journal.files.mapped": [],
+    "journal.files.tap": [],
     "journal.buffer": ["clock", "park"],
     "journal.index": [],
     "journal.reader": [],

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from journal.native cimport qv_aio_queue, qv_completion, qv_uring_queue
+from journal.native cimport qv_aio_queue, qv_completion, qv_io_hook, qv_uring_queue
 
 # A journal file that is open for appending. Owned by the journal; the flusher thread is the
 # only one that writes to it between attach and detach.
@@ -66,6 +66,9 @@ cdef int uring_submit(qv_uring_queue *queue, int fd, const void *data, uint64_t 
 cdef int uring_wait(qv_uring_queue *queue, uint32_t least, qv_completion *out,
                     uint32_t most) noexcept nogil
 cdef void uring_close(qv_uring_queue *queue) noexcept nogil
+
+# For tests (tap.pyx).
+cdef void set_io_hook(qv_io_hook hook, void *context) noexcept nogil
 
 cdef class Folder:
     cdef readonly object path

@@ -19,7 +19,7 @@ from journal.native cimport (
     qv_aio_open, qv_aio_submit, qv_aio_wait, qv_alloc_aligned, qv_block_size,
     qv_close, qv_file_size, qv_fill, qv_free_aligned, qv_map, qv_mkdir,
     qv_open, qv_open_dir, qv_read, qv_rename, qv_rename_to,
-    qv_supports_direct, qv_sync_all, qv_sync_data, qv_sync_dir, qv_sync_map, qv_truncate,
+    qv_set_io_hook, qv_supports_direct, qv_sync_all, qv_sync_data, qv_sync_dir, qv_sync_map, qv_truncate,
     qv_unlink, qv_unmap, qv_uring_close, qv_uring_open,
     qv_uring_submit, qv_uring_wait, qv_write)
 
@@ -103,6 +103,10 @@ cdef int uring_wait(qv_uring_queue *queue, uint32_t least, qv_completion *out,
 
 cdef void uring_close(qv_uring_queue *queue) noexcept nogil:
     qv_uring_close(queue)
+
+
+cdef void set_io_hook(qv_io_hook hook, void *context) noexcept nogil:
+    qv_set_io_hook(hook, context)
 
 
 # --- the back end ----------------------------------------------------------------------------
