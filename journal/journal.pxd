@@ -36,6 +36,7 @@ cdef class Journal:
     cdef set failed_txs         # that lost an operation: nothing but a rollback is taken
     # The files thread, and who waits for it.
     cdef object files_thread, files_wake, file_ready
+    cdef object reclaim_lock    # one reclaims at a time: the files thread or a caller
     cdef object compaction
     cdef int ahead
     cdef bint stopping, rolled

@@ -132,6 +132,7 @@ cdef class Journal:
         self.failed_txs = set()
         self.files_wake = threading.Event()
         self.file_ready = threading.Condition()
+        self.reclaim_lock = threading.Lock()
         self.ahead = 1
         self.leaders = options.checksums
         self.sync_transactional = options.sync_transactional
@@ -198,6 +199,7 @@ cdef class Journal:
             list_files(options.directory, name), self.index, user_version=options.user_version,
             damage=options.damage, replaceable=options.replaceable_types, progress=progress)
         result = loader.load()
+        self.sync_loaded(result)
         for damage in result.damages:
             log.warning("%s%s", damage, " (never acknowledged)" if damage.torn else "")
         if on_batch is not None:
@@ -212,6 +214,23 @@ cdef class Journal:
         self.rolled = True
         self.files_wake.set()
         return result
+
+    def sync_loaded(self, result):
+        """Make what was found durable before anybody relies on it.
+
+        A process that was killed leaves writes in the page cache, and names in the directory, that
+        a power failure would still take back.
+        """
+        newest = [found.name for found in result.files if found.has_data][-1:]
+        if not self.options.datasync:
+            return
+        for name in newest:
+            fd = self.folder.open(name, write=True)
+            try:
+                self.folder.sync_file(fd, name)
+            finally:
+                self.folder.close_file(fd, name)
+        self.folder.sync()
 
     def take_over(self, result):
         """Sort the loaded files into data files and free ones; the file to go on in."""
@@ -899,6 +918,8 @@ cdef class Journal:
             except JournalIOError as error:
                 self.fail(error)
                 return
+            except JournalClosed:
+                return          # close() came in between, or the flusher met an error first.
             except Exception as error:  # A thread that died silently would hang every append.
                 failure = JournalIOError(errno.EIO, f"the files thread died of {error!r}")
                 failure.__cause__ = error
@@ -991,6 +1012,11 @@ cdef class Journal:
 
         What made them so is synced first: or a crash could keep the reuse and lose the reason.
         """
+        with self.reclaim_lock:
+            return self.reclaim_now()
+
+    def reclaim_now(self):
+        """Use again the files that hold nothing live; how many. Under reclaim_lock."""
         cdef int32_t count = 0, n, i
         cdef int32_t *slots
         cdef int32_t *found
