@@ -28,12 +28,14 @@ WORKLOADS = {
     "asyncio": "one event loop, `producers` tasks, each awaiting its record",
     "window": "one thread; it waits for the record `producers` before the one it just appended",
     "batch": "one thread appends `producers` records in one call and waits once",
-    "unsynced": "`producers` threads, one call a record, `RECORDS` in all, and the last flush",
+    "unsynced": "`producers` threads, one call a record, `Case.records` in all, and the last flush",
     "unsynced-batch": "the same with 64 records a call",
     "load": "read back `RECORDS` records, checksums verified; a tenth updated, a tenth gone",
     "compaction": "compact a journal of `RECORDS` records, every second one gone",
 }
 RECORDS = 200_000
+UNSYNCED_RECORDS_MAX = 1_000_000
+UNSYNCED_BYTES_MAX = 1 << 30
 BATCH_SIZE = 64
 FILE_SIZE = 10 << 20
 FILES_AHEAD_MAX = 200
@@ -63,6 +65,13 @@ class Case:
         return self.workload in ("blocking", "asyncio", "window", "batch")
 
     @property
+    def records(self) -> int:
+        """How many records a workload has that ends by itself: enough for half a second or so."""
+        if self.workload in ("load", "compaction"):
+            return RECORDS
+        return min(UNSYNCED_RECORDS_MAX, UNSYNCED_BYTES_MAX // (self.record_size + 64))
+
+    @property
     def files_ahead(self) -> int:
         """Journal files to make before the clock starts, so that none is filled while it runs.
 
@@ -75,7 +84,7 @@ class Case:
             rate = 2_500_000 if self.workload == "window" else 30_000 * self.producers
             records = min(rate, 2_500_000) * self.seconds
         else:
-            records = RECORDS
+            records = self.records
         return min(FILES_AHEAD_MAX, 4 + int(records * (self.record_size + 64) / FILE_SIZE))
 
 

@@ -129,7 +129,7 @@ def unsynced(case: Case, journal: Journal) -> Outcome:
     """A call a record, or one for 64 of them; then a last synced record, and its wait."""
     body = b"x" * case.record_size
     bodies = [body] * BATCH_SIZE
-    share = RECORDS // case.producers // BATCH_SIZE
+    share = case.records // case.producers // BATCH_SIZE
 
     def one_by_one(index: int, _: Callable[[], bool], __: Latencies) -> int:
         add = journal.add
@@ -147,7 +147,7 @@ def unsynced(case: Case, journal: Journal) -> Outcome:
     begun = time.perf_counter()
     work = together if case.workload == "unsynced-batch" else one_by_one
     run_threads(case.producers, case.seconds, work)
-    journal.add(RECORDS + 1, USER_TYPE, b"", sync=True)
+    journal.add(case.records + 1, USER_TYPE, b"", sync=True)
     return outcome(share * BATCH_SIZE * case.producers, time.perf_counter() - begun)
 
 

@@ -66,8 +66,7 @@ static void histogram_add(histogram *h, uint64_t value) {
 
 static void histogram_merge(histogram *into, const histogram *from) {
     into->count += from->count;
-    for (int i = 0; i < BUCKETS; i++)
-        into->bucket[i] += from->bucket[i];
+    for (int i = 0; i < BUCKETS; i++) into->bucket[i] += from->bucket[i];
 }
 
 static double histogram_percentile_us(const histogram *h, double fraction) {
@@ -89,10 +88,10 @@ typedef struct batch {
     char *data;
     size_t used;
     uint32_t records;
-    uint64_t *begun_ns;  /* one a record, when latencies are taken at completion */
-    uint32_t durable;    /* futex: number of batches of this slot that are durable */
-    uint32_t sleepers;   /* someone may wait on it */
-    int written;         /* its write has ended */
+    uint64_t *begun_ns; /* one a record, when latencies are taken at completion */
+    uint32_t durable;   /* futex: number of batches of this slot that are durable */
+    uint32_t sleepers;  /* someone may wait on it */
+    int written;        /* its write has ended */
     int file;
     uint64_t offset;
     size_t write_size;
@@ -137,18 +136,12 @@ static int is_direct(void) {
     return limit.io == IO_DIO || limit.io == IO_AIO || limit.io == IO_URING;
 }
 
-static int is_queued(void) {
-    return limit.io == IO_AIO || limit.io == IO_URING;
-}
+static int is_queued(void) { return limit.io == IO_AIO || limit.io == IO_URING; }
 
-static batch *slot(uint64_t number) {
-    return &limit.slots[number % limit.slot_count];
-}
+static batch *slot(uint64_t number) { return &limit.slots[number % limit.slot_count]; }
 
 /* How often `durable` must have been bumped for batch `number` to be durable. */
-static uint32_t generation(uint64_t number) {
-    return (uint32_t)(number / limit.slot_count + 1);
-}
+static uint32_t generation(uint64_t number) { return (uint32_t)(number / limit.slot_count + 1); }
 
 static void open_files(void) {
     int directory = qv_open_dir(limit.directory);
@@ -179,12 +172,10 @@ static void open_files(void) {
 /* --- completion; all with the mutex held --- */
 
 static void wake_writer(void) {
-    if (!limit.writer_waits)
-        return;
+    if (!limit.writer_waits) return;
     limit.writer_waits = 0;
     pthread_cond_signal(&limit.work);
-    if (limit.work_event >= 0)
-        qv_event_bump(limit.work_event);
+    if (limit.work_event >= 0) qv_event_bump(limit.work_event);
 }
 
 static void finish(batch *ended) {
@@ -202,11 +193,9 @@ static void finish(batch *ended) {
         b->records = 0;
         limit.done++;
         __atomic_add_fetch(&b->durable, 1, __ATOMIC_SEQ_CST);
-        if (__atomic_exchange_n(&b->sleepers, 0, __ATOMIC_SEQ_CST))
-            qv_unpark(&b->durable, 1);
+        if (__atomic_exchange_n(&b->sleepers, 0, __ATOMIC_SEQ_CST)) qv_unpark(&b->durable, 1);
     }
-    if (limit.done != before && limit.room_waiters)
-        pthread_cond_broadcast(&limit.room);
+    if (limit.done != before && limit.room_waiters) pthread_cond_broadcast(&limit.room);
 }
 
 /* --- the writer --- */
@@ -227,8 +216,7 @@ static void seal(batch *b) {
     limit.bytes_written += b->write_size;
     limit.open++;
     limit.in_flight++;
-    if (limit.room_waiters)
-        pthread_cond_broadcast(&limit.room);
+    if (limit.room_waiters) pthread_cond_broadcast(&limit.room);
 }
 
 static void write_and_wait(batch *b) {
@@ -240,8 +228,7 @@ static void write_and_wait(batch *b) {
         return;
     }
     check(qv_write(fd, b->data, b->write_size, b->offset, limit.sync == SYNC_DSYNC), "write");
-    if (limit.sync == SYNC_FDS)
-        check(qv_sync_data(fd), "sync");
+    if (limit.sync == SYNC_FDS) check(qv_sync_data(fd), "sync");
 }
 
 static void submit(batch *b) {
@@ -262,14 +249,11 @@ static void reap(unsigned least) {
     for (int i = 0; i < count; i++) {
         check(ended[i].result, "write");
         batch *b = &limit.slots[ended[i].tag];
-        if ((size_t)ended[i].result != b->write_size)
-            check(-EIO, "short write");
-        if (limit.sync == SYNC_FDS)
-            check(qv_sync_data(limit.fd[b->file]), "sync");
+        if ((size_t)ended[i].result != b->write_size) check(-EIO, "short write");
+        if (limit.sync == SYNC_FDS) check(qv_sync_data(limit.fd[b->file]), "sync");
     }
     pthread_mutex_lock(&limit.mutex);
-    for (int i = 0; i < count; i++)
-        finish(&limit.slots[ended[i].tag]);
+    for (int i = 0; i < count; i++) finish(&limit.slots[ended[i].tag]);
     pthread_mutex_unlock(&limit.mutex);
 }
 
@@ -284,8 +268,7 @@ static void wait_for_work(void) {
     pthread_mutex_unlock(&limit.mutex);
     struct pollfd ready[] = {{limit.queue_event, POLLIN, 0}, {limit.work_event, POLLIN, 0}};
     poll(ready, 2, -1);
-    if (ready[1].revents)
-        qv_event_take(limit.work_event);
+    if (ready[1].revents) qv_event_take(limit.work_event);
     if (ready[0].revents) {
         qv_event_take(limit.queue_event);
         reap(0);
@@ -304,11 +287,9 @@ static void *writer(void *unused) {
     qv_timer_slack(1000);
     pthread_mutex_lock(&limit.mutex);
     for (;;) {
-        while (!may_seal() && !(limit.stopping && limit.in_flight == 0))
-            wait_for_work();
+        while (!may_seal() && !(limit.stopping && limit.in_flight == 0)) wait_for_work();
         batch *b = slot(limit.open);
-        if (b->used == 0)
-            break;
+        if (b->used == 0) break;
         if (limit.join_us && last_records > 1 && b->used < limit.batch_size / 2) {
             pthread_mutex_unlock(&limit.mutex);
             qv_sleep_ns(limit.join_us * 1000ull);
@@ -323,8 +304,7 @@ static void *writer(void *unused) {
             finish(b);
         } else {
             submit(b);
-            if (limit.in_flight_max == 1)
-                reap(1);
+            if (limit.in_flight_max == 1) reap(1);
             pthread_mutex_lock(&limit.mutex);
         }
     }
@@ -349,12 +329,10 @@ static uint64_t append(const char *record, uint64_t now_ns) {
     memcpy(b->data + b->used, header, RECORD_HEADER);
     memcpy(b->data + b->used + RECORD_HEADER, record, limit.record_size);
     b->used += need;
-    if (limit.window > 1)
-        b->begun_ns[b->records] = now_ns;
+    if (limit.window > 1) b->begun_ns[b->records] = now_ns;
     b->records++;
     uint64_t number = limit.open;
-    if (limit.in_flight < limit.in_flight_max)
-        wake_writer();
+    if (limit.in_flight < limit.in_flight_max) wake_writer();
     pthread_mutex_unlock(&limit.mutex);
     return number;
 }
@@ -364,11 +342,9 @@ static void wait_durable(uint64_t number) {
     uint32_t wanted = generation(number);
     for (;;) {
         uint32_t seen = __atomic_load_n(&b->durable, __ATOMIC_SEQ_CST);
-        if ((int32_t)(seen - wanted) >= 0)
-            return;
+        if ((int32_t)(seen - wanted) >= 0) return;
         __atomic_store_n(&b->sleepers, 1, __ATOMIC_SEQ_CST);
-        if (__atomic_load_n(&b->durable, __ATOMIC_SEQ_CST) == seen)
-            qv_park(&b->durable, seen);
+        if (__atomic_load_n(&b->durable, __ATOMIC_SEQ_CST) == seen) qv_park(&b->durable, seen);
     }
 }
 
@@ -392,12 +368,10 @@ static void *produce(void *argument) {
             histogram_add(&self->latencies, qv_now_ns() - begun);
         } else {
             ring[head++ % limit.window] = number;
-            if (head - tail == limit.window)
-                wait_durable(ring[tail++ % limit.window]);
+            if (head - tail == limit.window) wait_durable(ring[tail++ % limit.window]);
         }
     }
-    while (tail < head)
-        wait_durable(ring[tail++ % limit.window]);
+    while (tail < head) wait_durable(ring[tail++ % limit.window]);
     free(ring);
     free(record);
     return NULL;
@@ -417,10 +391,8 @@ static void start(pthread_t *thread) {
     }
     open_files();
     limit.queue_event = limit.work_event = -1;
-    if (limit.io == IO_AIO)
-        check(qv_aio_open(limit.in_flight_max, &limit.aio), "kernel AIO");
-    if (limit.io == IO_URING)
-        check(qv_uring_open(limit.in_flight_max, &limit.uring), "io_uring");
+    if (limit.io == IO_AIO) check(qv_aio_open(limit.in_flight_max, &limit.aio), "kernel AIO");
+    if (limit.io == IO_URING) check(qv_uring_open(limit.in_flight_max, &limit.uring), "io_uring");
     if (is_queued() && limit.in_flight_max > 1) {
         limit.work_event = qv_event_fd();
         limit.queue_event =
@@ -445,8 +417,7 @@ static void stop(pthread_t thread) {
 
 static int index_of(const char *const names[], const char *name, size_t size) {
     for (int i = 0; names[i] != NULL; i++)
-        if (strlen(names[i]) == size && memcmp(names[i], name, size) == 0)
-            return i;
+        if (strlen(names[i]) == size && memcmp(names[i], name, size) == 0) return i;
     fprintf(stderr, "limit: unknown mode %s\n", name);
     exit(2);
 }
@@ -472,19 +443,44 @@ int main(int argc, char **argv) {
     limit.directory = ".";
     for (int option; (option = getopt(argc, argv, "m:p:r:w:s:q:b:F:N:A:j:d:")) != -1;) {
         switch (option) {
-        case 'm': mode = optarg; break;
-        case 'p': producers = (unsigned)atoi(optarg); break;
-        case 'r': limit.record_size = (size_t)atol(optarg); break;
-        case 'w': limit.window = (unsigned)atoi(optarg); break;
-        case 's': seconds = atof(optarg); break;
-        case 'q': limit.in_flight_max = (unsigned)atoi(optarg); break;
-        case 'b': limit.batch_size = (size_t)atol(optarg) << 10; break;
-        case 'F': limit.file_size = (size_t)atol(optarg) << 20; break;
-        case 'N': limit.files = (unsigned)atoi(optarg); break;
-        case 'A': limit.alignment = (size_t)atol(optarg); break;
-        case 'j': limit.join_us = (unsigned)atoi(optarg); break;
-        case 'd': limit.directory = optarg; break;
-        default: return 2;
+            case 'm':
+                mode = optarg;
+                break;
+            case 'p':
+                producers = (unsigned)atoi(optarg);
+                break;
+            case 'r':
+                limit.record_size = (size_t)atol(optarg);
+                break;
+            case 'w':
+                limit.window = (unsigned)atoi(optarg);
+                break;
+            case 's':
+                seconds = atof(optarg);
+                break;
+            case 'q':
+                limit.in_flight_max = (unsigned)atoi(optarg);
+                break;
+            case 'b':
+                limit.batch_size = (size_t)atol(optarg) << 10;
+                break;
+            case 'F':
+                limit.file_size = (size_t)atol(optarg) << 20;
+                break;
+            case 'N':
+                limit.files = (unsigned)atoi(optarg);
+                break;
+            case 'A':
+                limit.alignment = (size_t)atol(optarg);
+                break;
+            case 'j':
+                limit.join_us = (unsigned)atoi(optarg);
+                break;
+            case 'd':
+                limit.directory = optarg;
+                break;
+            default:
+                return 2;
         }
     }
     const char *dash = strchr(mode, '-');
@@ -494,8 +490,7 @@ int main(int argc, char **argv) {
     }
     limit.io = (enum io)index_of(IO_NAMES, mode, (size_t)(dash - mode));
     limit.sync = (enum sync)index_of(SYNC_NAMES, dash + 1, strlen(dash + 1));
-    if (RECORD_HEADER + limit.record_size > limit.batch_size)
-        check(-EMSGSIZE, "record");
+    if (RECORD_HEADER + limit.record_size > limit.batch_size) check(-EMSGSIZE, "record");
 
     pthread_t writer_thread;
     start(&writer_thread);
@@ -516,16 +511,17 @@ int main(int argc, char **argv) {
     cpu = cpu_seconds() - cpu;
     stop(writer_thread);
 
-    printf("{\"engine\":\"limit\",\"mode\":\"%s\",\"producers\":%u,\"record_size\":%zu,"
-           "\"window\":%u,\"in_flight\":%u,\"join_us\":%u,\"records\":%llu,\"seconds\":%.3f,"
-           "\"records_per_s\":%.0f,\"p50_us\":%.1f,\"p99_us\":%.1f,\"p999_us\":%.1f,"
-           "\"records_per_batch\":%.2f,\"written_mb_per_s\":%.1f,\"cpu\":%.2f}\n",
-           mode, producers, limit.record_size, limit.window, limit.in_flight_max, limit.join_us,
-           (unsigned long long)records, elapsed, (double)records / elapsed,
-           histogram_percentile_us(&limit.latencies, 0.5),
-           histogram_percentile_us(&limit.latencies, 0.99),
-           histogram_percentile_us(&limit.latencies, 0.999),
-           limit.batches ? (double)limit.records / (double)limit.batches : 0.0,
-           (double)limit.bytes_written / 1e6 / elapsed, cpu / elapsed);
+    printf(
+        "{\"engine\":\"limit\",\"mode\":\"%s\",\"producers\":%u,\"record_size\":%zu,"
+        "\"window\":%u,\"in_flight\":%u,\"join_us\":%u,\"records\":%llu,\"seconds\":%.3f,"
+        "\"records_per_s\":%.0f,\"p50_us\":%.1f,\"p99_us\":%.1f,\"p999_us\":%.1f,"
+        "\"records_per_batch\":%.2f,\"written_mb_per_s\":%.1f,\"cpu\":%.2f}\n",
+        mode, producers, limit.record_size, limit.window, limit.in_flight_max, limit.join_us,
+        (unsigned long long)records, elapsed, (double)records / elapsed,
+        histogram_percentile_us(&limit.latencies, 0.5),
+        histogram_percentile_us(&limit.latencies, 0.99),
+        histogram_percentile_us(&limit.latencies, 0.999),
+        limit.batches ? (double)limit.records / (double)limit.batches : 0.0,
+        (double)limit.bytes_written / 1e6 / elapsed, cpu / elapsed);
     return 0;
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from benchmarks.measure import FILE_SIZE, RECORDS, CannotRunError, Case, Outcome, main_for
+from benchmarks.measure import FILE_SIZE, CannotRunError, Case, Outcome, main_for
 from tests.interop.reference import Reference, ReferenceUnavailableError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class ReferenceEngine:
             "producers": case.producers,
             "record_size": case.record_size,
             "sync": case.is_synced,
-            "records": RECORDS,
+            "records": case.records,
         }
         if (case.io, case.workload) not in self._warm:
             warm = folder.with_name(folder.name + ".warm")
