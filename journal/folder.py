@@ -15,12 +15,12 @@ from __future__ import annotations
 import errno
 import os
 import re
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from journal.errors import JournalIOError, WrongUse
+from journal.files.base import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -177,22 +177,19 @@ def order_files(files: Iterable[tuple[str, Path]]) -> list[JournalFile]:
     return sorted(found, key=lambda file: (not file.is_short, file.file_id, file.number))
 
 
-def open_regular(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """A descriptor for reading, and the size in bytes, of a regular file; never follows a link.
+def open_regular(folder: Folder, name: str) -> int:
+    """A descriptor for reading a regular file, to be closed by `folder.close_file`.
 
     Raises:
-        JournalIOError: it cannot be opened, or is something else.
+        JournalIOError: it cannot be opened, is a link, or is something else than a file.
     """
-    name = os.path.basename(path)
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError as error:
-        raise JournalIOError(error.errno or 0, f"{name}: cannot open", name) from error
-    status = os.fstat(fd)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(fd)
-        raise JournalIOError(errno.EINVAL, f"{name}: not a regular file", name)
-    return fd, status.st_size
+        return folder.open(name)
+    except JournalIOError as error:
+        if error.errno not in (errno.EINVAL, errno.EISDIR, errno.ELOOP):
+            raise
+        path = os.path.join(str(folder.path), name)
+        raise JournalIOError(error.errno, "not a regular file", path) from error
 
 
 def read_header(name: str, path: Path) -> JournalFile:
@@ -201,13 +198,13 @@ def read_header(name: str, path: Path) -> JournalFile:
     Raises:
         JournalIOError: it cannot be read, or is no regular file.
     """
-    fd, size = open_regular(path)
-    try:
-        header = os.pread(fd, HEADER_SIZE, 0)
-    except OSError as error:
-        raise JournalIOError(error.errno or 0, f"{path.name}: cannot read", path.name) from error
-    finally:
-        os.close(fd)
+    with Folder(path.parent) as folder:
+        fd = open_regular(folder, path.name)
+        try:
+            size = folder.size(fd, path.name)
+            header = folder.read(fd, HEADER_SIZE, 0, path.name)
+        finally:
+            folder.close_file(fd, path.name)
     match = NAME.fullmatch(name)
     file_id = int.from_bytes(header[8:16], "big", signed=True) if len(header) == HEADER_SIZE else 0
     return JournalFile(name, path, int(match["number"]) if match else 0, file_id, size)

@@ -28,11 +28,12 @@ from collections import OrderedDict, deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+cimport cython
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from journal.errors import Damage, JournalDamaged, JournalIOError, OptionError
-from journal.reader import read_bytes
+from journal.reader import MAP_SIZE_MIN, read_bytes
 
 from journal.format cimport (
     ADD_RECORD, ADD_RECORD_TX, CHECKSUM_NONE, COMMIT_RECORD, DELETE_RECORD,
@@ -73,6 +74,7 @@ BATCH_RECORDS = 1024
 FILES_OPEN_MAX = 4              # files whose bytes are kept while records are delivered
 
 
+@cython.no_gc       # Holds no containers, so that it can never be part of a cycle.
 cdef class LiveRecord:
     """An add or update that counts.
 
@@ -406,7 +408,10 @@ cdef class Loader:
         self.file_has_data = scan.data_file_marks > 0 or (scan.has_leaders and bool(scan.found))
         with nogil:
             failed = self.apply(scan, number, slot)
-            for i in range(scan.count):
+            if scan.is_sound:
+                records = scan.record_count
+                sums = records if scan.has_leaders else 0
+            for i in range(0 if scan.is_sound else scan.count):
                 if scan.items[i].what == SCAN_RECORD and scan.items[i].verdict == LIVE:
                     records += 1
                     if scan.items[i].record.checksum != CHECKSUM_NONE:
@@ -433,7 +438,7 @@ cdef class Loader:
         if self.unmarked_records:
             return
         for scan in scans:
-            if scan.header_claim not in (NO_CLAIM, scan.header.file_id) and not scan.has_records:
+            if scan.header_claim not in (NO_CLAIM, scan.header.file_id) and not scan.record_count:
                 self.found.append((Damage(
                     scan.name, 0, HEADER_SIZE,
                     f"header damaged: it says file id {scan.header.file_id}, its checksum and the"
@@ -759,6 +764,8 @@ def scan_file(file, int32_t user_version, buffers):
         buffer = buffers.pop()
     except IndexError:
         buffer = bytearray()
+    if len(buffer) < file.size <= MAP_SIZE_MIN:
+        buffer = bytearray(file.size)
     data = read_bytes(file.path, buffer)
     if len(data):
         view = data

@@ -37,7 +37,9 @@ cdef class FileScan:
     cdef size_t room
     cdef bint is_short          # no whole header: not a journal file
     cdef bint has_leaders       # this file was, at least in part, written with checksums
-    cdef bint has_records       # any whole record of this file
+    cdef uint64_t record_count  # whole records of this file
+    cdef uint64_t hole_count
+    cdef bint is_sound          # nothing is missing, disowned, mixed or left over: all is live
     cdef bint is_ended          # an end mark
     cdef uint32_t marked        # so many records of ours are synced, by the last mark
     cdef int64_t header_claim   # file id that the header's leader vouches for; -1: no quarrel

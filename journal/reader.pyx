@@ -35,8 +35,10 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memset
 
 from journal.errors import Damage, JournalIOError, UnsupportedFormat
+from journal.files.base import Folder
 from journal.folder import open_regular
 
+from journal.files.base cimport io_read
 from journal.format cimport (
     CHECKSUM_BAD, CHECKSUM_NONE, CHECKSUM_OK, EVENT_RECORD, FORMAT_VERSION, HEADER_SIZE,
     LEADER_SIZE, PREPARE_RECORD, ROLLBACK_RECORD, SCAN_END, SCAN_END_MARK, SCAN_LEADER_ALONE,
@@ -136,6 +138,7 @@ cdef class FileScan:
         if self.push(ITEM_HOLE, &record) < 0:
             return -1
         self.items[self.count - 1].broken = broken != 0
+        self.hole_count += 1
         return 0
 
     cdef int scan(self, const uint8_t *data, uint64_t size) noexcept nogil:
@@ -144,6 +147,8 @@ cdef class FileScan:
         cdef Record record
         cdef int what
         cdef uint64_t start, end
+        cdef uint32_t expected = 0
+        cdef bint is_sound = True
         self.size = size
         self.is_short = decode_header(data, size, &self.header) < 0
         if self.is_short:
@@ -165,8 +170,14 @@ cdef class FileScan:
             if end > start and self.push_hole(data, start, end, scan.broken_offset) < 0:
                 return -1
             if what == SCAN_RECORD:
-                self.has_records = True
-            elif what != SCAN_LEADER_ALONE:
+                self.record_count += 1
+                if record.checksum == CHECKSUM_OK and record.ordinal == expected:
+                    expected += 1
+                elif record.checksum != CHECKSUM_NONE:
+                    is_sound = False
+            elif what == SCAN_LEADER_ALONE:
+                is_sound = False
+            else:
                 self.has_leaders = True
                 self.marked = max(self.marked, record.ordinal)
                 self.is_ended = what == SCAN_END_MARK
@@ -180,6 +191,10 @@ cdef class FileScan:
             self.used_end = size
             while self.used_end and data[self.used_end - 1] == 0:
                 self.used_end -= 1
+        # Nothing to weigh: all records with leaders and none missing, or all without.
+        self.next_ordinal = expected
+        self.is_sound = (is_sound and self.hole_count == 0 and self.marked <= expected
+                         and (expected == self.record_count or not self.has_leaders))
         if self.header.checksum == CHECKSUM_BAD:
             self.examine_header(data, size)
         return 0
@@ -262,6 +277,10 @@ cdef class FileScan:
         elif self.header.user_version != self.user_version:
             raise UnsupportedFormat(f"{self.name}: user version {self.header.user_version} does not"
                                     f" match the journal's {self.user_version}")
+        if self.is_sound:
+            self.last_data_position = self.scanned_end
+            self.append_position = max(self.scanned_end, self.end_of(self.count))
+            return
         if self.has_leaders:
             unresolved = self.judge_by_leaders(is_newest)
             self.judge_rest(unresolved, is_newest)
@@ -577,9 +596,7 @@ cdef class FileView:
 
     def __len__(self):
         """Number of records, those that do not count included."""
-        cdef size_t i
-        return sum(1 for i in range(self.scan_result.count)
-                   if self.scan_result.items[i].what == SCAN_RECORD)
+        return self.scan_result.record_count
 
     @property
     def name(self):
@@ -676,33 +693,37 @@ def read_bytes(path, buffer=None):
         buffer: a bytearray to use again; it grows to the file's size and is never shrunk.
 
     Returns:
-        A read-only memoryview of the file's bytes: over `buffer`, or a map of a file of more than
-        256 MiB.
+        A read-only memoryview of the file's bytes: over `buffer` if given, over bytes of its own if
+        not, or over a map of a file of more than 256 MiB.
 
     Raises:
         JournalIOError: it cannot be opened or read.
     """
-    fd, size = open_regular(path)
-    try:
-        if size > MAP_SIZE_MIN:
-            return memoryview(mmap.mmap(fd, size, prot=mmap.PROT_READ))
-        if buffer is None:
-            buffer = bytearray(size)
-        elif len(buffer) < size:
-            buffer.extend(bytes(size - len(buffer)))
-        view = memoryview(buffer)
-        done = 0
-        while done < size:
-            count = os.preadv(fd, [view[done:size]], done)
-            if count == 0:
-                break
-            done += count
-        return view[:done].toreadonly()
-    except OSError as error:
-        name = os.path.basename(path)
-        raise JournalIOError(error.errno, f"{name}: cannot read", name) from error
-    finally:
-        os.close(fd)
+    cdef uint8_t[::1] room
+    cdef int64_t count = 0
+    cdef uint64_t size
+    cdef int fd
+    place, name = os.path.split(path)
+    with Folder(place or ".") as folder:
+        fd = open_regular(folder, name)
+        try:
+            size = folder.size(fd, name)
+            if size > <uint64_t>MAP_SIZE_MIN:
+                return memoryview(mmap.mmap(fd, size, prot=mmap.PROT_READ))
+            if buffer is None:
+                return memoryview(folder.read(fd, size, 0, name))
+            if len(buffer) < size:
+                buffer.extend(bytes(size - len(buffer)))
+            if size:
+                room = buffer
+                with nogil:
+                    count = io_read(fd, &room[0], size, 0)
+                room = None
+            if count < 0:
+                raise JournalIOError(<int>-count, "cannot read", os.fspath(path))
+            return memoryview(buffer)[:count].toreadonly()
+        finally:
+            folder.close_file(fd, name)
 
 
 def read_file(path, *, is_newest=True, user_version=0):

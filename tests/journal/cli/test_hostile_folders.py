@@ -1,5 +1,6 @@
 """Whatever lies in a folder: one clear line, the right exit status, and nothing touched."""
 
+import errno
 import os
 import random
 import subprocess
@@ -9,6 +10,9 @@ from pathlib import Path
 import pytest
 
 import journal.folder
+import journal.reader
+from journal.errors import JournalIOError
+from journal.files.base import Folder
 from tests.journal.build import Built, flip_byte, poke, truncate
 from tests.journal.snapshot import snapshot
 
@@ -69,40 +73,33 @@ def test_prefix_and_extension_choose_between_two_journals(folder, call):
     assert (status, lines) == (0, ["1", "2", "3"])
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_forbidden_file_is_one_line(command, folder, call, monkeypatch):
-    def forbid(path, *arguments, **how):
-        raise PermissionError(13, "Permission denied", path)
+def failing(method, error_number):
+    """A Folder one of whose calls fails, as the system would make it."""
 
-    monkeypatch.setattr(journal.folder.os, "open", forbid)
+    def fail(self, *arguments, **how):
+        raise JournalIOError(error_number, "cannot", "activemq-data-1.amq")
 
-    assert refused(call(command, folder), "activemq-data-1.amq", "Permission denied")
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_file_that_vanishes_while_it_is_read_is_one_line(command, folder, call, monkeypatch):
-    real = os.open
-    seen = []
-
-    def vanish(path, *arguments, **how):
-        seen.append(path)
-        if len(seen) > 1:
-            raise FileNotFoundError(2, "No such file or directory", path)
-        return real(path, *arguments, **how)
-
-    monkeypatch.setattr(journal.folder.os, "open", vanish)
-
-    assert refused(call(command, folder), "activemq-data-1.amq", "No such file")
+    return type("FailingFolder", (Folder,), {method: fail})
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_device_error_is_one_line(command, folder, call, monkeypatch):
-    def fail(*arguments):
-        raise OSError(5, "Input/output error")
+@pytest.mark.parametrize("module", [journal.folder, journal.reader], ids=["header", "records"])
+@pytest.mark.parametrize(
+    ("method", "error_number", "words"),
+    [
+        ("open", errno.EACCES, "Permission denied"),
+        ("open", errno.ENOENT, "No such file"),
+        ("open", errno.EMFILE, "Too many open files"),
+        ("size", errno.EIO, "Input/output error"),
+    ],
+    ids=["forbidden", "vanished", "descriptors", "device"],
+)
+def test_file_that_cannot_be_read_is_one_line(
+    command, module, method, error_number, words, folder, call, monkeypatch
+):
+    monkeypatch.setattr(module, "Folder", failing(method, error_number))
 
-    monkeypatch.setattr(journal.folder.os, "preadv", fail)
-
-    assert refused(call(command, folder), "activemq-data-1.amq", "Input/output error")
+    assert refused(call(command, folder), "activemq-data-1.amq", words)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
