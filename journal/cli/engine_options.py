@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from journal.errors import JournalIOError, OptionError, WrongUse
+from journal.files.base import Folder
 from journal.folder import NAME, list_names, open_regular
 from journal.options import (
     DEFAULT_BUFFER_SIZE,
@@ -148,14 +149,16 @@ def _shown_by(directory: str | os.PathLike[str], values: Mapping[str, Any]) -> d
 
 def _journal_file_size(path: Path) -> int | None:
     """Bytes of a file that begins as a journal file does; None for any other."""
-    try:
-        fd, size = open_regular(path)
-    except JournalIOError:
-        return None
-    try:
-        return size if os.pread(fd, 4, 0) in FORMAT_VERSIONS else None
-    finally:
-        os.close(fd)
+    with Folder(path.parent) as folder:
+        try:
+            fd = open_regular(folder, path.name)
+        except JournalIOError:
+            return None
+        try:
+            is_journal_file = folder.read(fd, 4, 0, path.name) in FORMAT_VERSIONS
+            return folder.size(fd, path.name) if is_journal_file else None
+        finally:
+            folder.close_file(fd, path.name)
 
 
 def _number(flag: str, least: int, text: str, default: object = None) -> Callable[..., Any]:
