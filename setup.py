@@ -28,6 +28,7 @@ EXTENSIONS: dict[str, list[str]] = {
     "journal.files.mapped": [],
     "journal.files.tap": [],
     "journal.buffer": ["clock", "park"],
+    "journal.completion": [],
     "journal.index": [],
     "journal.reader": [],
     "journal.salvage": [],

@@ -7,7 +7,7 @@ contract suite (tests/contract). A new thing to persist is a record type, never 
 
 Tickets. Every append returns a ticket, an int that never falls. `wait(ticket)` returns once all
 that was appended up to it is durable, so one wait does for many appends. `done` callbacks run in
-append order, from reap() or the event loop; `durable(ticket)` is the same as an asyncio future.
+append order, from reap() or the event loop; `durable(ticket)` is the same as an awaitable.
 
 Errors are those of journal.errors. After a failed write or sync the store is closed: every waiter
 gets the error, and only a new open() tells what survived.
@@ -18,8 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from typing_extensions import Buffer
 
@@ -184,8 +183,8 @@ class RecordStore(Protocol):
         """
         ...
 
-    def durable(self, ticket: Ticket) -> asyncio.Future[None]:
-        """The same as a future of the running event loop."""
+    def durable(self, ticket: Ticket) -> Awaitable[None]:
+        """The same as an awaitable of the running event loop."""
         ...
 
     def sync(self) -> None:

@@ -93,6 +93,7 @@ cdef class GroupBuffer:
     cdef void seal(self) noexcept nogil
     cdef bint next_is_free(self) noexcept nogil
     cdef int wait_on(self, uint64_t batch, uint64_t *counter) noexcept nogil
+    cdef void tell(self, uint64_t first, uint64_t end) noexcept nogil
     cdef void wake(self, uint64_t first, uint64_t end) noexcept nogil
     cdef void run(self) noexcept nogil
     cdef bint due(self, uint64_t now) noexcept nogil

@@ -337,8 +337,24 @@ cdef class GroupBuffer:
             self.release()
             qv_park(&self.room_word, seen)
 
+    cdef void tell(self, uint64_t first, uint64_t end) noexcept nogil:
+        """Wake those who wait for batches first ... end - 1, for room, and the event loop.
+
+        Gives up the lock meanwhile: who is woken wants it at once, with the GIL in hand.
+        """
+        cdef bint event = self.event_wanted, room = self.room_waiters
+        self.event_wanted = False
+        self.room_waiters = 0
+        add32(&self.room_word, 1)
+        pthread_mutex_unlock(&self.lock)
+        if event:
+            qv_event_bump(self.event_fd)
+        self.wake(first, end)
+        if room:
+            qv_unpark(&self.room_word, True)
+        pthread_mutex_lock(&self.lock)
+
     cdef void wake(self, uint64_t first, uint64_t end) noexcept nogil:
-        """Wake those who wait for batches first ... end - 1, and the event loop."""
         cdef uint64_t batch
         cdef uint32_t i
         if end - first > WAIT_WORDS:
@@ -348,15 +364,12 @@ cdef class GroupBuffer:
             add32(&self.words[i], 1)
             if swap32(&self.waiters[i], 0):
                 qv_unpark(&self.words[i], True)
-        if self.event_wanted:
-            self.event_wanted = False
-            qv_event_bump(self.event_fd)
 
     cdef void fail(self, int error) noexcept nogil:
         """The end: under the lock. Everybody who waits or asks from now on gets `error`."""
         if not self.error:
             self.error = error
-        self.event_wanted = True
+        qv_event_bump(self.event_fd)
         self.wake(0, WAIT_WORDS)
         add32(&self.room_word, 1)
         qv_unpark(&self.room_word, True)
@@ -471,11 +484,7 @@ cdef class GroupBuffer:
             store64(&self.synced, end)
         file.marked_ordinal = last.marked_ordinal
         file.is_done = last.closes_file
-        self.wake(old_synced if sync else first, end)
-        if self.room_waiters:
-            self.room_waiters = 0
-            add32(&self.room_word, 1)
-            qv_unpark(&self.room_word, True)
+        self.tell(old_synced if sync else first, end)
 
     cdef int write_group(self, uint64_t first, uint64_t end, bint sync) noexcept nogil:
         cdef uint64_t batch
@@ -559,7 +568,7 @@ cdef class GroupBuffer:
         self.syncs += 1
         file.synced_ordinal = ordinal
         store64(&self.synced, end)
-        self.wake(old, end)
+        self.tell(old, end)
 
     cdef bint mark_due(self) noexcept nogil:
         """Whether more is on disk than the last mark says, and there is room to say it."""

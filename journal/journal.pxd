@@ -3,6 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from journal.buffer cimport GroupBuffer
+from journal.completion cimport CompletionQueue
 from journal.files.base cimport BackEnd, Folder, OpenFile
 from journal.index cimport RecordIndex
 
@@ -41,11 +42,7 @@ cdef class Journal:
     cdef int ahead
     cdef bint stopping, rolled
     cdef object no_space        # the JournalIOError of the last file that could not be made
-    # Completions.
-    cdef object callbacks       # (ticket, needs sync, done)
-    cdef object futures         # (ticket, future)
-    cdef object loop            # event loop that watches the eventfd
-    cdef bint reaping
+    cdef CompletionQueue completions
 
     cdef object append(self, uint8_t type, int64_t record_id, object user_type, object body,
                        object tx, object sync, object done, bint wait)
@@ -62,8 +59,5 @@ cdef class Journal:
     cdef int check_usable(self) except -1
     cdef int make_room(self, int result, DataFile current, bint frees) except -1
     cdef int roll_file(self, DataFile current, bint frees) except -1
-    cdef int reap_due(self) except -1
-    cdef int watch(self) except -1
-    cdef bint is_due(self) except -1
     cdef object finish(self, int64_t ticket, bint sync, object done, bint wait)
     cdef int wait_for(self, uint64_t ticket, bint sync) except -1

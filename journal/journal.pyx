@@ -13,7 +13,6 @@ Threads: any number may append and wait. The journal has two threads of its own,
 (native, never takes the GIL) and the files thread. docs/threads.md has the lock order.
 """
 
-import asyncio
 import errno
 import logging
 import threading
@@ -26,12 +25,12 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SI
 
 from journal.buffer cimport (
     FAILED, NEED_ROOM, RESERVED, pthread_mutex_lock, pthread_mutex_unlock)
+from journal.completion cimport CompletionQueue
 from journal.format cimport (
     ADD_RECORD, ADD_RECORD_TX, COMMIT_RECORD, DELETE_RECORD, DELETE_RECORD_TX, EVENT_RECORD,
     HEADER_SIZE, LEADER_SIZE, PREPARE_RECORD, ROLLBACK_RECORD, UPDATE_RECORD, UPDATE_RECORD_TX,
     encode_leader, encode_record, record_size)
 from journal.index cimport TX_ADD, TX_DELETE, TX_REPLACEABLE, TX_UPDATE
-from journal.buffer cimport event_bump, event_take
 from journal.reclaim cimport find_reclaimable
 
 from journal.errors import (
@@ -45,10 +44,6 @@ from journal.lock import acquire_folder_lock
 from journal.options import JournalOptions
 from journal.pool import FilePool
 from journal.recovery import apply_recovery, plan_recovery
-
-# Looked up once: both stand on the path of every awaited record.
-get_running_loop = asyncio.get_running_loop
-Future = asyncio.Future
 
 log = logging.getLogger("journal")
 
@@ -127,8 +122,6 @@ cdef class Journal:
         self.state = "new"
         self.data_files = []
         self.ready = deque()
-        self.callbacks = deque()
-        self.futures = deque()
         self.failed_txs = set()
         self.files_wake = threading.Event()
         self.file_ready = threading.Condition()
@@ -298,6 +291,7 @@ cdef class Journal:
             timeout_ns=options.effective_buffer_timeout_ns(), datasync=options.datasync,
             leaders=options.checksums)
         self.current = current
+        self.completions = CompletionQueue(self.buffer, self.io_error)
         self.record_size_max = <uint32_t>self.buffer.file_room(&current.opened)
         self.buffer.begin_file(&current.opened)
         self.buffer.start()
@@ -535,69 +529,19 @@ cdef class Journal:
             self.wait_for(end - 1, True)
 
     def durable(self, int64_t ticket):
-        """An asyncio future of the running loop, done once everything up to `ticket` is durable.
+        """An awaitable of the running loop, done once everything up to `ticket` is durable.
 
         The record must ask for its sync itself (sync=True, wait=False).
         """
-        loop = get_running_loop()
-        future = Future(loop=loop)
-        if <uint64_t>ticket < self.buffer.synced:
-            future.set_result(None)
-            return future
-        if self.loop is not loop:
-            self.attach_loop(loop)
-        self.futures.append((ticket, future))
-        if not self.buffer.event_wanted:
-            self.watch()
-        return future
+        return self.completions.durable(ticket)
 
     def reap(self):
-        """Call the `done` callbacks and end the futures that are due, in append order; how many.
+        """Call the `done` callbacks and end the awaitables that are due, in append order; how many.
 
         An event loop does it by itself; without one, call on_event() when fileno() is readable.
         One thread reaps at a time: for any other, and for a callback, it does nothing.
         """
-        cdef int count = 0
-        cdef int64_t ticket
-        cdef bint sync
-        if self.buffer is None or self.reaping:
-            return 0
-        self.reaping = True
-        try:
-            return self.reap_due()
-        finally:
-            self.reaping = False
-
-    cdef int reap_due(self) except -1:
-        cdef int count = 0
-        cdef int64_t ticket
-        cdef bint sync
-        error = self.io_error() if self.buffer.error else None
-        while self.callbacks:
-            ticket, sync, done = self.callbacks[0]
-            if <uint64_t>ticket < (self.buffer.synced if sync else self.buffer.written):
-                outcome = None
-            elif error is not None:
-                outcome = error
-            else:
-                break
-            self.callbacks.popleft()
-            done(outcome)
-            count += 1
-        while self.futures:
-            ticket, future = self.futures[0]
-            if <uint64_t>ticket < self.buffer.synced:
-                self.futures.popleft()
-                if not future.done():
-                    future.set_result(None)
-            elif error is not None:
-                self.futures.popleft()
-                if not future.done():
-                    future.set_exception(error)
-            else:
-                break
-            count += 1
-        return count
+        return 0 if self.completions is None else self.completions.reap(False)
 
     def fileno(self):
         """A descriptor that becomes readable when there is something to reap."""
@@ -633,53 +577,20 @@ cdef class Journal:
         return self.buffer.synced
 
     def attach_loop(self, loop):
-        """Let `loop` reap from now on. Called by durable(); for callbacks call it yourself."""
-        self.detach_loop()
-        loop.add_reader(self.buffer.event_fd, self.on_event)
-        self.loop = loop
-        self.watch()
+        """Let `loop` reap from now on. durable() does it; for callbacks call it yourself."""
+        self.completions.attach(loop)
 
     def detach_loop(self):
         """Take the eventfd out of the event loop."""
-        if self.loop is not None:
-            if not self.loop.is_closed():
-                self.loop.remove_reader(self.buffer.event_fd)
-            self.loop = None
+        if self.completions is not None:
+            self.completions.detach()
 
     def on_event(self):
         """Reap, and have the next completion make fileno() readable again.
 
-        What an event loop calls when fileno() is readable; a poll loop of one's own does the same.
+        For a poll loop of one's own, when fileno() is readable; an asyncio loop does it by itself.
         """
-        event_take(self.buffer.event_fd)
-        try:
-            self.reap()
-        finally:
-            if self.futures or self.callbacks:
-                self.watch()
-
-    cdef int watch(self) except -1:
-        """Have the next completion bump the eventfd; bump it now for what is due already."""
-        pthread_mutex_lock(&self.buffer.lock)
-        self.buffer.event_wanted = True
-        pthread_mutex_unlock(&self.buffer.lock)
-        if self.is_due():
-            event_bump(self.buffer.event_fd)
-        return 0
-
-    cdef bint is_due(self) except -1:
-        cdef int64_t ticket
-        cdef bint sync
-        if self.buffer.error:
-            return True
-        if self.callbacks:
-            ticket, sync, _ = self.callbacks[0]
-            if <uint64_t>ticket < (self.buffer.synced if sync else self.buffer.written):
-                return True
-        if self.futures:
-            ticket, _ = self.futures[0]
-            return <uint64_t>ticket < self.buffer.synced
-        return False
+        self.completions.take_event(False)
 
     # --- one append ---------------------------------------------------------------------------
 
@@ -744,9 +655,7 @@ cdef class Journal:
 
     cdef object finish(self, int64_t ticket, bint sync, object done, bint wait):
         if done is not None:
-            self.callbacks.append((ticket, sync, done))
-            if not self.buffer.event_wanted:
-                self.watch()
+            self.completions.call_later(ticket, sync, done)
         elif wait:
             if sync:
                 self.wait_for(ticket, True)

@@ -1,0 +1,287 @@
+"""Telling those who wait: callbacks and awaitables, in append order, many at a time.
+
+A Completion is made for every awaited record, so it is lean. It is what asyncio calls a future-compatible object (asyncio.isfuture): tasks, gather, wait and
+wait_for take it as they take a Future. It differs in one thing: when the event loop itself reaps,
+the waiting task is stepped there and then, without a call_soon and a handle for each record. That
+is half of what awaiting a Future costs, and nothing else runs in between anyway.
+"""
+
+import asyncio
+import contextvars
+from collections import deque
+
+cimport cython
+
+cdef extern from "pythread.h":
+    unsigned long PyThread_get_thread_ident()
+
+from journal.buffer cimport (
+    GroupBuffer, event_bump, event_take, pthread_mutex_lock, pthread_mutex_unlock)
+
+CancelledError = asyncio.CancelledError
+InvalidStateError = asyncio.InvalidStateError
+copy_context = contextvars.copy_context
+# Looked up once: it stands on the path of every awaited record.
+get_running_loop = asyncio.get_running_loop
+
+
+@cython.freelist(1024)
+cdef class Completion:
+    """Done when everything up to `ticket` is durable; made by Journal.durable().
+
+    Threads: those of its event loop only.
+    """
+
+    def __cinit__(self, uint64_t ticket, object loop):
+        self.ticket = ticket
+        self.loop = loop
+
+    # What a waiting task uses.
+
+    def __await__(self):
+        """Wait: None, or raises what ended the journal."""
+        return self
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if not self.is_done:
+            self._asyncio_future_blocking = True
+            return self
+        if self.is_cancelled:
+            raise CancelledError
+        if self.error is not None:
+            raise self.error
+        raise StopIteration
+
+    def get_loop(self):
+        """The event loop it belongs to."""
+        return self.loop
+
+    def add_done_callback(self, callback, *, context=None):
+        """Have `callback(self)` called when done, in `context` (None: a copy of this one)."""
+        if context is None:
+            context = copy_context()
+        if self.is_done:
+            self.loop.call_soon(callback, self, context=context)
+        elif self.callback is None:
+            self.callback = callback
+            self.context = context
+        else:
+            if self.more is None:
+                self.more = []
+            self.more.append((callback, context))
+
+    def remove_done_callback(self, callback):
+        """Forget a callback; how many there were."""
+        pairs = [] if self.callback is None else [(self.callback, self.context)]
+        pairs += self.more or []
+        kept = [pair for pair in pairs if pair[0] != callback]
+        self.callback = self.context = self.more = None
+        for one, context in kept:
+            self.add_done_callback(one, context=context)
+        return len(pairs) - len(kept)
+
+    # What a Future offers beside.
+
+    def done(self):
+        """Whether it is durable, failed or cancelled."""
+        return self.is_done
+
+    def cancelled(self):
+        """Whether somebody gave up waiting. The record is on its way to the disk all the same."""
+        return self.is_cancelled
+
+    def cancel(self, msg=None):
+        """Give up waiting; false when it is done already."""
+        if self.is_done:
+            return False
+        self.is_cancelled = True
+        self.finish(None, False)
+        return True
+
+    def result(self):
+        """None once durable; raises what ended the journal, or that it is not done."""
+        if not self.is_done:
+            raise InvalidStateError("Result is not set.")
+        if self.is_cancelled:
+            raise CancelledError
+        if self.error is not None:
+            raise self.error
+
+    def exception(self):
+        """What ended the journal, or None once durable."""
+        if not self.is_done:
+            raise InvalidStateError("Exception is not set.")
+        if self.is_cancelled:
+            raise CancelledError
+        return self.error
+
+    cdef int finish(self, object error, bint at_once) except -1:
+        """It is done. `at_once`: the caller is the event loop, so the callbacks run here."""
+        cdef object callback = self.callback, context = self.context
+        cdef list more = self.more
+        self.is_done = True
+        self.error = error
+        self.callback = self.context = self.more = None
+        if callback is None:
+            return 0
+        if at_once:
+            context.run(callback, self)
+        else:
+            self.loop.call_soon(callback, self, context=context)
+        if more is not None:
+            for callback, context in more:
+                self.loop.call_soon(callback, self, context=context)
+        return 0
+
+
+cdef class CompletionQueue:
+    """Who is to be told about which ticket: `done` callbacks and awaitables, in append order.
+
+    The buffer bumps one eventfd a group; the event loop that watches it reaps. Without a loop
+    somebody calls reap().
+
+    Threads: any may add; one reaps at a time, under the GIL.
+    """
+
+    def __cinit__(self, GroupBuffer buffer, object io_error):
+        self.buffer = buffer
+        self.io_error = io_error
+        self.callbacks = deque()
+
+    cdef int call_later(self, uint64_t ticket, bint sync, object done) except -1:
+        """Have `done` called once the ticket is on disk (sync) or in its file."""
+        self.callbacks.append((ticket, sync, done))
+        if not self.buffer.event_wanted:
+            self.watch()
+        return 0
+
+    cdef Completion durable(self, uint64_t ticket):
+        """An awaitable of the running loop, which watches the eventfd from now on."""
+        cdef object loop
+        cdef Completion completion
+        if self.stepping == PyThread_get_thread_ident():
+            loop = self.loop        # get_running_loop asks the kernel for the process id
+        else:
+            loop = get_running_loop()
+        completion = Completion(ticket, loop)
+        if ticket < self.buffer.synced:
+            completion.is_done = True
+            return completion
+        if self.loop is not loop:
+            self.attach(loop)
+        if self.first is None:
+            self.first = completion
+        else:
+            self.last.following = completion
+        self.last = completion
+        if not self.buffer.event_wanted:
+            self.watch()
+        return completion
+
+    def attach(self, loop):
+        """Let `loop` reap from now on."""
+        self.detach()
+        loop.add_reader(self.buffer.event_fd, self.on_event)
+        self.loop = loop
+        self.watch()
+
+    def detach(self):
+        """Take the eventfd out of the event loop."""
+        if self.loop is not None:
+            if not self.loop.is_closed():
+                self.loop.remove_reader(self.buffer.event_fd)
+            self.loop = None
+
+    def on_event(self):
+        """The eventfd is readable: called by the event loop, with no task running."""
+        self.stepping = PyThread_get_thread_ident()
+        try:
+            self.take_event(True)
+        finally:
+            self.stepping = 0
+
+    cdef int take_event(self, bint at_once) except -1:
+        """Reap, and have the eventfd bumped for who comes next."""
+        event_take(self.buffer.event_fd)
+        try:
+            return self.reap(at_once)
+        finally:
+            if self.first is not None or self.callbacks:
+                self.watch()
+
+    cdef int reap(self, bint at_once) except -1:
+        """Tell everybody who is due; how many."""
+        if self.reaping:
+            return 0
+        self.reaping = True
+        try:
+            return self.reap_due(at_once)
+        finally:
+            self.reaping = False
+
+    cdef int reap_due(self, bint at_once) except -1:
+        cdef int count = 0
+        cdef Completion completion
+        cdef uint64_t ticket
+        cdef bint sync
+        error = self.io_error() if self.buffer.error else None
+        # Read once: those who are told may append more, and the event loop must get its turn.
+        cdef uint64_t synced = self.buffer.synced, written = self.buffer.written
+        while self.callbacks:
+            ticket, sync, done = self.callbacks[0]
+            if ticket < (synced if sync else written):
+                outcome = None
+            elif error is not None:
+                outcome = error
+            else:
+                break
+            self.callbacks.popleft()
+            count += 1
+            done(outcome)
+        while self.first is not None:
+            completion = self.first
+            if completion.ticket >= synced and error is None:
+                break
+            self.first = completion.following
+            completion.following = None
+            if self.first is None:
+                self.last = None
+            count += 1
+            if completion.is_done or completion.loop.is_closed():
+                continue
+            if completion.loop is not self.loop:
+                # Left behind by a loop that runs in another thread, or not at all.
+                completion.loop.call_soon_threadsafe(
+                    finish_later, completion, None if completion.ticket < synced else error)
+            else:
+                completion.finish(None if completion.ticket < synced else error, at_once)
+        return count
+
+    cdef int watch(self) except -1:
+        """Have the next completion bump the eventfd; bump it now for what is due already."""
+        pthread_mutex_lock(&self.buffer.lock)
+        self.buffer.event_wanted = True
+        pthread_mutex_unlock(&self.buffer.lock)
+        if self.is_due():
+            event_bump(self.buffer.event_fd)
+        return 0
+
+    cdef bint is_due(self) except -1:
+        cdef uint64_t ticket
+        cdef bint sync
+        if self.buffer.error:
+            return True
+        if self.callbacks:
+            ticket, sync, _ = self.callbacks[0]
+            if ticket < (self.buffer.synced if sync else self.buffer.written):
+                return True
+        return self.first is not None and self.first.ticket < self.buffer.synced
+
+
+def finish_later(Completion completion, error):
+    """End a completion from its own event loop's thread."""
+    if not completion.is_done:
+        completion.finish(error, False)
