@@ -56,7 +56,6 @@ cdef class Loader:
     cdef IdMap open_txs         # tx id -> index in holders
     cdef IdMap tainted          # open transactions that lost a record
     cdef uint64_t next_sequence
-    cdef bint has_lost          # a record vanished that nobody can name
     cdef uint64_t unmarked_records      # live ones without a leader
     cdef int64_t max_id
     cdef bint file_has_data

@@ -22,7 +22,6 @@ cdef struct Item:
     Record record               # hole: offset, size and, if it began like a record, `broken`
     uint8_t what
     uint8_t verdict
-    bint after_loss             # records that nobody can name vanished right before it
     bint broken                 # hole: began like a record of this file
 
 cdef class FileScan:
@@ -52,7 +51,8 @@ cdef class FileScan:
     cdef uint64_t append_position       # end of the last live record or mark
     cdef uint64_t torn_offset
     cdef uint64_t torn_size
-    cdef bint loses_at_end      # records that nobody can name vanished at the end
+    cdef bint has_lost          # records that nobody can name vanished
+    cdef bint loses_at_end      # and some of them behind the last one that is there
     cdef list found             # of (Damage, bool: acknowledged data of ours is concerned)
 
     cdef int scan(self, const uint8_t *data, uint64_t size) noexcept nogil

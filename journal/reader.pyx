@@ -121,7 +121,6 @@ cdef class FileScan:
         self.items[self.count].record = record[0]
         self.items[self.count].what = what
         self.items[self.count].verdict = LIVE
-        self.items[self.count].after_loss = False
         self.items[self.count].broken = False
         self.count += 1
         return 0
@@ -394,10 +393,8 @@ cdef class FileScan:
             self.add_damage(from_offset, to_offset - from_offset,
                             f"{what} missing between number {<int64_t>ordinal - 1} and number"
                             f" {next_good} of this file")
-            if end < self.count:
-                self.items[end].after_loss = True
-            else:
-                self.loses_at_end = True
+            self.has_lost = True
+            self.loses_at_end = end == self.count
 
     cdef uint64_t end_of(self, size_t index) noexcept nogil:
         """Where the last record or mark before item `index` ends."""

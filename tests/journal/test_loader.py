@@ -115,6 +115,50 @@ def test_transaction_that_lost_an_operation_in_an_earlier_file_is_dropped_whole(
     assert any("dropped" in damage.reason for damage in result.damages)
 
 
+def test_transaction_begun_behind_a_vanished_record_is_dropped_too(tmp_path):
+    """What vanished may have been its first operation."""
+    first = Built(file_id=1)
+    offset = first.tx_add(9, 1)
+    first.tx_add(9, 2)
+    path = first.end().save(tmp_path)
+    second = Built(file_id=2)
+    second.commit(9, 0)
+    second.mark().save(tmp_path)
+    flip_byte(path, offset)
+
+    _, loader = load(tmp_path)
+
+    assert live_ids(loader) == []
+
+
+def test_transaction_that_ended_where_a_record_vanished_is_judged_by_its_count(tmp_path):
+    built = Built()
+    built.tx_add(9, 1)
+    offset = built.add(2)
+    built.tx_add(9, 3)
+    built.commit(9, 2)
+    path = built.mark().save(tmp_path)
+    flip_byte(path, offset)
+
+    _, loader = load(tmp_path)
+
+    assert live_ids(loader) == [1, 3]
+
+
+def test_prepared_transaction_outlives_a_record_that_vanished_elsewhere(tmp_path):
+    built = Built()
+    built.tx_add(9, 1)
+    built.prepare(9, 1)
+    offset = built.add(2)
+    built.add(3)
+    path = built.mark().save(tmp_path)
+    flip_byte(path, offset)
+
+    result, _ = load(tmp_path)
+
+    assert [tx.tx_id for tx in result.prepared] == [9]
+
+
 def test_partial_transaction_of_the_reference_is_loaded_as_it_does(tmp_path):
     """Without checksums its own view counts; the hole is reported."""
     first = Built(file_id=1, has_leaders=False)

@@ -13,6 +13,7 @@ import journal.folder
 import journal.reader
 from journal.errors import JournalIOError
 from journal.files.base import Folder
+from journal.files.tap import set_tap
 from tests.journal.build import Built, flip_byte, poke, truncate
 from tests.journal.snapshot import snapshot
 
@@ -100,6 +101,51 @@ def test_file_that_cannot_be_read_is_one_line(
     monkeypatch.setattr(module, "Folder", failing(method, error_number))
 
     assert refused(call(command, folder), "activemq-data-1.amq", words)
+
+
+@pytest.fixture
+def tap():
+    """`tap(function)` puts it on all file calls until the test ends."""
+    yield set_tap
+    set_tap(None)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("call_name", ["open", "read"])
+def test_fault_at_any_call_is_one_line(command, call_name, folder, call, tap):
+    seen = 0
+
+    def fail_at(place):
+        def answer(event):
+            nonlocal seen
+            if event.call == call_name and not event.is_done:
+                seen += 1
+                return -errno.EIO if seen == place else 0
+            return 0
+
+        return answer
+
+    tap(fail_at(0))
+    call(command, folder)
+    places, answers = seen, []
+    for place in range(1, places + 1):
+        seen = 0
+        tap(fail_at(place))
+        answers.append(call(command, folder))
+
+    assert places >= 2
+    assert all(refused(answer, "Input/output error") for answer in answers)
+
+
+@pytest.mark.parametrize("command", [["print-data"], ["print-data", "--raw"], ["verify"], ["stat"]])
+def test_commands_only_open_read_and_close(command, folder, call, tap):
+    (folder / "activemq-data-7.amq.cmp").write_bytes(b"half")
+    calls = set()
+    tap(lambda event: calls.add(event.call))
+
+    call(command[0], folder, *command[1:])
+
+    assert calls == {"open", "read", "close"}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
