@@ -13,11 +13,11 @@
 
 /* EAGAIN: the word has changed already. EINTR: a signal. Both are wake-ups; anything else is a bug.
  */
-void qv_park(uint32_t *word, uint32_t seen) {
+int qv_park(uint32_t *word, uint32_t seen) {
     long failed = syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
 
     assert(!failed || errno == EAGAIN || errno == EINTR);
-    (void)failed;
+    return failed ? -errno : 0;
 }
 
 /* FUTEX_WAIT_BITSET, since it takes an absolute time; FUTEX_WAIT takes a relative one. */
@@ -32,8 +32,10 @@ int qv_park_until(uint32_t *word, uint32_t seen, uint64_t deadline_ns) {
     return 0;
 }
 
-void qv_unpark(uint32_t *word, int all) {
-    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, all ? INT_MAX : 1, NULL, NULL, 0);
+int qv_unpark(uint32_t *word, int all) {
+    long woken = syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, all ? INT_MAX : 1, NULL, NULL, 0);
+
+    return woken < 0 ? 0 : (int)woken;
 }
 
 int qv_event_fd(void) {

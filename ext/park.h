@@ -13,15 +13,16 @@
 
 #include <stdint.h>
 
-/* Sleeps while *word == seen, until an unpark, a signal, or for no reason. */
-void qv_park(uint32_t *word, uint32_t seen);
+/* Sleeps while *word == seen: 0 when an unpark ended it, -EAGAIN when the word differed at once,
+ * -EINTR on a signal. */
+int qv_park(uint32_t *word, uint32_t seen);
 
 /* As qv_park, until qv_now_ns() reaches deadline_ns: then -ETIMEDOUT, else 0. A deadline in the
  * past gives -ETIMEDOUT if *word == seen. */
 int qv_park_until(uint32_t *word, uint32_t seen, uint64_t deadline_ns);
 
-/* Wakes one thread parked on word, or all of them. */
-void qv_unpark(uint32_t *word, int all);
+/* Wakes one thread parked on word, or all of them; how many. */
+int qv_unpark(uint32_t *word, int all);
 
 /* A new eventfd, counter 0, non-blocking, close-on-exec; fd or -errno. Readable while the counter
  * is not 0. Closed with qv_event_close. */

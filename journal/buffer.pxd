@@ -28,6 +28,10 @@ cdef enum:
     NEED_FILE = 2               # the file is full: roll()
     FAILED = 3                  # the flusher met an error: `error`
 
+# What a wait may return beside 0 and -errno.
+cdef enum:
+    WOKEN = 1
+
 cdef struct Slot:
     uint8_t *data
     OpenFile *file
@@ -67,7 +71,8 @@ cdef class GroupBuffer:
     cdef uint32_t signal                # parks the flusher
     cdef uint32_t room_word, room_waiters
     cdef uint32_t words[WAIT_WORDS]     # parks those who wait for batch n at n % WAIT_WORDS
-    cdef uint32_t waiters[WAIT_WORDS]
+    cdef uint32_t waiters[WAIT_WORDS]   # parked there, or about to be
+    cdef uint32_t batons                # woken threads that owe a pass_on()
     cdef int event_fd
     cdef bint event_wanted
     # Counters.
@@ -93,8 +98,10 @@ cdef class GroupBuffer:
     cdef void seal(self) noexcept nogil
     cdef bint next_is_free(self) noexcept nogil
     cdef int wait_on(self, uint64_t batch, uint64_t *counter) noexcept nogil
-    cdef void tell(self, uint64_t first, uint64_t end) noexcept nogil
-    cdef void wake(self, uint64_t first, uint64_t end) noexcept nogil
+    cdef void tell(self, uint64_t first, uint64_t end, bint sync) noexcept nogil
+    cdef void start_chain(self) noexcept nogil
+    cdef void pass_on(self) noexcept nogil
+    cdef bint wake_next(self) noexcept nogil
     cdef void run(self) noexcept nogil
     cdef bint due(self, uint64_t now) noexcept nogil
     cdef void sleep(self, uint64_t now) noexcept nogil

@@ -60,11 +60,12 @@ cdef int EAGAIN = errno.EAGAIN
 
 cdef enum:
     BUFFER_ALIGNMENT = 4096
+    BATONS = 1                  # threads that are on their way from a wait to the GIL
     TIMER_SLACK_NS = 1000       # the kernel's 50 us would make a join of 10 us one of 60
 
-# A moment for producers that were just woken to ask again, and half a second without work before
-# an idle mark: both from the measurements that docs/decisions/ keeps.
-cdef uint64_t JOIN_NS = 10_000
+# A moment for producers that were just woken to ask again: the wake-ups come one after another,
+# so it is longer than C threads would want. And half a second without work before an idle mark.
+cdef uint64_t JOIN_NS = 25_000
 cdef uint64_t IDLE_NS = 500_000_000
 cdef uint64_t FOREVER = <uint64_t>-1
 
@@ -289,21 +290,26 @@ cdef class GroupBuffer:
     cdef int wait_on(self, uint64_t batch, uint64_t *counter) noexcept nogil:
         cdef uint32_t i = batch % WAIT_WORDS
         cdef uint32_t seen
+        cdef bint woken = False
         while True:
             seen = load32(&self.words[i])
             if load64(counter) > batch:
-                return 0
+                return WOKEN if woken else 0
             if self.error:
                 return -self.error
-            store32(&self.waiters[i], 1)
-            if load64(counter) > batch or self.error:
-                continue
-            qv_park(&self.words[i], seen)
+            if woken:
+                self.pass_on()
+            add32(&self.waiters[i], 1)
+            woken = False
+            if load64(counter) <= batch and not self.error:
+                woken = qv_park(&self.words[i], seen) == 0
+            add32(&self.waiters[i], <uint32_t>-1)
 
     cdef int wait_synced(self, uint64_t batch) noexcept nogil:
         """Return when the batch is on disk: 0, or -errno of the failure that ended the buffer.
 
-        Asks for the sync when nobody has.
+        Asks for the sync when nobody has. WOKEN is 0 with a duty: call pass_on() before you
+        ask for the GIL, or others sleep on.
         """
         if load64(&self.synced) > batch:
             return 0
@@ -315,7 +321,7 @@ cdef class GroupBuffer:
         return self.wait_on(batch, &self.synced)
 
     cdef int wait_written(self, uint64_t batch) noexcept nogil:
-        """Return when the batch is in its file: 0 or -errno."""
+        """Return when the batch is in its file: 0, WOKEN as for wait_synced(), or -errno."""
         if load64(&self.written) > batch:
             return 0
         pthread_mutex_lock(&self.lock)
@@ -337,40 +343,76 @@ cdef class GroupBuffer:
             self.release()
             qv_park(&self.room_word, seen)
 
-    cdef void tell(self, uint64_t first, uint64_t end) noexcept nogil:
+    cdef void tell(self, uint64_t first, uint64_t end, bint sync) noexcept nogil:
         """Wake those who wait for batches first ... end - 1, for room, and the event loop.
 
         Gives up the lock meanwhile: who is woken wants it at once, with the GIL in hand.
         """
         cdef bint event = self.event_wanted, room = self.room_waiters
+        cdef uint64_t batch
         self.event_wanted = False
         self.room_waiters = 0
         add32(&self.room_word, 1)
         pthread_mutex_unlock(&self.lock)
         if event:
             qv_event_bump(self.event_fd)
-        self.wake(first, end)
+        if end - first > WAIT_WORDS:
+            first = end - WAIT_WORDS
+        for batch in range(first, end):
+            add32(&self.words[batch % WAIT_WORDS], 1)
+            if not sync and load32(&self.waiters[batch % WAIT_WORDS]):
+                # Who waits for the file alone is rare, and no part of the chain.
+                qv_unpark(&self.words[batch % WAIT_WORDS], True)
+        self.start_chain()
         if room:
             qv_unpark(&self.room_word, True)
         pthread_mutex_lock(&self.lock)
 
-    cdef void wake(self, uint64_t first, uint64_t end) noexcept nogil:
-        cdef uint64_t batch
-        cdef uint32_t i
-        if end - first > WAIT_WORDS:
-            first = end - WAIT_WORDS
-        for batch in range(first, end):
-            i = batch % WAIT_WORDS
-            add32(&self.words[i], 1)
-            if swap32(&self.waiters[i], 0):
-                qv_unpark(&self.words[i], True)
+    # Waking blocked threads one by one. Woken all at once they would only queue up again, for the
+    # GIL: one more sleep and two more switches each. So a woken thread wakes the next before it
+    # asks for the GIL, and is about done with it when that one arrives: it holds a baton. There
+    # are at most BATONS; whoever finds no batch on disk with a waiter gives its baton up, then
+    # looks once more, since the flusher starts no chain while it sees one running.
+
+    cdef void start_chain(self) noexcept nogil:
+        """Hand out batons to waiters of batches on disk, as long as there are both."""
+        while load32(&self.batons) < BATONS:
+            add32(&self.batons, 1)
+            if not self.wake_next():
+                add32(&self.batons, <uint32_t>-1)
+                return
+
+    cdef void pass_on(self) noexcept nogil:
+        """Give the baton to the next waiter. For a thread that a wait has returned WOKEN to."""
+        if self.wake_next():
+            return
+        add32(&self.batons, <uint32_t>-1)
+        self.start_chain()
+
+    cdef bint wake_next(self) noexcept nogil:
+        """Wake one waiter of the oldest batch on disk that has any; whether there was one.
+
+        A word that a batch not yet on disk shares is left out: it gets its turn with that batch.
+        """
+        cdef uint64_t synced = load64(&self.synced)
+        cdef uint64_t batch = load64(&self.head) + 1
+        batch = batch - WAIT_WORDS if batch > WAIT_WORDS else 0
+        while batch < synced:
+            if load32(&self.waiters[batch % WAIT_WORDS]) \
+                    and qv_unpark(&self.words[batch % WAIT_WORDS], False):
+                return True
+            batch += 1
+        return False
 
     cdef void fail(self, int error) noexcept nogil:
         """The end: under the lock. Everybody who waits or asks from now on gets `error`."""
+        cdef uint32_t i
         if not self.error:
             self.error = error
         qv_event_bump(self.event_fd)
-        self.wake(0, WAIT_WORDS)
+        for i in range(WAIT_WORDS):
+            add32(&self.words[i], 1)
+            qv_unpark(&self.words[i], True)
         add32(&self.room_word, 1)
         qv_unpark(&self.room_word, True)
 
@@ -484,7 +526,7 @@ cdef class GroupBuffer:
             store64(&self.synced, end)
         file.marked_ordinal = last.marked_ordinal
         file.is_done = last.closes_file
-        self.tell(old_synced if sync else first, end)
+        self.tell(old_synced if sync else first, end, sync)
 
     cdef int write_group(self, uint64_t first, uint64_t end, bint sync) noexcept nogil:
         cdef uint64_t batch
@@ -568,7 +610,7 @@ cdef class GroupBuffer:
         self.syncs += 1
         file.synced_ordinal = ordinal
         store64(&self.synced, end)
-        self.tell(old, end)
+        self.tell(old, end, True)
 
     cdef bint mark_due(self) noexcept nogil:
         """Whether more is on disk than the last mark says, and there is room to say it."""

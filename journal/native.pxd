@@ -138,9 +138,9 @@ cdef extern from "ext/clock.h" nogil:
 
 
 cdef extern from "ext/park.h" nogil:
-    void qv_park(uint32_t *word, uint32_t seen) noexcept
+    int qv_park(uint32_t *word, uint32_t seen) noexcept
     int qv_park_until(uint32_t *word, uint32_t seen, uint64_t deadline_ns) noexcept
-    void qv_unpark(uint32_t *word, int all) noexcept
+    int qv_unpark(uint32_t *word, int all) noexcept
     int qv_event_fd() noexcept
     void qv_event_bump(int fd) noexcept
     uint64_t qv_event_take(int fd) noexcept
