@@ -470,7 +470,9 @@ cdef class GroupBuffer:
         self.parked = False
 
     cdef void join_late_comers(self) noexcept nogil:
-        if self.last_group_records > 1 and self.join_ns and not self.stopping:
+        # As many as last time have come already: nobody to wait for.
+        if self.slots[self.head % self.slot_count].records < self.last_group_records \
+                and self.join_ns and not self.stopping:
             pthread_mutex_unlock(&self.lock)
             qv_sleep_ns(self.join_ns)
             pthread_mutex_lock(&self.lock)
