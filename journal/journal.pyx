@@ -197,16 +197,35 @@ cdef class Journal:
             log.warning("%s%s", damage, " (never acknowledged)" if damage.torn else "")
         if on_batch is not None:
             loader.deliver(on_batch)
-        self.start(self.take_over(result))
-        self.next_tx_id = max(
-            [result.max_id] + [tx.tx_id for tx in result.prepared + result.failed])
-        for tx in result.failed:
-            # The reference does so too: or the operations would pin their files for ever.
-            if self.index.tx_is_open(tx.tx_id):
-                self.rollback(tx.tx_id, sync=False, wait=False)
+        try:
+            self.start(self.take_over(result))
+            self.next_tx_id = max(
+                [result.max_id] + [tx.tx_id for tx in result.prepared + result.failed])
+            for tx in result.failed:
+                # The reference does so too: or the operations would pin their files for ever.
+                if self.index.tx_is_open(tx.tx_id):
+                    self.rollback(tx.tx_id, sync=False, wait=False)
+        except BaseException:
+            self.stop()
+            raise
         self.rolled = True
         self.files_wake.set()
         return result
+
+    def stop(self):
+        """End the threads and give up the files after a load that failed half-way."""
+        self.state = "failed"
+        self.loaded = False
+        self.stopping = True
+        self.files_wake.set()
+        if self.files_thread is not None:
+            self.files_thread.join()
+        if self.buffer is not None:
+            self.buffer.close()
+        try:
+            self.close_files()
+        except JournalIOError as error:
+            log.warning("%s", error)    # What ended the load is raised.
 
     def sync_loaded(self, result):
         """Make what was found durable before anybody relies on it.
@@ -286,11 +305,11 @@ cdef class Journal:
     def start(self, DataFile current):
         """Go on in `current`: start the threads and accept appends."""
         options = self.options
+        self.current = current
         self.buffer = GroupBuffer(
             self.back_end, capacity=options.buffer_size,
             timeout_ns=options.effective_buffer_timeout_ns(), datasync=options.datasync,
             leaders=options.checksums)
-        self.current = current
         self.completions = CompletionQueue(self.buffer, self.io_error)
         self.record_size_max = <uint32_t>self.buffer.file_room(&current.opened)
         self.buffer.begin_file(&current.opened)
@@ -342,9 +361,20 @@ cdef class Journal:
 
     def close_files(self):
         """Detach what is still open: the current file, those opened ahead, and the closed."""
-        self.detach_closed()
-        for file in [self.current, *self.ready]:
-            self.detach(file)
+        failed = None
+        if self.buffer is not None:
+            try:
+                self.detach_closed()
+            except JournalIOError as error:
+                failed = error
+        for file in [*self.data_files, self.current, *self.ready]:
+            try:
+                if file is not None:
+                    self.detach(file)
+            except JournalIOError as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
 
     # --- records ------------------------------------------------------------------------------
 
@@ -890,6 +920,7 @@ cdef class Journal:
         with nogil:
             result = self.back_end.attach(&file.opened)
         if result < 0:
+            self.folder.close_file(file.opened.fd, file.name)
             raise JournalIOError(-result, "cannot open", file.name)
         file.is_open = True
 
