@@ -94,15 +94,16 @@ class Recorder:
 
     def __call__(self, event):
         """The tap."""
+        answer = 0
         if self.faults is not None and not event.is_done:
             answer = self.faults(event)
-            if answer:
+            if answer < 0:
                 return answer
         handler = getattr(self, "on_" + event.call, None)
         if handler is not None:
             with self.lock:
                 handler(event)
-        return 0
+        return answer
 
     def new_number(self):
         self.next += 1

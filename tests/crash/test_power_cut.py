@@ -7,9 +7,6 @@ operations between the last acknowledged and the last tried one (states.py). One
 since the journal promises a prefix of its log.
 """
 
-import os
-from pathlib import Path
-
 import pytest
 
 from journal.journal import Journal
@@ -20,19 +17,6 @@ from tests.crash.workload import TYPES, Workload, new_workload, small_options
 
 STEPS = 60
 KINDS = pytest.mark.parametrize("kind", TYPES)
-
-
-@pytest.fixture
-def memory(tmp_path):
-    """A folder in memory where there is one: thousands of states a minute."""
-    shared = Path("/dev/shm")
-    if not os.access(shared, os.W_OK):
-        return tmp_path
-    folder = shared / f"quiver-{os.getpid()}-{tmp_path.name}"
-    folder.mkdir()
-    yield folder
-    copy_out({}, folder)
-    folder.rmdir()
 
 
 def record(folder, kind, seed, steps=STEPS, **changes):
