@@ -39,6 +39,12 @@ cdef struct UpdateEntry:
     uint32_t bytes
     int32_t next                # next UpdateEntry, -1: last; the chain begins with the newest
 
+# What a compaction in progress does with a file.
+cdef enum:
+    STAYS = 0
+    LEAVES = 1                  # its records are being copied; it goes when that is published
+    ARRIVES = 2                 # being written by the compaction
+
 cdef struct Negative:
     int32_t target              # slot of the file whose records were deleted
     int64_t count
@@ -56,7 +62,8 @@ cdef struct FileCounts:
     int32_t negative_hint       # where the last look-up ended: deletes come in runs
     bint negatives_met          # sticky, see can_reclaim
     bint positives_met          # sticky
-    bint held                   # not reclaimable: waits for its retention copy, or compaction
+    bint held                   # not reclaimable: waits for its retention copy
+    uint8_t compaction          # STAYS, LEAVES or ARRIVES
 
 cdef struct TxOperation:
     int64_t record_id
@@ -96,6 +103,10 @@ cdef class RecordIndex:
     cdef uint32_t tx_room
     cdef uint32_t tx_used           # first never used place
     cdef int32_t tx_unused          # first place that a closed transaction left, -1: none
+    # While a compaction runs: what has ended meanwhile of that which it copies.
+    cdef bint watching
+    cdef IdMap removed              # record id -> slot of the file with the delete
+    cdef IdMap ended                # tx id -> slot of the file with its end * 2 + committed
 
     # Files.
     cdef int32_t file_new(self, int64_t file_id) noexcept nogil      # slot
@@ -121,7 +132,11 @@ cdef class RecordIndex:
     cdef Transaction *tx_open(self, int64_t tx_id) noexcept nogil              # NULL: no memory
     cdef void tx_close(self, Transaction *tx) noexcept nogil
     cdef int tx_touch(self, Transaction *tx, int32_t file) noexcept nogil
+    # Compaction (compact.pyx).
+    cdef int watch(self) noexcept nogil
+    cdef void unwatch(self) noexcept nogil
     # Inner steps.
+    cdef int note_end(self, const Transaction *tx, int32_t file, bint committed) noexcept nogil
     cdef int negate(self, int32_t file, int32_t target, int64_t count) noexcept nogil
     cdef int entry_add_update(self, RecordEntry *entry, int32_t file, uint32_t bytes,
                               bint replaceable) noexcept nogil

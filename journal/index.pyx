@@ -158,6 +158,7 @@ cdef class RecordIndex:
         free(self.updates)
         id_map_free(&self.record_map)
         id_map_free(&self.tx_map)
+        self.unwatch()
 
     def __len__(self):
         """Number of live records."""
@@ -325,15 +326,18 @@ cdef class RecordIndex:
         cdef RecordEntry *entry
         cdef UpdateEntry *update
         cdef int32_t i, following
+        cdef uint8_t compaction
         if place < 0:
             return 0
         entry = &self.records[place]
         if self.negate(file, entry.file, 1) < 0:
             return NO_MEMORY
         self.files[entry.file].live_bytes -= entry.bytes
+        compaction = self.files[entry.file].compaction
         i = entry.updates
         while i >= 0:
             update = &self.updates[i]
+            compaction |= self.files[update.file].compaction
             if self.negate(file, update.file, update.count) < 0:
                 return NO_MEMORY
             self.files[update.file].live_bytes -= update.bytes
@@ -341,6 +345,9 @@ cdef class RecordIndex:
             update.next = self.update_unused
             self.update_unused = i
             i = following
+        if self.watching and compaction \
+                and id_map_put(&self.removed, record_id, <uint32_t>file) < 0:
+            return NO_MEMORY
         id_map_pop(&self.record_map, record_id)
         entry.updates = <int32_t>self.record_unused
         self.record_unused = <uint32_t>place
@@ -497,6 +504,8 @@ cdef class RecordIndex:
         for p in range(tx.pending_count):
             if self.negate(file, tx.pending_files[p], 1) < 0:
                 return NO_MEMORY
+        if self.note_end(tx, file, True) < 0:
+            return NO_MEMORY
         self.tx_close(tx)
         return 1
 
@@ -509,8 +518,44 @@ cdef class RecordIndex:
         for p in range(tx.pending_count):
             if self.negate(file, tx.pending_files[p], 1) < 0:
                 return NO_MEMORY
+        if self.note_end(tx, file, False) < 0:
+            return NO_MEMORY
         self.tx_close(tx)
         return 1
+
+    cdef int note_end(self, const Transaction *tx, int32_t file, bint committed) noexcept nogil:
+        """Remember, for a compaction in progress, where a transaction that it copies ended."""
+        cdef int32_t p
+        if not self.watching:
+            return 0
+        for p in range(tx.pending_count):
+            if self.files[tx.pending_files[p]].compaction == LEAVES:
+                return id_map_put(&self.ended, tx.tx_id, <uint32_t>file * 2 + committed)
+        return 0
+
+    # Compaction.
+
+    cdef int watch(self) noexcept nogil:
+        """From now on remember what ends of that which lies in files that leave or arrive.
+
+        Room is made at once for all there is, so that no delete later waits for it.
+        """
+        self.unwatch()
+        if id_map_init(&self.removed) < 0 or id_map_init(&self.ended) < 0 \
+                or id_map_reserve(&self.removed, self.record_map.count) < 0 \
+                or id_map_reserve(&self.ended, self.tx_map.count) < 0:
+            self.unwatch()
+            return NO_MEMORY
+        self.watching = True
+        return 0
+
+    cdef void unwatch(self) noexcept nogil:
+        cdef int32_t file
+        self.watching = False
+        id_map_free(&self.removed)
+        id_map_free(&self.ended)
+        for file in range(self.file_room):
+            self.files[file].compaction = STAYS
 
     cdef int tx_forget(self, int64_t tx_id) noexcept nogil:
         """The transaction turned out damaged: its files are as if it never was."""

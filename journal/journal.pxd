@@ -38,9 +38,10 @@ cdef class Journal:
     # The files thread, and who waits for it.
     cdef object files_thread, files_wake, file_ready
     cdef object reclaim_lock    # one reclaims at a time: the files thread or a caller
-    cdef object compaction
+    cdef object compaction      # the Compactor at work
+    cdef object compact_lock    # one compaction at a time
     cdef int ahead
-    cdef bint stopping, rolled
+    cdef bint stopping, rolled, reclaim_due, compacting, ending
     cdef object no_space        # the JournalIOError of the last file that could not be made
     cdef CompletionQueue completions
 
@@ -59,5 +60,7 @@ cdef class Journal:
     cdef int check_usable(self) except -1
     cdef int make_room(self, int result, DataFile current, bint frees) except -1
     cdef int roll_file(self, DataFile current, bint frees) except -1
+    cdef bint try_roll(self, DataFile current, bint leave) except -1
+    cdef void leave_older(self) noexcept
     cdef object finish(self, int64_t ticket, bint sync, object done, bint wait)
     cdef int wait_for(self, uint64_t ticket, bint sync) except -1

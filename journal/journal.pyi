@@ -1,6 +1,6 @@
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Self, final
+from typing import Any, NamedTuple, Self, final
 
 from typing_extensions import Buffer
 
@@ -22,6 +22,13 @@ class DataFile:
     def number(self) -> int: ...
     @property
     def file_id(self) -> int: ...
+
+class FileCount(NamedTuple):
+    name: str
+    file_id: int
+    positives: int
+    live_bytes: int
+    negatives: dict[int, int]
 
 @final
 class Journal:
@@ -162,3 +169,5 @@ class Journal:
     def attach_loop(self, loop: asyncio.AbstractEventLoop) -> None: ...
     def detach_loop(self) -> None: ...
     def reclaim(self) -> int: ...
+    def compact(self) -> bool: ...
+    def file_counts(self) -> list[FileCount]: ...

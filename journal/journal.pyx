@@ -16,7 +16,9 @@ Threads: any number may append and wait. The journal has two threads of its own,
 import errno
 import logging
 import threading
+import time
 from collections import deque
+from typing import NamedTuple
 
 from libc.errno cimport ENOMEM
 from libc.stdlib cimport free, malloc
@@ -31,10 +33,13 @@ from journal.format cimport (
     HEADER_SIZE, LEADER_SIZE, PREPARE_RECORD, ROLLBACK_RECORD, UPDATE_RECORD, UPDATE_RECORD_TX,
     encode_leader, encode_record, record_size)
 from journal.index cimport TX_ADD, TX_DELETE, TX_REPLACEABLE, TX_UPDATE
+from journal.compact cimport Compactor
+from journal.index cimport LEAVES, FileCounts
 from journal.reclaim cimport find_reclaimable
 
+from journal.compact import CompactionStopped, NothingGained, OldFile
 from journal.errors import (
-    DuplicateRecord, JournalClosed, JournalIOError, RecordTooLarge, TransactionFailed,
+    DuplicateRecord, JournalClosed, JournalError, JournalIOError, RecordTooLarge, TransactionFailed,
     UnknownRecord, UnknownTransaction, WrongState, WrongUse)
 from journal.files.base import Folder
 from journal.files.choose import choose_back_end
@@ -50,6 +55,9 @@ log = logging.getLogger("journal")
 cdef enum:
     AHEAD_MAX = 8               # files opened ahead at most; one is the reference's, and the rule
     BATCH_CHUNK = 64            # records put under one hold of the lock
+
+cdef enum:
+    UPDATE_FACTOR = 10          # replaceable updates an add that make a compaction worth it
 
 cdef double NO_SPACE_RETRY_S = 1.0
 
@@ -83,6 +91,23 @@ cdef class DataFile:
 
     def __repr__(self):
         return f"<DataFile {self.name} id {self.opened.file_id}>"
+
+
+class FileCount(NamedTuple):
+    """What pins one data file.
+
+    Attributes:
+        name, file_id: of the file.
+        positives: adds, updates and transactions in it, dead ones included.
+        live_bytes: of records in it that are live.
+        negatives: how many positives of which file, by id, the records in this one release.
+    """
+
+    name: str
+    file_id: int
+    positives: int
+    live_bytes: int
+    negatives: dict[int, int]
 
 
 class RecoveryFolder:
@@ -126,6 +151,7 @@ cdef class Journal:
         self.files_wake = threading.Event()
         self.file_ready = threading.Condition()
         self.reclaim_lock = threading.Lock()
+        self.compact_lock = threading.Lock()
         self.ahead = 1
         self.leaders = options.checksums
         self.sync_transactional = options.sync_transactional
@@ -331,6 +357,7 @@ cdef class Journal:
             return
         failed = None
         if self.state == "loaded":
+            self.end_compaction()
             self.stopping = True
             self.loaded = False
             self.files_wake.set()
@@ -358,6 +385,32 @@ cdef class Journal:
 
     def __exit__(self, *exception):
         self.close()
+
+    def file_counts(self):
+        """What pins each data file, the current one last: a list of FileCount. For tools and tests."""
+        cdef DataFile file
+        cdef FileCounts counts
+        cdef int64_t *negatives
+        cdef int32_t i, room
+        result = []
+        for file in [*self.data_files, self.current]:
+            # Copied under the lock, turned into objects without it: objects may call the collector.
+            room = self.index.files[file.opened.slot].negative_count + 16
+            negatives = <int64_t *>malloc(2 * room * sizeof(int64_t))
+            if negatives == NULL:
+                raise MemoryError
+            pthread_mutex_lock(&self.buffer.lock)
+            counts = self.index.files[file.opened.slot]
+            room = min(room, counts.negative_count)
+            for i in range(room):
+                negatives[2 * i] = self.index.files[counts.negatives[i].target].file_id
+                negatives[2 * i + 1] = counts.negatives[i].count
+            pthread_mutex_unlock(&self.buffer.lock)
+            result.append(FileCount(
+                file.name, counts.file_id, counts.positives, counts.live_bytes,
+                {negatives[2 * i]: negatives[2 * i + 1] for i in range(room)}))
+            free(negatives)
+        return result
 
     def close_files(self):
         """Detach what is still open: the current file, those opened ahead, and the closed."""
@@ -799,28 +852,37 @@ cdef class Journal:
 
     cdef int roll_file(self, DataFile current, bint frees) except -1:
         """Leave `current`, which is full, for the file opened ahead. Another thread may have."""
-        cdef DataFile following
-        cdef bint rolled
         while self.current is current:
             if self.no_space is not None and len(self.ready) <= (0 if frees else 1):
                 raise self.disk_full()
             if not self.ready:
                 self.await_file(current)
-                continue
-            following = <DataFile>self.ready[0]
-            pthread_mutex_lock(&self.buffer.lock)
-            rolled = self.buffer.roll(&following.opened)
-            self.buffer.release()
-            if not rolled:
+            elif not self.try_roll(current, False):
                 self.make_room(NEED_ROOM, current, frees)
-                continue
-            # The GIL was held since `ready` was looked at, so all of this is one step.
-            self.ready.popleft()
-            self.data_files.append(current)
-            self.current = following
-            self.rolled = True
-            self.files_wake.set()
         return 0
+
+    cdef bint try_roll(self, DataFile current, bint leave) except -1:
+        """Go on in the file opened ahead; false when every slot waits for the disk.
+
+        With `leave` the index takes note, in the same step, that all older files are to go.
+        The GIL is held from the look at `ready` to the end, so all of this is one step.
+        """
+        cdef DataFile following = <DataFile>self.ready[0]
+        cdef bint rolled
+        pthread_mutex_lock(&self.buffer.lock)
+        rolled = self.buffer.roll(&following.opened)
+        if rolled and leave:
+            self.leave_older()
+            self.index.files[current.opened.slot].compaction = LEAVES
+        self.buffer.release()
+        if not rolled:
+            return False
+        self.ready.popleft()
+        self.data_files.append(current)
+        self.current = following
+        self.rolled = True
+        self.files_wake.set()
+        return True
 
     def await_file(self, DataFile current):
         """Wait for the files thread to open a file ahead, and ask it for more at a time."""
@@ -852,9 +914,12 @@ cdef class Journal:
         while not self.stopping:
             try:
                 self.detach_closed()
-                if self.rolled:
-                    self.rolled = False
+                if self.rolled or self.reclaim_due:
+                    judge = self.rolled
+                    self.rolled = self.reclaim_due = False
                     self.reclaim()
+                    if judge and self.needs_compaction():
+                        self.compact_in_background()
                 self.open_more()
             except JournalIOError as error:
                 self.fail(error)
@@ -866,7 +931,8 @@ cdef class Journal:
                 failure.__cause__ = error
                 self.fail(failure)
                 raise
-            if (len(self.ready) >= self.ahead or self.no_space is not None) and not self.rolled:
+            if (len(self.ready) >= self.ahead or self.no_space is not None) and not self.rolled \
+                    and not self.reclaim_due:
                 self.files_wake.wait(NO_SPACE_RETRY_S if self.no_space is not None else None)
                 self.files_wake.clear()
 
@@ -939,7 +1005,7 @@ cdef class Journal:
         """Close the files that the flusher is done with; their end mark goes to disk first."""
         cdef DataFile file
         cdef int result = 0
-        for file in self.data_files:
+        for file in list(self.data_files):
             if not (file.is_open and file.opened.is_done):
                 continue
             if self.options.datasync:
@@ -948,14 +1014,17 @@ cdef class Journal:
                 if result < 0:
                     raise JournalIOError(-result, "cannot sync", file.name)
             self.detach(file)
+            with self.file_ready:
+                self.file_ready.notify_all()
 
     def reclaim(self):
         """Use again the files that hold nothing live; how many.
 
         What made them so is synced first: or a crash could keep the reuse and lose the reason.
+        Not while a compaction runs, which counts on all files to stay.
         """
         with self.reclaim_lock:
-            return self.reclaim_now()
+            return 0 if self.compacting else self.reclaim_now()
 
     def reclaim_now(self):
         """Use again the files that hold nothing live; how many. Under reclaim_lock."""
@@ -997,6 +1066,215 @@ cdef class Journal:
             self.pool.give_back(file.name, file.opened.number,
                                 others=len(self.data_files) + len(self.ready) + 1)
         return len(dead)
+
+    # --- compaction ---------------------------------------------------------------------------
+
+    def compact(self):
+        """Copy what is live out of all older files now; whether that replaced any.
+
+        Appends go on meanwhile. A compaction that is running already is awaited first.
+
+        Raises:
+            JournalDamaged: an older file does not hold what was written to it.
+            JournalIOError: the disk failed. If the journal could go on, it does.
+            JournalClosed: closed, or ended by a failure.
+        """
+        self.check_usable()
+        with self.compact_lock:
+            self.check_usable()
+            return self.compact_files()
+
+    def needs_compaction(self):
+        """Whether, by the reference's rules, a compaction is worth its price now."""
+        cdef int64_t live_bytes = 0, adds = 0, replaceable = 0, count = 0
+        cdef FileCounts *counts
+        cdef DataFile file
+        cdef int64_t limit
+        if self.options.compact_min_files == 0 or self.compacting or self.stopping:
+            return False
+        pthread_mutex_lock(&self.buffer.lock)
+        for file in self.data_files:
+            counts = &self.index.files[file.opened.slot]
+            live_bytes += counts.live_bytes
+            adds += counts.add_count
+            replaceable += counts.replaceable_count
+            count += 1
+        pthread_mutex_unlock(&self.buffer.lock)
+        if count <= self.options.compact_min_files:
+            return False
+        if adds > 0 and replaceable > 0 and replaceable // adds > UPDATE_FACTOR:
+            return True
+        limit = int(count * self.pool.file_size * self.options.compact_percentage / 100)
+        return live_bytes < limit
+
+    def compact_in_background(self):
+        """Start a compaction, unless one is running."""
+        if self.compact_lock.acquire(blocking=False):
+            threading.Thread(target=self.compact_quietly, name="journal-compaction",
+                             daemon=True).start()
+
+    def compact_quietly(self):
+        """The compaction thread; it has the lock. What fails here is tried after the next roll."""
+        try:
+            if not self.stopping and not self.ending:
+                self.compact_files()
+        except (JournalClosed, CompactionStopped) as error:
+            log.info("compaction given up: %s", error)
+        except (JournalError, MemoryError) as error:
+            log.error("compaction given up, the journal goes on without it: %s", error)
+        finally:
+            self.compact_lock.release()
+
+    def compact_files(self):
+        """One compaction; whether it replaced files. See compact.pyx for the order of steps."""
+        with self.reclaim_lock:
+            self.compacting = True
+        try:
+            files = self.leave_files()
+            if not files:
+                return False
+            return self.replace_files(files)
+        finally:
+            self.compaction = None
+            pthread_mutex_lock(&self.buffer.lock)
+            self.index.unwatch()
+            pthread_mutex_unlock(&self.buffer.lock)
+            self.compacting = False
+            self.reclaim_due = True
+            self.files_wake.set()
+
+    def replace_files(self, files):
+        """Copy the live records of `files` into new ones, and let those take their place."""
+        cdef DataFile file, following = self.file_after(files)
+        cdef Compactor compactor
+        started = time.monotonic()
+        old_files = [OldFile(file.name, file.opened.number, file.opened.file_id, file.opened.slot)
+                     for file in files]
+        compactor = Compactor(self.folder, self.pool, self.index, self.buffer, old_files,
+                              self.options, self.pool.file_size, following.opened.file_id)
+        self.compaction = compactor
+        try:
+            if self.ending:
+                compactor.stop()
+            compactor.copy()
+            self.sync()
+            compactor.prepare_control()
+        except NothingGained as error:
+            compactor.abandon()
+            log.info("%s", error)
+            return False
+        except BaseException:
+            compactor.abandon()
+            compactor.discard_control()
+            raise
+        self.publish_compaction(compactor, files)
+        log.info("compacted %d files into %d in %.3f s: %d records, %d bytes", len(files),
+                 len(compactor.outputs), time.monotonic() - started, compactor.records_copied,
+                 compactor.bytes_written)
+        return True
+
+    def publish_compaction(self, Compactor compactor, files):
+        """From the control file on: whatever fails now ends the journal."""
+        cdef DataFile file
+        try:
+            compactor.commit()
+            try:
+                compactor.publish()
+            except BaseException:
+                compactor.revoke()
+                raise
+            self.data_files[:len(files)] = [
+                DataFile(output.name, output.number, output.file_id, output.slot)
+                for output in compactor.outputs]
+            compactor.install()
+            for file in files:
+                self.pool.take_back(file.name, file.opened.number,
+                                    others=len(self.data_files) + len(self.ready) + 1)
+        except BaseException as error:
+            self.fail(error if isinstance(error, JournalIOError) else JournalIOError(
+                errno.EIO, f"compaction failed: {error}", str(self.options.directory)))
+            raise
+
+    def leave_files(self):
+        """Go on in a new file, and have the index watch all older ones; these, closed.
+
+        Empty: there are no records to compact.
+        """
+        cdef DataFile current
+        cdef int watching
+        watching = self.index.watch()
+        if watching < 0:
+            raise MemoryError
+        while True:
+            self.check_usable()
+            current = self.current
+            if self.current_is_empty():
+                if not self.data_files:
+                    return []
+                pthread_mutex_lock(&self.buffer.lock)
+                self.leave_older()
+                pthread_mutex_unlock(&self.buffer.lock)
+                files = list(self.data_files)
+                break
+            if self.no_space is not None and len(self.ready) < 2:
+                raise self.disk_full()
+            if not self.ready:
+                self.await_file(current)
+            elif self.try_roll(current, True):
+                files = self.data_files[:self.data_files.index(current) + 1]
+                break
+            else:
+                self.make_room(NEED_ROOM, current, False)
+        # The flusher is done with a file once all in it is synced; the files thread closes it.
+        self.sync()
+        self.files_wake.set()
+        with self.file_ready:
+            self.file_ready.wait_for(
+                lambda: self.failure is not None or self.stopping or self.ending
+                or self.are_at_rest(files))
+        self.check_usable()
+        if not self.are_at_rest(files):
+            raise CompactionStopped("compaction stopped: the journal closes")
+        return files
+
+    cdef void leave_older(self) noexcept:
+        """Under the lock: the records of all older files are going to be copied elsewhere."""
+        cdef DataFile file
+        for file in self.data_files:
+            self.index.files[file.opened.slot].compaction = LEAVES
+
+    def current_is_empty(self):
+        """Whether nothing was appended to the current file yet."""
+        cdef bint empty
+        pthread_mutex_lock(&self.buffer.lock)
+        empty = self.current.opened.position == self.current.opened.first \
+            and self.buffer.slots[self.buffer.head % self.buffer.slot_count].used == 0
+        pthread_mutex_unlock(&self.buffer.lock)
+        return empty
+
+    def are_at_rest(self, files):
+        """Whether nobody writes to the files or copies them any more."""
+        cdef DataFile file
+        for file in files:
+            if file.is_open or self.index.files[file.opened.slot].held:
+                return False
+        return True
+
+    def file_after(self, files):
+        """The file that follows `files`."""
+        if len(self.data_files) > len(files):
+            return self.data_files[len(files)]
+        return self.current
+
+    def end_compaction(self):
+        """Let a compaction stop, or finish if it is decided already."""
+        self.ending = True
+        if self.compaction is not None:
+            self.compaction.stop()
+        with self.file_ready:
+            self.file_ready.notify_all()
+        with self.compact_lock:
+            pass
 
     # --- errors -------------------------------------------------------------------------------
 

@@ -7,12 +7,14 @@
 Source: JournalFilesRepository of the reference. Two things it leaves out are done here: the
 directory is synced after every name that changes, and a header is on disk before its file is used.
 
-Threads: one at a time, the journal's files thread (or the one that loads).
+Threads: any. One lock covers a new id and the place that its file takes among the free ones, or in
+the hand of the files thread: files must be written in the order of their ids.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -56,6 +58,7 @@ class FilePool:
         self.file_size = file_size
         self.next_file_id = 0
         self.free: deque[PooledFile] = deque()
+        self._order_lock = threading.RLock()
         self._direct = back_end.direct
         self._alignment = back_end.alignment
 
@@ -65,8 +68,9 @@ class FilePool:
 
     def new_id(self) -> int:
         """The next file id: one more than any before."""
-        self.next_file_id += 1
-        return self.next_file_id
+        with self._order_lock:
+            self.next_file_id += 1
+            return self.next_file_id
 
     def create(self) -> PooledFile:
         """Make a file: really written, headed, on disk with its name.
@@ -94,7 +98,13 @@ class FilePool:
 
     def take(self) -> PooledFile:
         """The oldest free file, or a new one."""
-        return self.free.popleft() if self.free else self.create()
+        with self._order_lock:
+            return self.free.popleft() if self.free else self.create()
+
+    def take_free(self) -> PooledFile | None:
+        """The oldest free file, or None where there is none."""
+        with self._order_lock:
+            return self.free.popleft() if self.free else None
 
     def open(self, name: str) -> int:
         """A descriptor to write the file through its back end."""
@@ -139,7 +149,39 @@ class FilePool:
             self.folder.unlink(name)
             self.folder.sync()
             return
-        self.free.append(self.recycle(name, number))
+        with self._order_lock:
+            self.free.append(self.recycle(name, number))
+
+    def take_back(self, name: str, number: int, *, others: int) -> None:
+        """Keep as free, or drop, a file whose records a compaction has copied elsewhere.
+
+        It is called <name>.tmp, so that no load takes its records any more; it gets its name back
+        only with a new id on disk.
+
+        Args:
+            name: the name it had.
+            number: in its name.
+            others: files that the journal has besides this and the free ones.
+
+        Raises:
+            JournalIOError: the disk fails.
+        """
+        temporary = f"{name}.tmp"
+        fd = self.folder.open(temporary)
+        try:
+            size = self.folder.size(fd, temporary)
+        finally:
+            self.folder.close_file(fd, temporary)
+        pool = self.options.pool_files
+        if size != self.file_size or 0 <= pool <= len(self.free) + others:
+            self.folder.unlink(temporary)
+            return
+        with self._order_lock:
+            file_id = self.recycle(temporary, number).file_id
+            self.folder.rename(temporary, name)
+            # Nothing may be appended to a file whose name a crash could take back.
+            self.folder.sync()
+            self.free.append(PooledFile(name, number, file_id))
 
     def to_attic(self, name: str, why: str, *, dead: bool = False) -> None:
         """Move a file that does not fit the journal out of the way, never over another.

@@ -49,3 +49,36 @@ cdef int32_t find_reclaimable(RecordIndex index, const int32_t *slots, int32_t c
 
 cdef inline bint can_reclaim(const FileCounts *counts) noexcept nogil:
     return counts.negatives_met and counts.positives_met and not counts.held
+
+
+def reclaimable(files):
+    """Which of a table of files can be used again: find_reclaimable for tests and docs.
+
+    Args:
+        files: of each file, in order, its positives and {place of another: negatives for it}.
+
+    >>> reclaimable([(10, {}), (0, {0: 10})])
+    [0, 1]
+    >>> reclaimable([(10, {}), (0, {0: 9})])
+    []
+    """
+    cdef RecordIndex index = RecordIndex()
+    cdef int32_t[64] order
+    cdef int32_t[64] found
+    cdef int32_t slot, n, target
+    cdef int64_t positives
+    if len(files) > 64:
+        raise ValueError(f"{len(files)} files; at most 64")
+    for number in range(len(files)):
+        slot = index.file_new(number + 1)
+        if slot < 0:
+            raise MemoryError
+        order[number] = slot
+    for number, (positives, negatives) in enumerate(files):
+        index.files[order[number]].positives = positives
+        for place, count in negatives.items():
+            target = order[<int32_t>place]
+            if index.negate(order[number], target, count) < 0:
+                raise MemoryError
+    n = find_reclaimable(index, order, <int32_t>len(files), found)
+    return [found[i] for i in range(n)]

@@ -1,0 +1,3 @@
+from collections.abc import Mapping, Sequence
+
+def reclaimable(files: Sequence[tuple[int, Mapping[int, int]]]) -> list[int]: ...
