@@ -69,7 +69,7 @@ cdef class Compactor:
     cdef IdMap held_map
     cdef HeldTransaction *held
     cdef int32_t held_count, held_room, held_unused
-    cdef IdMap[256] update_maps # by user type: record id -> place of its last update
+    cdef IdMap[256] update_maps  # by user type: record id -> place of its last update
     cdef HeldRecord *updates
     cdef size_t update_count, update_room
     # The file being written.

@@ -387,7 +387,7 @@ cdef class Journal:
         self.close()
 
     def file_counts(self):
-        """What pins each data file, the current one last: a list of FileCount. For tools and tests."""
+        """What pins each data file, the current one last: FileCount of each."""
         cdef DataFile file
         cdef FileCounts counts
         cdef int64_t *negatives
