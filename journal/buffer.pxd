@@ -28,10 +28,6 @@ cdef enum:
     NEED_FILE = 2               # the file is full: roll()
     FAILED = 3                  # the flusher met an error: `error`
 
-# What a wait may return beside 0 and -errno.
-cdef enum:
-    WOKEN = 1
-
 cdef struct Slot:
     uint8_t *data
     OpenFile *file

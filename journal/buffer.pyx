@@ -45,15 +45,16 @@ cdef extern from *:
     #define qv_load64(p) __atomic_load_n((p), __ATOMIC_SEQ_CST)
     #define qv_store32(p, v) __atomic_store_n((p), (v), __ATOMIC_SEQ_CST)
     #define qv_store64(p, v) __atomic_store_n((p), (v), __ATOMIC_SEQ_CST)
+    #define qv_swap32_if(p, e, v) __atomic_compare_exchange_n((p), (e), (v), 0, __ATOMIC_SEQ_CST, \
+                                                              __ATOMIC_SEQ_CST)
     #define qv_add32(p, v) __atomic_add_fetch((p), (v), __ATOMIC_SEQ_CST)
-    #define qv_swap32(p, v) __atomic_exchange_n((p), (v), __ATOMIC_SEQ_CST)
     """
     uint32_t load32 "qv_load32"(uint32_t *p) noexcept nogil
     uint64_t load64 "qv_load64"(uint64_t *p) noexcept nogil
     void store32 "qv_store32"(uint32_t *p, uint32_t value) noexcept nogil
     void store64 "qv_store64"(uint64_t *p, uint64_t value) noexcept nogil
+    bint swap32_if "qv_swap32_if"(uint32_t *p, uint32_t *seen, uint32_t value) noexcept nogil
     uint32_t add32 "qv_add32"(uint32_t *p, uint32_t value) noexcept nogil
-    uint32_t swap32 "qv_swap32"(uint32_t *p, uint32_t value) noexcept nogil
 
 cdef int EIO = errno.EIO
 cdef int EAGAIN = errno.EAGAIN
@@ -290,26 +291,24 @@ cdef class GroupBuffer:
     cdef int wait_on(self, uint64_t batch, uint64_t *counter) noexcept nogil:
         cdef uint32_t i = batch % WAIT_WORDS
         cdef uint32_t seen
-        cdef bint woken = False
         while True:
             seen = load32(&self.words[i])
             if load64(counter) > batch:
-                return WOKEN if woken else 0
+                return 0
             if self.error:
                 return -self.error
-            if woken:
-                self.pass_on()
             add32(&self.waiters[i], 1)
-            woken = False
-            if load64(counter) <= batch and not self.error:
-                woken = qv_park(&self.words[i], seen) == 0
-            add32(&self.waiters[i], <uint32_t>-1)
+            if load64(counter) <= batch and not self.error \
+                    and qv_park(&self.words[i], seen) == 0:
+                add32(&self.waiters[i], <uint32_t>-1)
+                self.pass_on()
+            else:
+                add32(&self.waiters[i], <uint32_t>-1)
 
     cdef int wait_synced(self, uint64_t batch) noexcept nogil:
         """Return when the batch is on disk: 0, or -errno of the failure that ended the buffer.
 
-        Asks for the sync when nobody has. WOKEN is 0 with a duty: call pass_on() before you
-        ask for the GIL, or others sleep on.
+        Asks for the sync when nobody has.
         """
         if load64(&self.synced) > batch:
             return 0
@@ -321,7 +320,7 @@ cdef class GroupBuffer:
         return self.wait_on(batch, &self.synced)
 
     cdef int wait_written(self, uint64_t batch) noexcept nogil:
-        """Return when the batch is in its file: 0, WOKEN as for wait_synced(), or -errno."""
+        """Return when the batch is in its file: 0 or -errno."""
         if load64(&self.written) > batch:
             return 0
         pthread_mutex_lock(&self.lock)
@@ -383,10 +382,17 @@ cdef class GroupBuffer:
                 return
 
     cdef void pass_on(self) noexcept nogil:
-        """Give the baton to the next waiter. For a thread that a wait has returned WOKEN to."""
+        """Give the baton to the next waiter. For whoever was woken.
+
+        Who was woken without one (tell() without sync) may give up somebody else's: then there is
+        a chain more for a moment, never one less.
+        """
+        cdef uint32_t batons
         if self.wake_next():
             return
-        add32(&self.batons, <uint32_t>-1)
+        batons = load32(&self.batons)
+        while batons and not swap32_if(&self.batons, &batons, batons - 1):
+            pass
         self.start_chain()
 
     cdef bint wake_next(self) noexcept nogil:

@@ -26,7 +26,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 
 from journal.buffer cimport (
-    FAILED, NEED_ROOM, RESERVED, WOKEN, pthread_mutex_lock, pthread_mutex_unlock)
+    FAILED, NEED_ROOM, RESERVED, pthread_mutex_lock, pthread_mutex_unlock)
 from journal.completion cimport CompletionQueue
 from journal.format cimport (
     ADD_RECORD, ADD_RECORD_TX, COMMIT_RECORD, DELETE_RECORD, DELETE_RECORD_TX, EVENT_RECORD,
@@ -752,8 +752,6 @@ cdef class Journal:
             raise WrongState(f"the journal is {self.state}")
         with nogil:
             result = self.buffer.wait_synced(ticket) if sync else self.buffer.wait_written(ticket)
-            if result == WOKEN:
-                self.buffer.pass_on()
         if result < 0:
             raise self.io_error()
         return 0
