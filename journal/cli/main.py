@@ -7,10 +7,12 @@ import sys
 import click
 
 from journal.cli.append import append
+from journal.cli.compact import compact
 from journal.cli.exec import exec_script
 from journal.cli.folder import example
 from journal.cli.guard import run
 from journal.cli.print_data import print_data
+from journal.cli.recover import recover
 from journal.cli.stat import stat
 from journal.cli.transfer import export, import_lines
 from journal.cli.verify import verify
@@ -30,6 +32,8 @@ for command in (
     print_data,
     stat,
     verify,
+    compact,
+    recover,
     exec_script,
     append,
     export,

@@ -59,6 +59,7 @@ class Script:
             "prepare": self._prepare,
             "commit": self._commit,
             "rollback": self._rollback,
+            "compact": self._compact,
             "reclaim": self._reclaim,
             "sync": self._sync,
         }
@@ -158,6 +159,12 @@ class Script:
         _nothing_else(keys)
         self._journal.rollback(tx, sync=self._is_synced, done=self._done, wait=False)
         self._acknowledge(f"ACK rollback {tx}")
+
+    def _compact(self, words: list[str], keys: dict[str, int]) -> None:
+        _take(words, "compact")
+        _nothing_else(keys)
+        self._journal.compact()
+        self._answers.give("ACK compact")
 
     def _reclaim(self, words: list[str], keys: dict[str, int]) -> None:
         _take(words, "reclaim")

@@ -21,7 +21,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from journal.errors import JournalError, WrongUse
+from journal.errors import JournalError, RecordTooLarge, WrongUse
 from journal.tools.answers import describe
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ ID_MAX: Final = 2**63 - 1
 HEX: Final = re.compile(r"(?:[0-9A-Fa-f]{2})*")
 # Transactions of an import have ids that nobody else uses: those of the lines are kept as they are.
 FIRST_TX: Final = ID_MIN
+TX_RECORD_SIZE: Final = 32  # of the largest record in a transaction, its body left out
 
 
 # --- export ---------------------------------------------------------------------------------------
@@ -160,6 +161,7 @@ class TransferTarget:
             JournalIOError: the disk fails.
         """
         record_id = operation.record_id
+        self._check_size(operation.body)
         if not operation.is_update:
             if record_id in self._added:
                 self.report.doubled_adds += 1
@@ -182,11 +184,14 @@ class TransferTarget:
         """Write a prepared transaction, at the end.
 
         Raises:
-            WrongUse: its id is in use, or one of its adds is.
+            WrongUse: its id is in use, one of its adds is, or something in it is too large.
         """
         if prepared.tx_id in self._known or prepared.tx_id <= self._tx:
             raise WrongUse(f"transaction {prepared.tx_id} is there already")
+        for body in (prepared.extra, *(body for _, body in prepared.deletes)):
+            self._check_size(body)
         for operation in prepared.operations:
+            self._check_size(operation.body)
             if not operation.is_update and self.holds(operation.record_id):
                 raise WrongUse(f"record {operation.record_id} is there already")
         self._known.add(prepared.tx_id)
@@ -201,18 +206,12 @@ class TransferTarget:
 
     def finish(self) -> ImportReport:
         """Write the prepared transactions, then commit; when this returns, all is durable."""
-        written = []
-        try:
-            for prepared in self._prepared:
-                written.append(prepared.tx_id)
-                for operation in prepared.operations:
-                    self._write(operation, prepared.tx_id)
-                for record_id, body in prepared.deletes:
-                    self.journal.delete(record_id, body, tx=prepared.tx_id, wait=False)
-                self.journal.prepare(prepared.tx_id, prepared.extra, sync=False, wait=False)
-        except WrongUse:
-            self._roll_back(written)
-            raise
+        for prepared in self._prepared:
+            for operation in prepared.operations:
+                self._write(operation, prepared.tx_id)
+            for record_id, body in prepared.deletes:
+                self.journal.delete(record_id, body, tx=prepared.tx_id, wait=False)
+            self.journal.prepare(prepared.tx_id, prepared.extra, sync=False, wait=False)
         self.commit()
         self.journal.sync()
         self.report.prepared = len(self._prepared)
@@ -221,19 +220,20 @@ class TransferTarget:
     def give_up(self) -> None:
         """Let nothing count that was written since the last commit."""
         if self._held:
-            self._roll_back([self._tx])
+            self.journal.rollback(self._tx, sync=False, wait=False)
             self._held = 0
+
+    def _check_size(self, body: bytes) -> None:
+        """Refuse what does not fit before the engine does: that would end the transaction."""
+        room = self.journal.record_size_max - TX_RECORD_SIZE
+        if len(body) > room:
+            raise RecordTooLarge(
+                f"a body of {len(body)} bytes; at most {room} fit --file-size and --buffer-size"
+            )
 
     def _write(self, operation: Operation, tx: int) -> None:
         write = self.journal.update if operation.is_update else self.journal.add
         write(operation.record_id, operation.user_type, operation.body, tx=tx, wait=False)
-
-    def _roll_back(self, transactions: list[int]) -> None:
-        for tx in transactions:
-            try:
-                self.journal.rollback(tx, sync=False, wait=False)
-            except WrongUse:
-                continue  # Nothing of it was written yet.
 
 
 @dataclass(slots=True)

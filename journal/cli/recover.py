@@ -1,0 +1,85 @@
+"""`journal recover`: salvage what can be read into a new journal."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from journal.cli.engine_options import engine_options, journal_options
+from journal.cli.folder import Progress, example
+from journal.cli.guard import DAMAGED, say
+from journal.cli.session import loaded_journal
+from journal.errors import WrongUse
+from journal.folder import guess_name
+from journal.tools.recover import recover_folder
+
+__all__ = ["recover"]
+
+
+@click.command(epilog=example("journal recover data/journal --target data/recovered"))
+@click.argument("folder", metavar="DIR")
+@click.option(
+    "--target",
+    required=True,
+    metavar="DIR2",
+    type=click.Path(path_type=Path),
+    help="Of the new journal; empty or missing.",
+)
+@click.option(
+    "--with-ended/--only-live",
+    default=True,
+    show_default=True,
+    help="Also what was deleted, rolled back or never committed, and what files marked for use"
+    " hold; or only what a load gives.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@engine_options
+def recover(
+    folder: str,
+    *,
+    target: Path,
+    with_ended: bool,
+    as_json: bool,
+    prefix: str | None,
+    extension: str | None,
+    **given: Any,  # noqa: ANN401 - click's.
+) -> int:
+    """Salvage every readable record of the journal in DIR into a new journal in DIR2.
+
+    Nothing in DIR is touched. Live records come first, then all others that can be read, deleted
+    ones too: use --only-live if the deletes are to be trusted. What could not be read is named on
+    standard error. Exit status 1 if something was read but could not be written.
+    """
+    name = guess_name(folder, prefix, extension)
+    source = Path(folder).resolve()
+    if target.resolve().is_relative_to(source):
+        raise WrongUse(f"--target {target} is inside {folder}, which is not to be touched")
+    if target.exists() and any(target.iterdir()):
+        raise WrongUse(f"--target {target} is not empty")
+    options = journal_options(target, given, prefix=name.prefix, extension=name.extension)
+    with loaded_journal(options) as (journal, _), Progress("recover") as progress:
+        report = recover_folder(
+            folder,
+            name,
+            journal,
+            user_version=options.user_version,
+            with_ended=with_ended,
+            progress=progress,
+        )
+    for damage in report.damages:
+        say(str(damage))
+    for line in report.unwritten:
+        say(f"not written: {line}")
+    if as_json:
+        click.echo(json.dumps(asdict(report)))
+    else:
+        click.echo(
+            f"{report.live} live records, {report.others} others and {report.prepared} prepared"
+            f" transactions recovered; {len(report.damages)} damaged places,"
+            f" {len(report.unwritten)} records not written"
+        )
+    return DAMAGED if report.unwritten else 0
