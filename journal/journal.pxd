@@ -40,6 +40,10 @@ cdef class Journal:
     cdef object reclaim_lock    # one reclaims at a time: the files thread or a caller
     cdef object compaction      # the Compactor at work
     cdef object compact_lock    # one compaction at a time
+    # The history, where one is kept: None otherwise.
+    cdef object history, history_thread
+    cdef object uncopied        # closed files that wait for their copy, oldest first
+    cdef bint keeps_history, history_is_full
     cdef int ahead
     cdef bint stopping, rolled, reclaim_due, compacting, ending
     cdef object no_space        # the JournalIOError of the last file that could not be made

@@ -18,6 +18,7 @@ import logging
 import threading
 import time
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from libc.errno cimport ENOMEM
@@ -48,6 +49,7 @@ from journal.loader import Loader
 from journal.lock import acquire_folder_lock
 from journal.options import JournalOptions
 from journal.pool import FilePool
+from journal.retention import History, restore_names
 from journal.recovery import apply_recovery, plan_recovery
 
 log = logging.getLogger("journal")
@@ -152,6 +154,7 @@ cdef class Journal:
         self.file_ready = threading.Condition()
         self.reclaim_lock = threading.Lock()
         self.compact_lock = threading.Lock()
+        self.uncopied = deque()
         self.ahead = 1
         self.leaders = options.checksums
         self.sync_transactional = options.sync_transactional
@@ -209,6 +212,8 @@ cdef class Journal:
             raise WrongState(f"cannot load a journal that is {self.state}")
         options = self.options
         name = JournalName(options.prefix, options.extension)
+        # First of all: a name that recovery is going to delete must not come back after it.
+        uncopied = self.open_history(name)
         plan = plan_recovery(options.directory, name)
         if plan.is_needed:
             log.warning("%s: %s", options.directory, plan.describe())
@@ -224,7 +229,10 @@ cdef class Journal:
         if on_batch is not None:
             loader.deliver(on_batch)
         try:
-            self.start(self.take_over(result))
+            current = self.take_over(result)
+            self.hold_uncopied(uncopied)
+            self.start(current)
+            self.copy_uncopied()
             self.next_tx_id = max(
                 [result.max_id] + [tx.tx_id for tx in result.prepared + result.failed])
             for tx in result.failed:
@@ -270,6 +278,33 @@ cdef class Journal:
                 self.folder.close_file(fd, name)
         self.folder.sync()
 
+    def open_history(self, name):
+        """Give `.bkp` files their names back, and open the history; what is to be copied again."""
+        options = self.options
+        restored = restore_names(self.folder, name)
+        for file in restored:
+            log.warning("%s was called %s.bkp, waiting for its copy to the history: loaded", file,
+                        file)
+        if options.retention_directory is None:
+            return restored
+        self.history = History(
+            self.folder, options.retention_directory, name, file_size=self.pool.file_size,
+            period_ms=options.retention_period_ms, max_bytes=options.retention_max_bytes)
+        self.keeps_history = True
+        self.history_thread = ThreadPoolExecutor(1, "journal-history")
+        return restored
+
+    def hold_uncopied(self, restored):
+        """After a crash: keep files that the history lacks from being used again."""
+        cdef DataFile file
+        if not self.keeps_history:
+            return
+        newest = self.history.newest_id()
+        for file in self.data_files:
+            if file.opened.file_id > newest or file.name in restored:
+                self.index.files[file.opened.slot].held = True
+                self.uncopied.append(file)
+
     def take_over(self, result):
         """Sort the loaded files into data files and free ones; the file to go on in."""
         cdef DataFile file
@@ -282,6 +317,10 @@ cdef class Journal:
             self.data_files.append(file)
         for found in result.files:
             if not found.has_data:
+                if self.keeps_history and found.record_count \
+                        and found.file_id > self.history.newest_id():
+                    # Nothing but events, which only the history is for.
+                    self.history.keep(found.name, found.file_id)
                 self.index.file_drop(found.slot)
                 self.pool.give_back(found.name, found.number, others=len(with_data) + 1)
         while len(self.pool.free) + len(self.data_files) < self.options.min_files:
@@ -371,6 +410,9 @@ cdef class Journal:
                 self.close_files()
             except JournalIOError as error:
                 failed = failed or error
+        if self.history is not None:
+            self.history_thread.shutdown()
+            self.history.close()
         self.state = "closed"
         if self.back_end is not None:
             self.back_end.close()
@@ -869,6 +911,8 @@ cdef class Journal:
         cdef bint rolled
         pthread_mutex_lock(&self.buffer.lock)
         rolled = self.buffer.roll(&following.opened)
+        if rolled and self.keeps_history:
+            self.index.files[current.opened.slot].held = True
         if rolled and leave:
             self.leave_older()
             self.index.files[current.opened.slot].compaction = LEAVES
@@ -1014,6 +1058,9 @@ cdef class Journal:
             self.detach(file)
             with self.file_ready:
                 self.file_ready.notify_all()
+            if self.keeps_history:
+                self.uncopied.append(file)
+                self.copy_uncopied()
 
     def reclaim(self):
         """Use again the files that hold nothing live; how many.
@@ -1064,6 +1111,43 @@ cdef class Journal:
             self.pool.give_back(file.name, file.opened.number,
                                 others=len(self.data_files) + len(self.ready) + 1)
         return len(dead)
+
+    # --- the history --------------------------------------------------------------------------
+
+    def copy_uncopied(self):
+        """Have the history's thread copy the files that wait for it."""
+        if self.uncopied:
+            self.history_thread.submit(self.keep_history)
+
+    def keep_history(self):
+        """Copy closed files to the history, oldest first, and let them be used again.
+
+        A full disk there is no failure: files pile up until it has room, asked at every roll.
+        """
+        cdef DataFile file
+        while self.uncopied and self.failure is None:
+            file = self.uncopied[0]
+            try:
+                self.history.keep(file.name, file.opened.file_id)
+            except JournalIOError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    self.fail(error)
+                    return
+                if not self.history_is_full:
+                    log.error("no room for the history, no file is used again: %s", error)
+                self.history_is_full = True
+                with self.file_ready:
+                    self.file_ready.notify_all()
+                return
+            self.history_is_full = False
+            self.uncopied.popleft()
+            pthread_mutex_lock(&self.buffer.lock)
+            self.index.files[file.opened.slot].held = False
+            pthread_mutex_unlock(&self.buffer.lock)
+            with self.file_ready:
+                self.file_ready.notify_all()
+            self.reclaim_due = True
+            self.files_wake.set()
 
     # --- compaction ---------------------------------------------------------------------------
 
@@ -1229,8 +1313,10 @@ cdef class Journal:
         with self.file_ready:
             self.file_ready.wait_for(
                 lambda: self.failure is not None or self.stopping or self.ending
-                or self.are_at_rest(files))
+                or self.history_is_full or self.are_at_rest(files))
         self.check_usable()
+        if self.history_is_full:
+            raise CompactionStopped("compaction stopped: files wait for room in the history")
         if not self.are_at_rest(files):
             raise CompactionStopped("compaction stopped: the journal closes")
         return files
