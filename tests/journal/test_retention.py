@@ -13,7 +13,7 @@ from journal.retention import History, history_name, list_history, restore_names
 from tests.journal.stored import View, loaded
 
 NAME = JournalName()
-START = datetime(2024, 5, 6, 7, 8, 9)
+START = datetime.fromisoformat("2024-05-06T07:08:09")  # Local, as in the names.
 
 
 class Clock:
@@ -48,7 +48,7 @@ def history_of(tmp_path, clock, **limits):
 def test_copy_is_named_by_time_and_id(tmp_path):
     journal_folder(tmp_path)
     clock = Clock()
-    clock.time = datetime(1972, 1, 19, 4, 5, 7)
+    clock.time = datetime.fromisoformat("1972-01-19T04:05:07")
 
     name = history_of(tmp_path, clock).keep("activemq-data-1.amq", 1)
 
