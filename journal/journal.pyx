@@ -61,6 +61,7 @@ cdef enum:
 cdef enum:
     UPDATE_FACTOR = 10          # replaceable updates an add that make a compaction worth it
 
+cdef double LOOK_AGAIN_S = 0.02
 cdef double NO_SPACE_RETRY_S = 1.0
 
 # Why put() refuses, before anything has changed.
@@ -1307,13 +1308,16 @@ cdef class Journal:
                 break
             else:
                 self.make_room(NEED_ROOM, current, False)
-        # The flusher is done with a file once all in it is synced; the files thread closes it.
+        # The flusher is done with a file right after all in it is synced, and wakes nobody for it;
+        # the files thread closes it.
         self.sync()
-        self.files_wake.set()
-        with self.file_ready:
-            self.file_ready.wait_for(
-                lambda: self.failure is not None or self.stopping or self.ending
-                or self.history_is_full or self.are_at_rest(files))
+        at_rest = False
+        while not at_rest:
+            self.files_wake.set()
+            with self.file_ready:
+                at_rest = self.file_ready.wait_for(
+                    lambda: self.failure is not None or self.stopping or self.ending
+                    or self.history_is_full or self.are_at_rest(files), timeout=LOOK_AGAIN_S)
         self.check_usable()
         if self.history_is_full:
             raise CompactionStopped("compaction stopped: files wait for room in the history")
