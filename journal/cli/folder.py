@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from journal.cli.guard import say
+from journal.errors import JournalLocked
 from journal.folder import guess_name
+from journal.lock import is_locked
 from journal.recovery import plan_recovery
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     from journal.recovery import RecoveryPlan
 
-__all__ = ["Progress", "example", "folder_options", "open_folder", "write_lines"]
+__all__ = ["Progress", "example", "folder_options", "open_folder", "refuse_locked", "write_lines"]
 
 LINES_AT_ONCE = 256
 
@@ -31,6 +33,12 @@ def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command DIR and the options that say which journal in it is meant."""
     for option in (
         click.option(
+            "--live",
+            "is_live",
+            is_flag=True,
+            help="Read DIR even while somebody writes to it; the newest records may be cut short.",
+        ),
+        click.option(
             "--user-version", type=int, default=0, show_default=True, help="Of every file's header."
         ),
         click.option("--extension", help="Of the files' names. [default: guessed from DIR]"),
@@ -41,12 +49,26 @@ def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def open_folder(folder: str, prefix: str | None, extension: str | None) -> RecoveryPlan:
-    """Look at a folder as recovery would leave it, without touching it, and say so."""
-    plan = plan_recovery(folder, guess_name(folder, prefix, extension))
+def open_folder(
+    folder: str, prefix: str | None, extension: str | None, *, is_live: bool = False
+) -> RecoveryPlan:
+    """Look at a folder as recovery would leave it, without touching it, and say so.
+
+    Raises:
+        JournalLocked: somebody has the journal open, and `is_live` is not given.
+    """
+    name = guess_name(folder, prefix, extension)
+    refuse_locked(folder, is_live=is_live)
+    plan = plan_recovery(folder, name)
     if plan.is_needed:
         say(f"{folder}: shown as it will be after recovery: {plan.describe()}")
     return plan
+
+
+def refuse_locked(folder: str, *, is_live: bool) -> None:
+    """Raise JournalLocked for a journal that somebody has open, unless that is known."""
+    if not is_live and is_locked(folder):
+        raise JournalLocked(f"{folder} is in use, and changes while it is read; --live reads it")
 
 
 def write_lines(lines: Iterable[str]) -> None:

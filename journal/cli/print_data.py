@@ -47,6 +47,7 @@ def print_data(
     extension: str | None,
     user_version: int,
     *,
+    is_live: bool,
     raw: bool,
     form: str,
     decode: bool,
@@ -60,7 +61,7 @@ def print_data(
     if raw and form == "ids":
         raise click.UsageError("--format ids is of the live view; leave --raw out")
     reader = find_decoder(decoder) if decode or decoder else None
-    plan = open_folder(folder, prefix, extension)
+    plan = open_folder(folder, prefix, extension, is_live=is_live)
     if raw:
         return _print_raw(plan, user_version, form, reader)
     return _print_live(plan, user_version, form, reader)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from journal.cli.engine_options import engine_options, journal_options
-from journal.cli.folder import Progress, example
+from journal.cli.folder import Progress, example, refuse_locked
 from journal.cli.guard import DAMAGED, say
 from journal.cli.session import loaded_journal
 from journal.errors import WrongUse
@@ -36,6 +36,7 @@ __all__ = ["recover"]
     help="Also what was deleted, rolled back or never committed, and what files marked for use"
     " hold; or only what a load gives.",
 )
+@click.option("--live", "is_live", is_flag=True, help="Read DIR even while somebody writes to it.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @engine_options
 def recover(
@@ -43,6 +44,7 @@ def recover(
     *,
     target: Path,
     with_ended: bool,
+    is_live: bool,
     as_json: bool,
     prefix: str | None,
     extension: str | None,
@@ -55,6 +57,7 @@ def recover(
     standard error. Exit status 1 if something was read but could not be written.
     """
     name = guess_name(folder, prefix, extension)
+    refuse_locked(folder, is_live=is_live)
     source = Path(folder).resolve()
     if target.resolve().is_relative_to(source):
         raise WrongUse(f"--target {target} is inside {folder}, which is not to be touched")

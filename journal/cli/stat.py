@@ -46,13 +46,14 @@ def stat(
     extension: str | None,
     user_version: int,
     *,
+    is_live: bool,
     compact_min_files: int,
     compact_percentage: int,
     replaceable: tuple[int, ...],
     as_json: bool,
 ) -> None:
     """Print how many files, records and bytes the journal in DIR has, and how many are live."""
-    plan = open_folder(folder, prefix, extension)
+    plan = open_folder(folder, prefix, extension, is_live=is_live)
     with Progress("stat") as progress:
         figures = stat_folder(
             plan,

@@ -23,13 +23,15 @@ __all__ = ["export", "import_lines"]
 
 @click.command(epilog=example("journal export data/journal > records.jsonl"))
 @folder_options
-def export(folder: str, prefix: str | None, extension: str | None, user_version: int) -> int:
+def export(
+    folder: str, prefix: str | None, extension: str | None, user_version: int, *, is_live: bool
+) -> int:
     """Write the live records and prepared transactions of the journal in DIR as JSON lines.
 
     Lossless: `journal import` makes the same journal of them. Writes nothing to DIR. Damage is
     named on standard error, and makes the exit status 1.
     """
-    plan = open_folder(folder, prefix, extension)
+    plan = open_folder(folder, prefix, extension, is_live=is_live)
     with Progress("load") as progress:
         loader = Loader(
             plan.files,

@@ -18,14 +18,20 @@ __all__ = ["verify"]
 @folder_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def verify(
-    folder: str, prefix: str | None, extension: str | None, user_version: int, *, as_json: bool
+    folder: str,
+    prefix: str | None,
+    extension: str | None,
+    user_version: int,
+    *,
+    is_live: bool,
+    as_json: bool,
 ) -> int:
     """Read all of the journal in DIR and print each damage as FILE:OFFSET: what.
 
     Writes nothing. Exit status 1 if there is any damage. A torn tail of files with checksums was
     never acknowledged: it is named on standard error, and is no damage.
     """
-    plan = open_folder(folder, prefix, extension)
+    plan = open_folder(folder, prefix, extension, is_live=is_live)
     with Progress("verify") as progress:
         report = verify_folder(plan, user_version=user_version, progress=progress)
     if as_json:
