@@ -739,6 +739,8 @@ cdef class Compactor:
         self.output_count += 1
         if pooled is not None:
             self.folder.rename(name, f"{name}.cmp")
+            # Or a crash could give the new contents the old name, and a load would take them.
+            self.folder.sync()
         self.fd = self.folder.open(f"{name}.cmp", create=True)
         self.is_open = True
         self.file_id = self.next_file_id
