@@ -268,15 +268,18 @@ cdef class Journal:
         A process that was killed leaves writes in the page cache, and names in the directory, that
         a power failure would still take back.
         """
-        newest = [found.name for found in result.files if found.has_data][-1:]
+        newest = None
+        for found in result.files:
+            if found.has_data:
+                newest = found.name
         if not self.options.datasync:
             return
-        for name in newest:
-            fd = self.folder.open(name, write=True)
+        if newest is not None:
+            fd = self.folder.open(newest, write=True)
             try:
-                self.folder.sync_file(fd, name)
+                self.folder.sync_file(fd, newest)
             finally:
-                self.folder.close_file(fd, name)
+                self.folder.close_file(fd, newest)
         self.folder.sync()
 
     def open_history(self, name):

@@ -24,6 +24,7 @@ damage="quarantine" only: a transaction whose every record in such a file vanish
 Memory: 40 bytes a live add or update, the index's share, and one FileScan a file read ahead.
 """
 
+import itertools
 import os
 from collections import OrderedDict, deque
 from concurrent.futures import ThreadPoolExecutor
@@ -331,12 +332,16 @@ cdef class Loader:
                 result.last_file_id = max(result.last_file_id, file.file_id, file.number)
         self.files = [file for file in self.files if not file.is_short]
         claims = []
+        sealed = set()
         for number, (file, scan) in enumerate(self._scans()):
             self._apply_file(file, scan, number)
             if scan.header_claim != NO_CLAIM:
                 claims.append(scan)
+            if scan.header.checksum != CHECKSUM_NONE:
+                sealed.add(file.name)
             scan = None
         self._check_headers(claims)
+        self._check_ids(sealed)
         with nogil:
             self.prune()
         result.files = list(self.loaded)
@@ -444,6 +449,14 @@ cdef class Loader:
                     scan.name, 0, HEADER_SIZE,
                     f"header damaged: it says file id {scan.header.file_id}, its checksum and the"
                     f" records say {scan.header_claim}"), True))
+
+    def _check_ids(self, sealed):
+        """No two files have one id: a header that was overwritten with another's hides a file."""
+        for older, newer in itertools.pairwise(self.loaded):
+            if older.file_id == newer.file_id and sealed & {older.name, newer.name}:
+                self.found.append((Damage(
+                    newer.name, 0, HEADER_SIZE,
+                    f"header damaged: it says file id {newer.file_id}, as {older.name} does"), True))
 
     # --- apply: one file's records, in order ---------------------------------------------------
 

@@ -268,7 +268,9 @@ cdef class FileScan:
         if self.is_short:
             return
         if self.header.checksum == CHECKSUM_BAD and self.header_claim != NO_CLAIM \
-                and self.header_claim == self.header.file_id:
+                and (self.header_claim ^ self.header.file_id) & 0x7FFFFFFF == 0:
+            # An id that differs in the upper half only is none that the file was used again with,
+            # and one that its records, with 31 bits of it, do not show.
             self.add_damage(0, HEADER_SIZE, "header damaged: its checksum does not match")
         elif self.header.version != 1 and self.header.version != FORMAT_VERSION:
             raise UnsupportedFormat(f"{self.name}: format version {self.header.version} is not"
