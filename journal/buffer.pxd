@@ -97,6 +97,7 @@ cdef class GroupBuffer:
     cdef void tell(self, uint64_t first, uint64_t end, bint sync) noexcept nogil
     cdef void start_chain(self) noexcept nogil
     cdef void pass_on(self) noexcept nogil
+    cdef void drop_baton(self) noexcept nogil
     cdef bint wake_next(self) noexcept nogil
     cdef void run(self) noexcept nogil
     cdef bint due(self, uint64_t now) noexcept nogil

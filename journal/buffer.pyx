@@ -378,22 +378,24 @@ cdef class GroupBuffer:
         while load32(&self.batons) < BATONS:
             add32(&self.batons, 1)
             if not self.wake_next():
-                add32(&self.batons, <uint32_t>-1)
+                self.drop_baton()
                 return
 
     cdef void pass_on(self) noexcept nogil:
-        """Give the baton to the next waiter. For whoever was woken.
+        """Give the baton to the next waiter. For whoever was woken."""
+        if not self.wake_next():
+            self.drop_baton()
+            self.start_chain()
 
-        Who was woken without one (tell() without sync) may give up somebody else's: then there is
-        a chain more for a moment, never one less.
+    cdef void drop_baton(self) noexcept nogil:
+        """One baton less, never below none.
+
+        Who was woken without one (tell() without sync) drops somebody else's: then there is a
+        chain more for a moment, never one less.
         """
-        cdef uint32_t batons
-        if self.wake_next():
-            return
-        batons = load32(&self.batons)
+        cdef uint32_t batons = load32(&self.batons)
         while batons and not swap32_if(&self.batons, &batons, batons - 1):
             pass
-        self.start_chain()
 
     cdef bint wake_next(self) noexcept nogil:
         """Wake one waiter of the oldest batch on disk that has any; whether there was one.
