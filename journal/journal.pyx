@@ -558,8 +558,8 @@ cdef class Journal:
 
         Outside a transaction each record stands alone: after an error those before it are in.
         """
-        cdef list ids = list(record_ids) if type(record_ids) is not list else record_ids
-        cdef list parts = list(bodies) if type(bodies) is not list else bodies
+        cdef list ids = list(record_ids)
+        cdef list parts = list(bodies)
         cdef Py_ssize_t count = len(ids), i = 0, j, end
         cdef uint8_t type_byte = ADD_RECORD if tx is None else ADD_RECORD_TX
         cdef uint8_t user = <uint8_t>(<int>user_type & 0xFF)
@@ -572,7 +572,14 @@ cdef class Journal:
         if len(parts) != count:
             raise ValueError(f"{count} ids and {len(parts)} bodies")
         self.check_usable()
+        # All that can be wrong is found before the lock is taken.
+        for number in ids:
+            if type(number) is not int:
+                raise TypeError(f"a record id is an int, not {type(number).__name__}")
+            record_id = number
         for body in parts:
+            if body is None:
+                raise TypeError("a body is bytes, not None")
             if PyBytes_GET_SIZE(body) > self.record_size_max - record_size(type_byte, 0):
                 raise self.too_large(PyBytes_GET_SIZE(body))
         while i < count:
