@@ -1,0 +1,98 @@
+"""The stores that keep the contract, and what each of them can do.
+
+A new implementation of RecordStore adds a row to STORES; capabilities are declared there, and no
+test asks for a store by its name.
+"""
+
+from dataclasses import dataclass
+
+import pytest
+
+from journal.journal import Journal
+from journal.options import JournalOptions, JournalType
+from tests.crash.model import open_and_load, read_folder_view
+from tests.crash.states import copy_out
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a store declares about itself."""
+
+    survives_abandonment: bool = True
+    compacts: bool = True
+
+
+class FileStores:
+    """Makes journals over one folder.
+
+    Attributes:
+        can: what these stores declare.
+    """
+
+    can = Capabilities()
+
+    def __init__(self, folder, kind, checksums):
+        self.folder = folder
+        self.kind = kind
+        self.checksums = checksums
+        self.open_stores = []
+
+    def options(self, folder, **changes):
+        return JournalOptions(
+            directory=folder,
+            journal_type=JournalType(self.kind),
+            checksums=self.checksums,
+            **{"file_size": 65536, "buffer_size": 65536, "lock_acquisition_timeout_ms": 0}
+            | changes,
+        )
+
+    def new(self, **changes):
+        """A store that is not open yet."""
+        store = Journal(self.options(self.folder, **changes))
+        self.open_stores.append(store)
+        return store
+
+    def loaded(self, **changes):
+        """A store that accepts appends."""
+        store = self.new(**changes)
+        open_and_load(store)
+        return store
+
+    def reopened(self):
+        """(a loaded store, what it held)."""
+        store = self.new()
+        view, _ = open_and_load(store)
+        return store, view
+
+    def abandoned_view(self, tmp_path):
+        """What a new start would find if the process died now."""
+        files = {file.name: file.read_bytes() for file in self.folder.iterdir() if file.is_file()}
+        copy_out(files, tmp_path / "copy")
+        return read_folder_view(tmp_path / "copy")[0]
+
+    def close(self):
+        for store in self.open_stores:
+            store.close()
+
+
+STORES = {
+    f"{kind.value}-{'checksums' if checksums else 'plain'}": (
+        lambda folder, kind=kind, checksums=checksums: FileStores(folder, kind, checksums)
+    )
+    for kind in JournalType
+    for checksums in (True, False)
+}
+
+
+@pytest.fixture(params=list(STORES))
+def stores(request, tmp_path):
+    """Stores of one kind over one place, closed at the end."""
+    stores = STORES[request.param](tmp_path / "store")
+    yield stores
+    stores.close()
+
+
+@pytest.fixture
+def store(stores):
+    """One store that accepts appends."""
+    return stores.loaded()
