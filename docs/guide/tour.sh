@@ -25,6 +25,8 @@ journal export "$tour/broker/journal" >"$tour/records.jsonl"
 journal import "$tour/copy" <"$tour/records.jsonl"
 journal stat "$tour/copy"
 journal verify "$tour/copy"
+journal export "$tour/copy" 2>/dev/null | cmp - "$tour/records.jsonl"
+echo "the copy's records are the broker's, byte for byte"
 
 say "A writer killed (kill -9) in the middle of synced appends"
 "$PYTHON" -m journal.cli.main append "$tour/killed" --count 10000000 --size 1024 >"$tour/acks" &

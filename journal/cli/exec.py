@@ -48,13 +48,17 @@ def exec_script(folder: str, script: str | None, *, sync: bool, **given: Any) ->
     """
     options = journal_options(folder, given)
     source = os.open(script, os.O_RDONLY | os.O_CLOEXEC) if script not in (None, "-") else 0
-    with loaded_journal(options) as (journal, result):
-        answers = Answers(journal, write_all(sys.stdout.fileno()))
-        script_run = Script(journal, answers, result.max_id, is_synced=sync)
-        feed_lines(
-            source,
-            journal,
-            answers,
-            script_run.run,
-            line_size_max=2 * journal.record_size_max + LINE_ROOM,
-        )
+    try:
+        with loaded_journal(options) as (journal, result):
+            answers = Answers(journal, write_all(sys.stdout.fileno()))
+            operations = Script(journal, answers, result.max_id, is_synced=sync)
+            feed_lines(
+                source,
+                journal,
+                answers,
+                operations.run,
+                line_size_max=2 * journal.record_size_max + LINE_ROOM,
+            )
+    finally:
+        if source:
+            os.close(source)

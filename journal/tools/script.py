@@ -234,7 +234,9 @@ def _user_type(text: str) -> int:
 def _bytes(text: str) -> bytes:
     if text == "-":
         return b""
-    if re.fullmatch(r"(?:[0-9A-Fa-f]{2})*", text):
+    try:
         return bytes.fromhex(text)
+    except ValueError:
+        pass  # Said below, with the beginning of the text.
     shown = text if len(text) <= 20 else f"{text[:20]}..."
     raise ScriptError(f"{shown!r} is not a body: pairs of hexadecimal digits, or - for none")
