@@ -7,7 +7,7 @@ import shutil
 
 from journal.errors import JournalError
 from tests.crash.disk import Disk, power_cuts
-from tests.crash.model import Model, read_folder_view
+from tests.crash.model import Model, read_folder_view, same
 
 
 class Violation(AssertionError):
@@ -80,8 +80,9 @@ class Judge:
         if isinstance(found, JournalError):
             raise Violation(f"acknowledged {acked}, tried {tried}: does not load: {found}")
         view, damages = found
+        compacted = ("compact",) in self.operations
         for count in range(tried, acked - 1, -1):
-            if self.model_view(count) == view:
+            if same(self.model_view(count), view, compacted=compacted):
                 if bad := [damage for damage in damages if not damage.torn]:
                     raise Violation(f"acknowledged {acked}, tried {tried}: damage said {bad}")
                 return count
@@ -111,7 +112,10 @@ class Judge:
                 parts.append(
                     f"{name}: lost or changed {lost[:5]!r:.300}, too much {extra[:5]!r:.300}"
                 )
-        return "; ".join(parts) or "another order"
+        if not parts:
+            order = [[entry[:2] for entry in one[0]] for one in (view, wanted)]
+            return f"another order or twice: {order[0]}, not {order[1]}"
+        return "; ".join(parts)
 
 
 def judge_log(log, judge, rng, *, disk=None, per_step=12, enough=None):

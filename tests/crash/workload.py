@@ -133,8 +133,12 @@ class Workload:
             self.do(("nothing",), self.journal.event, 1, 1, self.body())
         elif choice < 0.98:
             self.sync()
-        else:
+        elif choice < 0.99:
             self.journal.reclaim()
+        else:
+            self.operations.append(("compact",))
+            self.note("try", len(self.operations))
+            self.journal.compact()
 
     def add(self):
         record_id, body, user_type = self.new_id(), self.body(), self.rng.randrange(100)

@@ -1,0 +1,174 @@
+"""A journal against plain lists and dicts: any operations, in any order, over any restarts."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from journal.journal import Journal
+from tests.crash.model import Model, open_and_load, read_folder_view, same
+from tests.crash.states import copy_out
+from tests.crash.workload import TYPES, small_options
+
+BODIES = st.binary(max_size=700)
+USER_TYPES = st.integers(0, 255)
+SYNCS = st.sampled_from([True, False, None])
+PICK = st.integers(0, 1 << 30)
+
+
+class JournalMachine(RuleBasedStateMachine):
+    """`model` is what the journal must hold; ids that a transaction touches are left alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.place = tempfile.TemporaryDirectory()
+        self.folder = Path(self.place.name) / "journal"
+        self.model = Model()
+        self.next_id = 0
+        self.busy = {}
+        self.journal = None
+
+    @initialize(
+        kind=st.sampled_from(TYPES),
+        checksums=st.booleans(),
+        file_size=st.sampled_from([2048, 4096, 16384]),
+        buffer_size=st.sampled_from([1024, 4096, 65536]),
+        buffer_timeout_ns=st.sampled_from([0, 10_000, 3_000_000]),
+        pool_files=st.sampled_from([-1, 0, 2, 5]),
+        min_files=st.sampled_from([2, 4]),
+        compact_min_files=st.sampled_from([0, 3]),
+    )
+    def start(self, kind, **options):
+        self.options = small_options(self.folder, kind, compact_percentage=70, **options)
+        self.open()
+
+    def open(self):
+        self.journal = Journal(self.options)
+        view, result = open_and_load(self.journal)
+        assert [str(damage) for damage in result.damages if not damage.torn] == []
+        assert same(view, self.model.view(), compacted=True)
+        self.model.reopen()
+        self.busy = {tx: ids for tx, ids in self.busy.items() if tx in self.model.open}
+
+    def new_id(self):
+        self.next_id += 1
+        return self.next_id
+
+    def free(self):
+        touched = set().union(*self.busy.values()) if self.busy else set()
+        return sorted(self.model.live - touched)
+
+    def fits(self, body):
+        return body[: max(0, self.journal.record_size_max - 60)]
+
+    @rule(user_type=USER_TYPES, body=BODIES, sync=SYNCS)
+    def add(self, user_type, body, sync):
+        record, body = self.new_id(), self.fits(body)
+        self.journal.add(record, user_type, body, sync=sync)
+        self.model.add(record, user_type, body)
+
+    @rule(count=st.integers(1, 20), body=BODIES, sync=SYNCS)
+    def add_many(self, count, body, sync):
+        ids, body = [self.new_id() for _ in range(count)], self.fits(body)
+        self.journal.add_many(ids, 7, [body] * count, sync=sync)
+        for record in ids:
+            self.model.add(record, 7, body)
+
+    @precondition(lambda self: self.journal and self.free())
+    @rule(pick=PICK, user_type=USER_TYPES, body=BODIES, sync=SYNCS)
+    def update(self, pick, user_type, body, sync):
+        free, body = self.free(), self.fits(body)
+        record = free[pick % len(free)]
+        self.journal.update(record, user_type, body, sync=sync)
+        self.model.update(record, user_type, body)
+
+    @precondition(lambda self: self.journal and self.free())
+    @rule(pick=PICK, count=st.integers(1, 12), sync=SYNCS)
+    def delete(self, pick, count, sync):
+        free = self.free()
+        for record in free[pick % len(free) :][:count]:
+            self.journal.delete(record, sync=sync)
+            self.model.delete(record)
+
+    @rule(pick=PICK, body=BODIES, operation=st.sampled_from(["add", "update", "delete"]))
+    def in_transaction(self, pick, body, operation):
+        open_ones = [tx for tx, one in self.model.open.items() if one.extra is None]
+        tx = open_ones[pick % len(open_ones)] if open_ones and pick % 3 else self.new_id()
+        free, body = self.free(), self.fits(body)
+        record = free[pick % len(free)] if free and operation != "add" else self.new_id()
+        if not free or operation == "add":
+            self.journal.add(record, 5, body, tx=tx)
+            self.model.add(record, 5, body, tx)
+        elif operation == "update":
+            self.journal.update(record, 6, body, tx=tx)
+            self.model.update(record, 6, body, tx)
+        else:
+            self.journal.delete(record, body[:40], tx=tx)
+            self.model.delete(record, body[:40], tx)
+        self.busy.setdefault(tx, set()).add(record)
+
+    @precondition(lambda self: self.model.open)
+    @rule(pick=PICK, ending=st.sampled_from(["commit", "rollback", "prepare"]), sync=SYNCS)
+    def end_transaction(self, pick, ending, sync):
+        tx = sorted(self.model.open)[pick % len(self.model.open)]
+        if ending == "prepare":
+            if self.model.open[tx].extra is None:
+                self.journal.prepare(tx, b"extra", sync=sync)
+                self.model.prepare(tx, b"extra")
+            return
+        getattr(self.journal, ending)(tx, sync=sync)
+        getattr(self.model, ending)(tx)
+        self.busy.pop(tx, None)
+
+    @rule()
+    def reclaim(self):
+        self.journal.reclaim()
+
+    @rule()
+    def compact(self):
+        self.journal.compact()
+
+    @rule()
+    def crash_after_sync(self):
+        """The folder as it is now, loaded elsewhere; files may come and go while it is copied."""
+        self.journal.sync()
+        while (files := self.read_all()) is None or files != self.read_all():
+            pass
+        copy = Path(self.place.name) / "copy"
+        copy_out(files, copy)
+        view, _ = read_folder_view(copy)
+        assert same(view, self.model.view(), compacted=True)
+
+    def read_all(self):
+        """{name: bytes}; None when a file vanished meanwhile."""
+        try:
+            return {path.name: path.read_bytes() for path in self.folder.glob("*.*")}
+        except FileNotFoundError:
+            return None
+
+    @rule()
+    def reopen(self):
+        self.journal.close()
+        self.open()
+
+    def teardown(self):
+        if self.journal is not None:
+            self.journal.close()
+            view, _ = read_folder_view(self.folder)
+            assert same(view, self.model.view(), compacted=True)
+        self.place.cleanup()
+
+
+@pytest.mark.slow
+def test_a_journal_behaves_as_its_model(effort):
+    JournalMachine.TestCase.settings = settings(
+        max_examples=effort(10_000, least=30),
+        stateful_step_count=50,
+        deadline=None,
+        print_blob=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    JournalMachine.TestCase("runTest").runTest()
