@@ -335,7 +335,8 @@ cdef class Journal:
                 self.cut_torn_tail(newest)
             # Without leaders we do not go on in a file that has some: there a record without one
             # is believed only where the reference would append.
-            if not newest.is_ended and newest.size == self.pool.file_size \
+            if not newest.is_ended and not newest.is_closed \
+                    and newest.size == self.pool.file_size \
                     and (self.leaders or not newest.has_checksums):
                 file = self.data_files.pop()
                 self.go_on_in(file, newest)

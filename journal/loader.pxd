@@ -56,7 +56,8 @@ cdef class Loader:
     cdef IdMap open_txs         # tx id -> index in holders
     cdef IdMap tainted          # open transactions that lost a record
     cdef uint64_t next_sequence
-    cdef uint64_t unmarked_records      # live ones without a leader
+    cdef int64_t unmarked_max_id        # of files with live records without a leader; 0: none
+    cdef int64_t checked_max_id         # of files of ours with live records of ours; 0: none
     cdef int64_t max_id
     cdef bint file_has_data
     cdef list dropped           # (tx id, offset, what), of the file being applied

@@ -35,10 +35,11 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from journal.errors import Damage, JournalDamaged, JournalIOError, OptionError
+from journal.format import header_block
 from journal.reader import MAP_SIZE_MIN, read_bytes
 
 from journal.format cimport (
-    ADD_RECORD, ADD_RECORD_TX, CHECKSUM_NONE, COMMIT_RECORD, DELETE_RECORD,
+    ADD_RECORD, ADD_RECORD_TX, CHECKSUM_NONE, CHECKSUM_OK, COMMIT_RECORD, DELETE_RECORD,
     DELETE_RECORD_TX, EVENT_RECORD, HEADER_SIZE, PREPARE_RECORD, ROLLBACK_RECORD,
     SCAN_RECORD, UPDATE_RECORD, UPDATE_RECORD_TX)
 from journal.index cimport (
@@ -154,6 +155,7 @@ class LoadedFile:
         next_ordinal: of the next record with a leader.
         synced_count: by the last mark.
         is_ended: an end mark closes it.
+        is_closed: the reference went on behind a torn tail of ours; never append to it.
         has_checksums: it was, at least in part, written with leaders.
         torn_offset, torn_size: the torn tail, to be kept elsewhere and zeroed before any append;
             size 0 where there is none.
@@ -172,6 +174,7 @@ class LoadedFile:
     next_ordinal: int
     synced_count: int
     is_ended: bool
+    is_closed: bool
     has_checksums: bool
     torn_offset: int
     torn_size: int
@@ -336,7 +339,7 @@ cdef class Loader:
         for number, (file, scan) in enumerate(self._scans()):
             self._apply_file(file, scan, number)
             if scan.header_claim != NO_CLAIM:
-                claims.append(scan)
+                claims.append((number, scan))
             if scan.header.checksum != CHECKSUM_NONE:
                 sealed.add(file.name)
             scan = None
@@ -424,31 +427,88 @@ cdef class Loader:
                         sums += 1
         if failed:
             raise MemoryError
-        self.unmarked_records += records - sums
+        if records > sums:
+            self.unmarked_max_id = max(self.unmarked_max_id, scan.header.file_id)
+        if sums and scan.header.checksum == CHECKSUM_OK:
+            self.checked_max_id = max(self.checked_max_id, scan.header.file_id)
         for offset, size, tx_id, what in self.dropped:
             self.found.append((Damage(file.name, offset, size, DROPPED[what].format(tx_id)), False))
         self.dropped.clear()
         self.loaded.append(LoadedFile(
             slot, file.name, file.path, scan.header.file_id, file.number, scan.size,
             bool(self.file_has_data), scan.last_data_position, scan.append_position,
-            scan.next_ordinal, scan.marked, bool(scan.is_ended), bool(scan.has_leaders),
+            scan.next_ordinal, scan.marked, bool(scan.is_ended), bool(scan.is_closed),
+            bool(scan.has_leaders),
             scan.torn_offset, scan.torn_size, records, sums))
 
     def _check_headers(self, scans):
-        """A header disowned by its leader, in favour of another id that its records carry.
+        """Headers disowned by their leader in favour of another id that the file's records carry.
 
         The reference leaves just that when it uses one of our files again, since it writes 16 bytes
-        only. Then it has written records somewhere; where it never did, the header is damaged.
+        only; else the header is damaged. docs/decisions/0008 says how the two are told apart.
         """
         cdef FileScan scan
-        if self.unmarked_records:
-            return
-        for scan in scans:
-            if scan.header_claim not in (NO_CLAIM, scan.header.file_id) and not scan.record_count:
-                self.found.append((Damage(
-                    scan.name, 0, HEADER_SIZE,
-                    f"header damaged: it says file id {scan.header.file_id}, its checksum and the"
-                    f" records say {scan.header_claim}"), True))
+        for number, scan in scans:
+            if scan.header_claim in (NO_CLAIM, scan.header.file_id) or scan.record_count \
+                    or self._is_used_again(number, scan):
+                continue
+            self.found.append((Damage(
+                scan.name, 0, HEADER_SIZE,
+                f"header damaged: it says file id {scan.header.file_id}, its checksum and the"
+                f" records say {scan.header_claim}"), True))
+
+    def _is_used_again(self, number, FileScan scan):
+        """Whether the reference gave the file its id, or reading it under the old one is the same.
+
+        A new id is above every other one of its day. Where the reference wrote last, it freed
+        the file too: our next load gives its free files headers of ours.
+        """
+        file_id = scan.header.file_id
+        if file_id < scan.header_claim or file_id <= self.checked_max_id \
+                or sum(file.file_id == file_id for file in self.loaded) > 1:
+            return False
+        return self.unmarked_max_id >= max(1, self.checked_max_id) \
+            or self._would_change_nothing(number, scan.header_claim)
+
+    def _would_change_nothing(self, number, int64_t file_id):
+        """Whether all that was loaded stays the same with this file read under `file_id`.
+
+        Ids are never used twice: an add or update is gone if any file deletes its id.
+        """
+        cdef FileScan scan
+        cdef const Record *record
+        cdef size_t i
+        file = self.loaded[number]
+        data = bytearray(read_bytes(file.path))
+        data[:HEADER_SIZE] = header_block(file_id, self.user_version, leader=False)
+        scan = scan_bytes(file.name, data, self.user_version)
+        scan.judge(False)
+        if any(is_fatal for _, is_fatal in scan.found):
+            return False
+        deleted = set()
+        outcomes = {scan.items[i].record.tx_id: scan.items[i].record.type for i in range(scan.count)
+                    if scan.items[i].what == SCAN_RECORD
+                    and scan.items[i].record.type in (COMMIT_RECORD, ROLLBACK_RECORD)}
+        for i in range(scan.count):
+            record = &scan.items[i].record
+            if scan.items[i].what != SCAN_RECORD:
+                continue
+            if is_tx_record(record) and self.holder(record.tx_id) != NULL:
+                return False
+            if record.type == DELETE_RECORD or record.type == DELETE_RECORD_TX:
+                if self.index.contains(record.record_id):
+                    return False
+                if record.type == DELETE_RECORD or outcomes.get(record.tx_id) == COMMIT_RECORD:
+                    deleted.add(record.record_id)
+        for i in range(scan.count):
+            record = &scan.items[i].record
+            if scan.items[i].what == SCAN_RECORD and ADD_RECORD <= record.type <= UPDATE_RECORD_TX \
+                    and record.record_id not in deleted \
+                    and id_map_get(&self.deleted, record.record_id) < 0 \
+                    and not (is_tx_record(record)
+                             and outcomes.get(record.tx_id) == ROLLBACK_RECORD):
+                return False
+        return True
 
     def _check_ids(self, sealed):
         """No two files have one id: a header that was overwritten with another's hides a file."""
@@ -769,23 +829,26 @@ cdef class Loader:
 
 def scan_file(file, int32_t user_version, buffers):
     """Read and scan one file; on any thread."""
-    cdef FileScan scan = FileScan(file.name, user_version)
-    cdef const uint8_t[::1] view
-    cdef int failed = 0
     try:
         buffer = buffers.pop()
     except IndexError:
         buffer = bytearray()
     if len(buffer) < file.size <= MAP_SIZE_MIN:
         buffer = bytearray(file.size)
-    data = read_bytes(file.path, buffer)
+    scan = scan_bytes(file.name, read_bytes(file.path, buffer), user_version)
+    buffers.append(buffer)
+    return scan
+
+
+cdef FileScan scan_bytes(str name, data, int32_t user_version):
+    """Scan `data`, a whole file."""
+    cdef FileScan scan = FileScan(name, user_version)
+    cdef const uint8_t[::1] view
+    cdef int failed = 0
     if len(data):
         view = data
         with nogil:
             failed = scan.scan(&view[0], view.shape[0])
-        view = None
-    data = None
-    buffers.append(buffer)
     if failed:
         raise MemoryError
     return scan

@@ -18,10 +18,19 @@ cdef enum Verdict:
     TORN = 2                    # behind the first failure after the last mark: cut
     SUSPECT = 3                 # whole, but where it stands it may be part of another's body
 
+# Where a record without a leader comes from, behind what our marks count.
+cdef enum Source:
+    SOURCE_BODY = 0             # it is part of the body of a torn record
+    SOURCE_UNSURE = 1
+    SOURCE_SURE = 2             # the reference appended it
+
 cdef struct Item:
-    Record record               # hole: offset, size and, if it began like a record, `broken`
+    # Of a hole: offset, size and, if it began like a record, `broken`. Of a leader alone:
+    # body_offset = where its record says that it ends.
+    Record record
     uint8_t what
     uint8_t verdict
+    uint8_t source              # of a record without a leader, if judge_beyond met it
     bint broken                 # hole: began like a record of this file
 
 cdef class FileScan:
@@ -51,6 +60,7 @@ cdef class FileScan:
     cdef uint64_t append_position       # end of the last live record or mark
     cdef uint64_t torn_offset
     cdef uint64_t torn_size
+    cdef bint is_closed         # the reference went on behind a torn tail of ours: never append
     cdef bint has_lost          # records that nobody can name vanished
     cdef bint loses_at_end      # and some of them behind the last one that is there
     cdef list found             # of (Damage, bool: acknowledged data of ours is concerned)
@@ -65,11 +75,15 @@ cdef class FileScan:
     cdef object judge_by_reference(self)
     cdef size_t judge_by_leaders(self, bint is_newest)
     cdef bint accept(self, size_t start, size_t end) except -1
-    cdef size_t first_disowned(self, size_t start) noexcept nogil
     cdef object judge_loss(self, size_t start, size_t end, uint32_t ordinal, uint32_t next_good)
     cdef uint64_t end_of(self, size_t index) noexcept nogil
     cdef uint64_t end_of_record(self, size_t index) noexcept nogil
     cdef object judge_rest(self, size_t start, bint is_newest)
+    cdef bint judge_beyond(self, size_t start, bint is_newest) except -1
+    cdef Source source_of(self, size_t index, uint64_t end, uint64_t claim,
+                          bint is_followed) noexcept nogil
+    cdef uint64_t chain_end(self, size_t index) noexcept nogil
+    cdef object judge_overtaken(self, size_t start)
     cdef object judge_tail(self, const Item *hole, uint64_t end, bint is_torn)
     cdef object cut(self, size_t start)
     cdef void finish(self) noexcept nogil

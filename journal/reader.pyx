@@ -14,11 +14,14 @@ them are synced. Let `next` be the ordinal that should come. Then
     after the last mark     in the newest file that holds data, all from the first failure on was
                             never acknowledged: the torn tail, cut. In an older file it is damage,
                             since a file is synced before the next one begins.
-    no leader               the reference appended it. But where an ordinal is missing it may be
-                            part of the lost one's body: suspect, reported, never live. The same
-                            holds behind our last record, unless it begins where the reference would
-                            append: at the end of the last record, rounded up to a block.
+    no leader               the reference appended it. But where an ordinal is missing before the
+                            last mark it may be part of the lost one's body: suspect, reported,
+                            never live. For the rest see judge_beyond.
     ordinal seen before     a copy of one of our records (inside a body, say): suspect.
+
+The reference may have opened the folder after our crash, taken our torn tail for records and holes
+as its rules have it, and gone on behind the last whole record. Such a tail is not cut, whichever
+file it is in: that would take the reference's records with it.
 
 Rejected: to believe a leaderless record wherever it stands. A body may hold the bytes of a record
 (a broker that stores messages about its own journal does), and one flipped bit in the size of the
@@ -40,10 +43,10 @@ from journal.folder import open_regular
 
 from journal.files.base cimport io_read
 from journal.format cimport (
-    CHECKSUM_BAD, CHECKSUM_NONE, CHECKSUM_OK, EVENT_RECORD, FORMAT_VERSION, HEADER_SIZE,
-    LEADER_SIZE, PREPARE_RECORD, ROLLBACK_RECORD, SCAN_END, SCAN_END_MARK, SCAN_LEADER_ALONE,
-    SCAN_MARK, SCAN_RECORD, SECTOR_SIZE, Scan, decode_header, encode_header, encode_header_leader,
-    scan_begin, scan_next)
+    CHECKSUM_BAD, CHECKSUM_NONE, CHECKSUM_OK, COMMIT_RECORD, DELETE_RECORD, EVENT_RECORD,
+    FORMAT_VERSION, HEADER_SIZE, LEADER_SIZE, PREPARE_RECORD, ROLLBACK_RECORD, SCAN_END,
+    SCAN_END_MARK, SCAN_LEADER_ALONE, SCAN_MARK, SCAN_RECORD, SECTOR_SIZE, UPDATE_RECORD, Scan,
+    decode_header, encode_header, encode_header_leader, record_size, scan_begin, scan_next)
 
 __all__ = ["FileView", "RawRecord", "read_bytes", "read_file", "read_folder"]
 
@@ -80,6 +83,24 @@ cdef inline bint may_be_appended_at(uint64_t offset, uint64_t end) noexcept nogi
             return True
         block *= 2
     return False
+
+
+cdef uint64_t claimed_end(const uint8_t *data, uint64_t size, const Record *record,
+                          int32_t version) noexcept nogil:
+    """Where a record that is not whole says that it ends; at most the end of the file."""
+    cdef uint64_t field = record.offset + (5 if version < 2 else 6), end = record.offset
+    cdef uint32_t body_size = 0
+    cdef int i
+    if record.type == COMMIT_RECORD or record.type == ROLLBACK_RECORD \
+            or record.type == DELETE_RECORD:
+        return min(size, record.offset + record_size(record.type, 0))
+    # Behind one number, or behind two: a transaction and a record, or a count of four bytes.
+    field += 8 if record.type <= UPDATE_RECORD else 12 if record.type == PREPARE_RECORD else 16
+    if field + 4 <= size:
+        for i in range(4):
+            body_size = (body_size << 8) | data[field + i]
+    end += <uint64_t>record_size(record.type, 0) + body_size
+    return min(size, end)
 
 
 cdef inline bint is_disowned(const Item *item) noexcept nogil:
@@ -176,6 +197,7 @@ cdef class FileScan:
                     is_sound = False
             elif what == SCAN_LEADER_ALONE:
                 is_sound = False
+                record.body_offset = claimed_end(data, size, &record, self.header.version)
             else:
                 self.has_leaders = True
                 self.marked = max(self.marked, record.ordinal)
@@ -332,10 +354,10 @@ cdef class FileScan:
             if start != i and is_whole:
                 is_whole = self.accept(start, i)
             if not is_whole:
-                if is_newest and expected >= self.marked:
+                if expected >= self.marked:
                     self.next_ordinal = expected
-                    self.cut(start if ordinal != expected else self.first_disowned(start))
-                    return self.count
+                    if self.judge_beyond(start, is_newest):
+                        return self.count
                 self.judge_loss(start, i, expected, ordinal)
             expected = ordinal + 1
             start = i + 1
@@ -356,11 +378,6 @@ cdef class FileScan:
                                 f"not a whole record: {item.record.size} bytes skipped",
                                 False, False)
         return True
-
-    cdef size_t first_disowned(self, size_t start) noexcept nogil:
-        while not is_disowned(&self.items[start]):
-            start += 1
-        return start
 
     cdef object judge_loss(self, size_t start, size_t end, uint32_t ordinal, uint32_t next_good):
         """Records `ordinal` to `next_good` - 1 are not there as written; items say what is."""
@@ -412,34 +429,152 @@ cdef class FileScan:
         """Everything behind the last good leader."""
         cdef size_t i
         cdef Item *item
-        cdef uint64_t end
-        cdef bint is_reference = False
         if self.marked > self.next_ordinal:
             self.judge_loss(start, self.count, self.next_ordinal, self.marked)
             self.next_ordinal = self.marked
             return
-        # A file ended by us, or begun by the reference, was its to append to.
-        end = self.end_of_record(start)
-        is_reference = self.is_ended or start == 0
+        if self.is_ended or (start == 0 and self.header.checksum == CHECKSUM_NONE):
+            # A file ended by us, or begun by the reference, was its to append to.
+            for i in range(start, self.count):
+                item = &self.items[i]
+                if is_disowned(item):
+                    break
+                if item.what == ITEM_HOLE and item.broken:
+                    self.judge_tail(item, self.end_of_record(i), is_newest)
+            else:
+                return
+        if not self.judge_beyond(start, is_newest):
+            self.judge_loss(start, self.count, self.next_ordinal, self.next_ordinal)
+
+    cdef bint judge_beyond(self, size_t start, bint is_newest) except -1:
+        """Everything from item `start` on, none of which a mark counts; ours run out before it.
+
+        The reference appends behind every whole record that it sees, so where ours broke off its
+        records come last: at the end of that record, or at the next multiple of its block. Ours
+        never begin at such an end, since a leader, a mark or padding goes before each. At a multiple
+        of a block they may be part of a torn record's body. That is ruled out where they stand, or
+        run on, beyond the end that the torn record's head gives; else nobody can tell, and since
+        they may have been acknowledged the load has to stop there: nothing is cut.
+
+        A record anywhere else is part of a body, and so is what follows only such a one.
+
+        Returns:
+            False, with nothing done, if there is a failure in a file that is not the newest, and
+            nothing but damage explains it.
+        """
+        cdef size_t i, last = 0, cut_from = start
+        cdef Item *item
+        cdef uint64_t end = self.end_of_record(start), claim = 0
+        cdef uint32_t expected = self.next_ordinal
+        cdef Source before = SOURCE_SURE, source
+        cdef bint has_failed = False, is_overtaken = False
+        for i in range(start, self.count):
+            if self.items[i].what == SCAN_RECORD and self.items[i].record.checksum != CHECKSUM_NONE:
+                last = i
         for i in range(start, self.count):
             item = &self.items[i]
-            if is_disowned(item):
-                if is_newest:
-                    self.cut(i)
-                else:
-                    self.judge_loss(i, self.count, self.next_ordinal, self.next_ordinal)
-                return
-            if item.what == SCAN_RECORD and item.verdict == LIVE:
-                if not is_reference and not may_be_appended_at(item.record.offset, end):
-                    if is_newest:
-                        self.cut(i)
-                    else:
-                        self.judge_loss(i, self.count, self.next_ordinal, self.next_ordinal)
-                    return
-                is_reference = True
+            if item.what == SCAN_LEADER_ALONE:
+                claim = max(claim, item.record.body_offset)
+                has_failed = True
+            elif item.what == SCAN_RECORD and item.record.checksum == CHECKSUM_NONE:
+                source = self.source_of(i, end, claim, i < last)
+                before = min(before, source)
+                item.source = before
                 end = item.record.offset + item.record.size
-            if item.what == ITEM_HOLE and item.broken:
-                self.judge_tail(item, end, is_newest)
+                if before != SOURCE_BODY and (has_failed or before == SOURCE_UNSURE):
+                    is_overtaken = True
+                has_failed |= before == SOURCE_BODY
+                if not has_failed and before == SOURCE_SURE:
+                    cut_from = i + 1
+            elif item.what == SCAN_RECORD:
+                before = SOURCE_SURE
+                end = item.record.offset + item.record.size
+                has_failed |= item.record.checksum == CHECKSUM_BAD or item.record.ordinal != expected
+                if not has_failed:
+                    expected += 1
+                    cut_from = i + 1
+        if is_overtaken:
+            self.judge_overtaken(cut_from)
+            return True
+        if has_failed and not is_newest:
+            return False
+        end = self.end_of_record(cut_from)
+        if has_failed:
+            self.next_ordinal = expected
+            self.cut(cut_from)
+        else:
+            for i in range(cut_from, self.count):
+                if self.items[i].what == ITEM_HOLE and self.items[i].broken:
+                    self.judge_tail(&self.items[i], end, is_newest)
+        return True
+
+    cdef Source source_of(self, size_t index, uint64_t end, uint64_t claim,
+                          bint is_followed) noexcept nogil:
+        """Where the record at `index`, without a leader, comes from, if `end` can be relied on.
+
+        Args:
+            index: of the item.
+            end: of the whole record before it.
+            claim: where the torn records before it say that they end.
+            is_followed: a whole record with a leader comes later.
+        """
+        cdef uint64_t offset = self.items[index].record.offset
+        if offset == end:
+            return SOURCE_SURE
+        if not may_be_appended_at(offset, end):
+            return SOURCE_BODY
+        if is_followed or self.chain_end(index) <= claim:
+            return SOURCE_UNSURE
+        return SOURCE_SURE
+
+    cdef uint64_t chain_end(self, size_t index) noexcept nogil:
+        """Where the records without leader end that follow one another from item `index` on."""
+        cdef uint64_t end = self.items[index].record.offset
+        cdef Item *item
+        while index < self.count:
+            item = &self.items[index]
+            if item.what == SCAN_RECORD and item.record.checksum != CHECKSUM_NONE:
+                break
+            if item.what == SCAN_RECORD:
+                if not may_be_appended_at(item.record.offset, end):
+                    break
+                end = item.record.offset + item.record.size
+            index += 1
+        return end
+
+    cdef object judge_overtaken(self, size_t start):
+        """The reference went on behind our torn tail: what of it is whole, it has made its own."""
+        cdef size_t i
+        cdef Item *item
+        cdef uint64_t torn_from = self.end_of(start), torn_size = 0
+        self.is_closed = True
+        for i in range(start, self.count):
+            item = &self.items[i]
+            if item.what == SCAN_RECORD and item.record.checksum == CHECKSUM_OK:
+                if item.record.ordinal < self.next_ordinal:
+                    item.verdict = SUSPECT
+                    self.add_damage(item.record.offset, item.record.size,
+                                    f"a copy of record number {item.record.ordinal} of this file:"
+                                    " not loaded", False, False)
+                    continue
+                self.next_ordinal = item.record.ordinal + 1
+            elif is_disowned(item):
+                item.verdict = TORN
+                torn_size = max(torn_size, item.record.offset + item.record.size - torn_from)
+            elif item.what == SCAN_RECORD and item.source == SOURCE_UNSURE:
+                item.verdict = SUSPECT
+                self.add_damage(item.record.offset, item.record.size,
+                                "a record without its checksum within what a crash left: appended"
+                                " later by a writer without checksums, or part of a torn record's"
+                                " body; not loaded, and nothing is cut")
+            elif item.what == SCAN_RECORD and item.source == SOURCE_BODY:
+                item.verdict = SUSPECT
+                self.add_damage(item.record.offset, item.record.size,
+                                "part of what a crash left of a record, never acknowledged: not"
+                                " loaded", True)
+        self.add_damage(torn_from, torn_size,
+                        "what a crash left here was never acknowledged; a writer without checksums"
+                        " went on behind it: nothing is cut", True)
 
     cdef object judge_tail(self, const Item *hole, uint64_t end, bint is_torn):
         """What begins like a record behind the last one, at `end`, if it stands where one may.
@@ -652,6 +787,11 @@ cdef class FileView:
     def is_ended(self):
         """Whether an end mark closes it."""
         return bool(self.scan_result.is_ended)
+
+    @property
+    def is_closed(self):
+        """The reference went on behind a torn tail of ours: nothing may be appended."""
+        return bool(self.scan_result.is_closed)
 
     @property
     def synced_count(self):

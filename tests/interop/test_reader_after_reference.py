@@ -122,19 +122,8 @@ def torn_folder(folder, alignment, torn):
     layout.write(folder)
 
 
-READER_CUTS = "journal/reader takes the reference's records behind our torn tail for part of it"
-
-
-def crash_cases():
-    for alignment in ALIGNMENTS:
-        for torn in ("first", "last", "first and last", "middle", "all"):
-            # Only then does the reference write over all of the torn tail.
-            covered = torn == "all" or (torn == "last" and alignment == 1)
-            marks = [] if covered else [pytest.mark.xfail(reason=READER_CUTS)]
-            yield pytest.param(alignment, torn, marks=marks)
-
-
-@pytest.mark.parametrize(("alignment", "torn"), list(crash_cases()))
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+@pytest.mark.parametrize("torn", ["first", "last", "first and last", "middle", "all"])
 @pytest.mark.parametrize("count", [1, 120])
 def test_reference_went_on_after_our_crash(reference, folder, alignment, torn, count):
     """Leaders of what was never acknowledged may be left behind the reference's records.

@@ -324,6 +324,74 @@ def test_file_of_ours_used_again_by_the_reference_is_no_damage(tmp_path):
     assert result.damages == []
 
 
+def freed_by_the_reference(folder, *, new_id, deleted=True):
+    """A file of ours, all dead if `deleted`, under a new id in 16 bytes; no record anywhere else."""
+    old = Built(file_id=3)
+    old.add(1)
+    old.tx_add(7, 2)
+    old.rollback(7)
+    if deleted:
+        old.delete(1)
+    path = old.end().save(folder)
+    live = Built(file_id=4)
+    live.add(10)
+    live.mark().save(folder)
+    poke(path, 8, new_id.to_bytes(8, "big"))
+
+
+def test_file_that_the_reference_freed_without_a_record_is_no_damage(tmp_path):
+    freed_by_the_reference(tmp_path, new_id=5)
+
+    result, loader = load(tmp_path, damage="fail")
+
+    assert live_ids(loader) == [10]
+    assert result.damages == []
+
+
+def test_live_record_in_a_file_with_a_new_id_is_damage(tmp_path):
+    """The newest file's id with its lowest bit flipped is the very one that comes next."""
+    freed_by_the_reference(tmp_path, new_id=5, deleted=False)
+
+    with pytest.raises(JournalDamaged, match="header damaged"):
+        load(tmp_path, damage="fail")
+
+
+def test_delete_of_a_live_record_in_a_file_with_a_new_id_is_damage(tmp_path):
+    first = Built(file_id=1)
+    first.add(10)
+    first.end().save(tmp_path)
+    second = Built(file_id=2)
+    second.delete(10)
+    path = second.mark().save(tmp_path)
+    poke(path, 8, (3).to_bytes(8, "big"))
+
+    with pytest.raises(JournalDamaged, match="header damaged"):
+        load(tmp_path, damage="fail")
+
+
+@pytest.mark.parametrize("new_id", [0, 1, 4])
+def test_id_that_no_file_could_be_given_is_damage(tmp_path, new_id):
+    """Even if the file is dead: a new id is above all others."""
+    freed_by_the_reference(tmp_path, new_id=new_id)
+
+    with pytest.raises(JournalDamaged, match="header damaged"):
+        load(tmp_path, damage="fail")
+
+
+def test_reference_s_records_before_ours_are_no_excuse_for_a_header(tmp_path):
+    reference = Built(file_id=1, has_leaders=False)
+    reference.add(1)
+    reference.save(tmp_path)
+    for file_id in (2, 3):
+        built = Built(file_id=file_id)
+        built.add(file_id)
+        path = built.end().save(tmp_path)
+    poke(path, 8, (4).to_bytes(8, "big"))
+
+    with pytest.raises(JournalDamaged, match="header damaged"):
+        load(tmp_path, damage="fail")
+
+
 # --- what the running journal takes over ---
 
 

@@ -329,6 +329,139 @@ def test_record_far_behind_our_last_one_is_not_the_reference_s(tmp_path):
     assert [damage.torn for damage in view.damages] == [True]
 
 
+# --- the reference went on after our crash ---
+
+
+def torn_then(*, tear_at=100, body=600):
+    """One synced record, then one whose bytes from `tear_at` on never reached the disk."""
+    built = Built()
+    built.add(1)
+    built.mark()
+    offset = built.add(2, b"\xaa" * body)
+    del built.data[offset + tear_at :]
+    return built, offset
+
+
+def overtaken(built, *, is_newest=True):
+    data = bytes(built.data).ljust(built.size, b"\0")
+    return FileView("overtaken", data, is_newest=is_newest)
+
+
+@pytest.mark.parametrize("is_newest", [True, False])
+def test_record_right_at_the_end_of_our_last_whole_one_is_the_reference_s(is_newest):
+    """There a leader, a mark or padding of ours would stand."""
+    built, offset = torn_then()
+    torn = bytes(built.data[offset - 18 :])
+    del built.data[offset - 18 :]
+    built.add(50, by_reference=True)
+    built.data += torn[45:]
+
+    view = overtaken(built, is_newest=is_newest)
+
+    assert ids(view) == [1, 50]
+    assert all(damage.torn and damage.size == 0 for damage in view.damages)
+
+
+@pytest.mark.parametrize("is_newest", [True, False])
+def test_whole_records_of_the_torn_tail_count_once_the_reference_went_on(is_newest):
+    """It has loaded them, and what it wrote may rest on them."""
+    built, _ = torn_then()
+    built.pad()
+    built.data += bytes(512)
+    built.add(3)
+    built.add(50, by_reference=True)
+
+    view = overtaken(built, is_newest=is_newest)
+
+    assert ids(view) == [1, 3, 50]
+    assert [damage.torn for damage in view.damages] == [True]
+    assert view.is_closed
+    assert view.next_ordinal == 3
+
+
+def test_bad_record_of_the_torn_tail_stays_out_when_the_reference_went_on():
+    built = Built()
+    built.add(1)
+    built.mark()
+    offset = built.add(2)
+    built.data[offset + 20] ^= 0xFF
+    built.add(50, by_reference=True)
+
+    view = overtaken(built)
+
+    assert ids(view) == [1, 50]
+    assert ids(view, "torn") == [2]
+
+
+def test_record_at_a_block_beyond_what_the_torn_one_claims_is_live():
+    built, _ = torn_then(body=200)
+    built.pad()
+    built.add(50, by_reference=True)
+
+    view = overtaken(built)
+
+    assert ids(view) == [1, 50]
+    assert [damage.torn for damage in view.damages] == [True]
+
+
+def test_records_that_run_past_what_the_torn_one_claims_are_live():
+    built, _ = torn_then(body=600)
+    built.pad()
+    built.add(50, bytes(400), by_reference=True)
+    built.pad()
+    built.add(51, by_reference=True)
+
+    view = overtaken(built)
+
+    assert ids(view) == [1, 50, 51]
+    assert [damage.torn for damage in view.damages] == [True]
+
+
+@pytest.mark.parametrize("is_newest", [True, False])
+def test_record_at_a_block_within_what_the_torn_one_claims_stops_the_load(is_newest):
+    """It may be the reference's or part of the torn body: not believed, and never cut."""
+    built, _ = torn_then(body=4000)
+    built.pad()
+    built.add(50, by_reference=True)
+
+    view = overtaken(built, is_newest=is_newest)
+
+    assert ids(view) == [1]
+    assert ids(view, "suspect") == [50]
+    assert [damage.torn for damage in view.damages] == [False, True]
+    assert view.is_closed
+
+
+def test_record_off_every_block_within_a_torn_body_is_cut_with_it():
+    built, _ = torn_then(body=4000)
+    built.data += bytes(3)
+    built.add(666, by_reference=True)
+    built.add(667, by_reference=True)
+
+    view = overtaken(built)
+
+    assert ids(view) == [1]
+    assert ids(view, "torn") == [666, 667]
+    assert not view.is_closed
+
+
+def test_the_reference_s_record_before_our_torn_tail_is_not_cut_with_it():
+    built = Built()
+    built.add(1)
+    built.add(50, by_reference=True)
+    end = len(built.data)
+    built.add(2)
+    built.add(3)
+    built.data[end : end + 36] = bytes(36)
+
+    view = overtaken(built)
+
+    assert ids(view) == [1, 50]
+    assert ids(view, "torn") == [3]
+    assert not view.is_closed
+    assert view.append_position == end
+
+
 # --- files of the reference ---
 
 
