@@ -12,8 +12,10 @@ from collections import deque
 
 cimport cython
 
-cdef extern from "pythread.h":
+cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident()
+    int PyContext_Enter(object context) except -1
+    int PyContext_Exit(object context) except -1
 
 from journal.buffer cimport (
     GroupBuffer, event_bump, event_take, pthread_mutex_lock, pthread_mutex_unlock)
@@ -128,7 +130,11 @@ cdef class Completion:
         if callback is None:
             return 0
         if at_once:
-            context.run(callback, self)
+            PyContext_Enter(context)
+            try:
+                callback(self)
+            finally:
+                PyContext_Exit(context)
         else:
             self.loop.call_soon(callback, self, context=context)
         if more is not None:
@@ -250,14 +256,16 @@ cdef class CompletionQueue:
             if self.first is None:
                 self.last = None
             count += 1
-            if completion.is_done or completion.loop.is_closed():
+            if completion.is_done:
                 continue
-            if completion.loop is not self.loop:
+            outcome = None if completion.ticket < synced else error
+            if at_once and completion.loop is self.loop:
+                completion.finish(outcome, True)
+            elif completion.loop is self.loop and not completion.loop.is_closed():
+                completion.finish(outcome, False)
+            elif not completion.loop.is_closed():
                 # Left behind by a loop that runs in another thread, or not at all.
-                completion.loop.call_soon_threadsafe(
-                    finish_later, completion, None if completion.ticket < synced else error)
-            else:
-                completion.finish(None if completion.ticket < synced else error, at_once)
+                completion.loop.call_soon_threadsafe(finish_later, completion, outcome)
         return count
 
     cdef int watch(self) except -1:

@@ -73,6 +73,7 @@ class Journal:
         done: Done | None = None,
         wait: bool = True,
     ) -> int: ...
+    def add_durable(self, record_id: int, user_type: int, body: Buffer) -> Completion: ...
     def update(
         self,
         record_id: int,

@@ -502,6 +502,15 @@ cdef class Journal:
         return self.append(ADD_RECORD if tx is None else ADD_RECORD_TX, record_id, user_type,
                            body, tx, sync, done, wait)
 
+    def add_durable(self, int64_t record_id, user_type, body):
+        """Append an add record; the awaitable of its durability.
+
+        durable(add(..., sync=True, wait=False)) in one call, for event loops that do little else.
+        Errors as for add().
+        """
+        return self.completions.durable(self.append(
+            ADD_RECORD, record_id, user_type, body, None, True, None, False))
+
     def update(self, int64_t record_id, user_type, body, *, tx=None, sync=None, done=None,
                bint wait=True):
         """Append an update of a live record; a ticket. Arguments as for add().
