@@ -42,6 +42,7 @@ cdef class Loader:
     cdef readonly str damage
     cdef bint[256] replaceable
     cdef int readahead
+    cdef int64_t prune_count
     cdef object progress
     # State.
     cdef list loaded            # LoadedFile, in the order of their ids

@@ -1,3 +1,4 @@
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ __all__ = [
     "LoadedFile",
     "Loader",
     "PreparedTransaction",
+    "RecordColumns",
 ]
 
 @final
@@ -29,7 +31,7 @@ class LiveRecord:
     @property
     def compact_count(self) -> int: ...
     @property
-    def body(self) -> bytes | memoryview: ...
+    def body(self) -> bytes: ...
     @property
     def file(self) -> str: ...
     @property
@@ -38,6 +40,15 @@ class LiveRecord:
     def checksum(self) -> str: ...
     @property
     def kind(self) -> str: ...
+
+@dataclass(frozen=True, slots=True)
+class RecordColumns:
+    record_ids: array[int]
+    user_types: bytearray
+    updates: bytearray
+    offsets: array[int]
+    bodies: bytes
+    def __len__(self) -> int: ...
 
 @dataclass(frozen=True, slots=True)
 class DeletedRecord:
@@ -71,6 +82,7 @@ class LoadedFile:
     next_ordinal: int
     synced_count: int
     is_ended: bool
+    is_closed: bool
     has_checksums: bool
     torn_offset: int
     torn_size: int
@@ -110,6 +122,7 @@ class Loader:
         replaceable: Collection[int] = (),
         readahead: int = 3,
         progress: Callable[[int, int, int, int], object] | None = None,
+        prune_count: int = ...,
     ) -> Self: ...
     @property
     def files(self) -> list[JournalFile]: ...
@@ -124,5 +137,8 @@ class Loader:
     def load(self) -> LoadResult: ...
     def deliver(
         self, on_batch: Callable[[list[LiveRecord]], object], *, batch_records: int = 1024
+    ) -> int: ...
+    def deliver_columns(
+        self, on_batch: Callable[[RecordColumns], object], *, batch_records: int = 65536
     ) -> int: ...
     def records(self) -> Iterator[LiveRecord]: ...

@@ -24,6 +24,7 @@ damage="quarantine" only: a transaction whose every record in such a file vanish
 Memory: 40 bytes a live add or update, the index's share, and one FileScan a file read ahead.
 """
 
+import array
 import itertools
 import os
 from collections import OrderedDict, deque
@@ -31,8 +32,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdlib cimport free, realloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from journal.errors import Damage, JournalDamaged, JournalIOError, OptionError
 from journal.format import header_block
@@ -50,7 +52,7 @@ from journal.reader cimport DAMAGED, LIVE, NO_CLAIM, Item
 
 __all__ = [
     "DeletedRecord", "FailedTransaction", "FileShare", "LiveRecord", "LoadResult", "LoadedFile",
-    "Loader", "PreparedTransaction",
+    "Loader", "PreparedTransaction", "RecordColumns",
 ]
 
 cdef enum:
@@ -74,9 +76,12 @@ DROPPED = (
 )
 CHECKSUM_WORDS = ("none", "ok", "bad")
 BATCH_RECORDS = 1024
+COLUMN_RECORDS = 65536
+BATCH_BYTES = 8 << 20           # bodies in one batch, unless a single one is larger
 FILES_OPEN_MAX = 4              # files whose bytes are kept while records are delivered
 
 
+@cython.freelist(1024)
 @cython.no_gc       # Holds no containers, so that it can never be part of a cycle.
 cdef class LiveRecord:
     """An add or update that counts.
@@ -84,7 +89,7 @@ cdef class LiveRecord:
     Attributes:
         record_id, user_type (0 … 255), compact_count: as written.
         is_update: of an earlier add.
-        body: bytes, or a memoryview that keeps a whole file's bytes alive.
+        body: bytes.
         file, offset: where its type byte stands.
         checksum: "ok", or "none" where the record has no leader.
     """
@@ -106,6 +111,30 @@ cdef class LiveRecord:
     def __repr__(self):
         return (f"<{self.kind} {self.record_id} user_type={self.user_type} {len(self.body)} bytes"
                 f" at {self.file}:{self.offset}>")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordColumns:
+    """Adds and updates that count, in log order, column by column; each one a buffer.
+
+    Attributes:
+        record_ids: 64-bit integers.
+        user_types: a byte each.
+        updates: a byte each, 1 for an update of an earlier add.
+        offsets: 32-bit integers, one more than there are records; the body of record i is
+            bodies[offsets[i]:offsets[i + 1]].
+        bodies: all bodies, one behind the other.
+    """
+
+    record_ids: array.array
+    user_types: bytearray
+    updates: bytearray
+    offsets: array.array
+    bodies: bytes
+
+    def __len__(self):
+        """Number of records."""
+        return len(self.record_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,13 +303,15 @@ cdef class Loader:
             the reference tolerates them; they are reported.
         replaceable: user types whose updates replace one another.
         readahead: files read and scanned ahead of the one that is applied.
+        prune_count: deletes after which dead records are dropped while loading.
         progress: called after each file with files done, files in all, bytes done, bytes in all.
 
     Threads: one caller at a time.
     """
 
     def __init__(self, files, RecordIndex index not None, *, int32_t user_version=0,
-                 str damage="fail", replaceable=(), int readahead=3, progress=None):
+                 str damage="fail", replaceable=(), int readahead=3, progress=None,
+                 int64_t prune_count=PRUNE_COUNT):
         if damage not in ("fail", "quarantine"):
             raise OptionError(f"damage={damage!r}: must be 'fail' or 'quarantine'")
         if not 1 <= readahead <= 64:
@@ -291,6 +322,7 @@ cdef class Loader:
         self.damage = damage
         self.readahead = readahead
         self.progress = progress
+        self.prune_count = prune_count
         self.loaded = []
         self.found = []
         self.dropped = []
@@ -495,6 +527,8 @@ cdef class Loader:
                 continue
             if is_tx_record(record) and self.holder(record.tx_id) != NULL:
                 return False
+            if record.type == PREPARE_RECORD and record.tx_id not in outcomes:
+                return False
             if record.type == DELETE_RECORD or record.type == DELETE_RECORD_TX:
                 if self.index.contains(record.record_id):
                     return False
@@ -647,7 +681,7 @@ cdef class Loader:
         if id_map_put(&self.deleted, record_id, 0) < 0:
             return NO_MEMORY
         self.deletes_since_prune += 1
-        if self.deletes_since_prune >= PRUNE_COUNT:
+        if self.deletes_since_prune >= <uint64_t>self.prune_count:
             self.prune()
         return 0
 
@@ -789,9 +823,8 @@ cdef class Loader:
         """Hand out the live adds and updates in log order.
 
         Args:
-            on_batch: called with a list of LiveRecord, at least one. Bodies are memoryviews over
-                their whole file's bytes: copy what is to be kept.
-            batch_records: at most so many at once.
+            on_batch: called with a list of LiveRecord, at least one.
+            batch_records: at most so many at once; fewer where their bodies reach 8 MiB.
 
         Returns:
             How many records there were.
@@ -799,19 +832,84 @@ cdef class Loader:
         Raises:
             JournalIOError: a file cannot be read again, or has changed since it was loaded.
         """
-        cdef size_t i
+        cdef size_t i, size = 0, limit = batch_records
         cdef Locator *locator
+        cdef int32_t current = -1
+        cdef const uint8_t[::1] data
+        cdef str name = None
+        cdef list batch = []
         files = FileCache(self.loaded)
-        batch = []
         for i in range(self.live.count):
             locator = &self.live.first[i]
-            batch.append(live_record(self.loaded[locator.file].name, locator,
-                                     read_body(files, locator)))
-            if len(batch) >= batch_records:
+            if locator.file != current:
+                data = None     # A view of it would forbid its buffer to be used again.
+                data = files.get(locator.file)
+                name = self.loaded[locator.file].name
+                current = locator.file
+            batch.append(live_record(name, locator, (<const char *>&data[0])[
+                locator.body_offset:locator.body_offset + locator.body_size]))
+            size += locator.body_size
+            if <size_t>len(batch) >= limit or size >= <size_t>BATCH_BYTES:
                 on_batch(batch)
                 batch = []
+                size = 0
         if batch:
             on_batch(batch)
+        return self.live.count
+
+    def deliver_columns(self, on_batch, *, batch_records=COLUMN_RECORDS):
+        """Hand out the live adds and updates in log order, as columns: no object a record.
+
+        Args:
+            on_batch: called with RecordColumns of at least one record.
+            batch_records: at most so many at once; fewer where their bodies reach 8 MiB.
+
+        Returns:
+            How many records there were.
+
+        Raises:
+            JournalIOError: a file cannot be read again, or has changed since it was loaded.
+        """
+        cdef size_t first = 0, last, i, size
+        cdef int32_t current = -1
+        cdef const uint8_t[::1] data
+        cdef Locator *locator
+        cdef int64_t[::1] ids
+        cdef uint8_t[::1] user_types, updates
+        cdef int32_t[::1] offsets
+        cdef bytes bodies
+        cdef char *out
+        files = FileCache(self.loaded)
+        while first < self.live.count:
+            last, size = first, 0
+            while last < self.live.count and last - first < <size_t>batch_records and (
+                    size == 0 or size + self.live.first[last].body_size <= <size_t>BATCH_BYTES):
+                size += self.live.first[last].body_size
+                last += 1
+            columns = RecordColumns(
+                array.array("q", bytes(8 * (last - first))), bytearray(last - first),
+                bytearray(last - first), array.array("i", bytes(4 * (last - first + 1))),
+                PyBytes_FromStringAndSize(NULL, size))
+            ids, user_types, updates, offsets, bodies = (
+                columns.record_ids, columns.user_types, columns.updates, columns.offsets,
+                columns.bodies)
+            out = PyBytes_AS_STRING(bodies)     # Nobody else knows these bytes yet.
+            size = 0
+            for i in range(first, last):
+                locator = &self.live.first[i]
+                if locator.file != current:
+                    data = None
+                    data = files.get(locator.file)
+                    current = locator.file
+                ids[i - first] = locator.record_id
+                user_types[i - first] = locator.user_type
+                updates[i - first] = is_update(locator)
+                memcpy(out + size, &data[0] + locator.body_offset, locator.body_size)
+                size += locator.body_size
+                offsets[i - first + 1] = <int32_t>size
+            ids, user_types, updates, offsets = None, None, None, None
+            on_batch(columns)
+            first = last
         return self.live.count
 
     def records(self):
@@ -854,11 +952,15 @@ cdef FileScan scan_bytes(str name, data, int32_t user_version):
     return scan
 
 
+cdef inline bint is_update(const Locator *locator) noexcept nogil:
+    return locator.type == UPDATE_RECORD or locator.type == UPDATE_RECORD_TX
+
+
 cdef LiveRecord live_record(str name, const Locator *locator, object body):
     cdef LiveRecord record = LiveRecord.__new__(LiveRecord)
     record.record_id = locator.record_id
     record.user_type = locator.user_type
-    record.is_update = locator.type == UPDATE_RECORD or locator.type == UPDATE_RECORD_TX
+    record.is_update = is_update(locator)
     record.compact_count = locator.compact_count
     record.body = body
     record.file = name
@@ -868,23 +970,28 @@ cdef LiveRecord live_record(str name, const Locator *locator, object body):
 
 
 class FileCache:
-    """The bytes of the files used last. Buffers are never used again: views of them may live on."""
+    """The bytes of the files used last, in buffers that are used again: copy what is to be kept."""
 
     def __init__(self, loaded):
         self.loaded = loaded
         self.kept = OrderedDict()
 
     def get(self, number):
-        """The whole file, as a memoryview."""
-        data = self.kept.get(number)
-        if data is None:
-            file = self.loaded[number]
-            data = read_bytes(file.path)
-            if len(data) != file.size:
-                raise JournalIOError(5, f"{file.name}: changed while it was being read", file.name)
-            self.kept[number] = data
-            if len(self.kept) > FILES_OPEN_MAX:
-                self.kept.popitem(last=False)
+        """The whole file, as a memoryview that holds until the next call."""
+        found = self.kept.get(number)
+        if found is not None:
+            return found[0]
+        file = self.loaded[number]
+        buffer = None
+        if len(self.kept) == FILES_OPEN_MAX:
+            _, (data, buffer) = self.kept.popitem(last=False)
+            data.release()
+        if file.size <= MAP_SIZE_MIN and (buffer is None or len(buffer) < file.size):
+            buffer = bytearray(file.size)
+        data = read_bytes(file.path, buffer)
+        if len(data) != file.size:
+            raise JournalIOError(5, f"{file.name}: changed while it was being read", file.name)
+        self.kept[number] = data, buffer
         return data
 
 

@@ -11,6 +11,7 @@ from tests.journal.golden import is_body, scenarios, unsigned
 
 SCENARIOS = scenarios()
 LOADED = [s for s in SCENARIOS if "load_error" not in s.expected["load"]]
+TOLD_IN_ORDER = [s for s in LOADED if "callback_order" in s.expected["load"]]
 REFUSED = [s for s in SCENARIOS if "load_error" in s.expected["load"]]
 
 # At the end of its load the reference frees a file whose records are all deleted.
@@ -113,6 +114,44 @@ def test_batches_give_the_same_records(scenario, tmp_path):
     assert count == sum(map(len, batches))
     assert [pair for batch in batches for pair in batch] == [
         (record.record_id, record.body) for record in loader.records()
+    ]
+
+
+@pytest.mark.parametrize("scenario", LOADED, ids=str)
+def test_columns_give_the_same_records(scenario, tmp_path):
+    loader = loader_of(scenario, plan_of(scenario, tmp_path))
+    loader.load()
+    rows = []
+
+    def take(columns):
+        assert 1 <= len(columns) <= 7
+        for i, start, end in zip(
+            range(len(columns)), columns.offsets[:-1], columns.offsets[1:], strict=True
+        ):
+            head = columns.record_ids[i], columns.user_types[i], bool(columns.updates[i])
+            rows.append((*head, columns.bodies[start:end]))
+
+    count = loader.deliver_columns(take, batch_records=7)
+
+    assert count == len(rows)
+    assert rows == [(r.record_id, r.user_type, r.is_update, r.body) for r in loader.records()]
+
+
+@pytest.mark.parametrize("scenario", TOLD_IN_ORDER, ids=str)
+def test_order_is_the_reference_s_callback_order(scenario, tmp_path):
+    """Its callbacks tell adds and updates as load goes on, deletes too; ours are given at the end.
+
+    So ours are what its callbacks gave, less every id that they deleted.
+    """
+    told = [line.split() for line in scenario.expected["load"]["callback_order"]]
+    loader = loader_of(scenario, plan_of(scenario, tmp_path))
+
+    loader.load()
+
+    deleted = {int(line[1]) for line in told if line[0] == "delete"}
+    expected = [(kind, int(number)) for kind, number, *_ in told if kind in ("add", "update")]
+    assert [(r.kind, r.record_id) for r in loader.records()] == [
+        (kind, number) for kind, number in expected if number not in deleted
     ]
 
 

@@ -49,6 +49,21 @@ def test_deletes_count_whatever_their_place(tmp_path):
     assert live_ids(loader) == []
 
 
+@pytest.mark.parametrize("prune_count", [1, 2, 5])
+def test_what_is_pruned_while_loading_stays_deleted(tmp_path, prune_count):
+    built = Built()
+    for number in range(1, 11):
+        built.add(number)
+        if number % 2:
+            built.delete(number)
+    built.add(1)
+    built.mark().save(tmp_path)
+
+    _, loader = load(tmp_path, prune_count=prune_count)
+
+    assert live_ids(loader) == [2, 4, 6, 8, 10]
+
+
 def test_update_of_an_unknown_record_is_given(tmp_path):
     built = Built()
     built.update(5)
@@ -325,7 +340,7 @@ def test_file_of_ours_used_again_by_the_reference_is_no_damage(tmp_path):
 
 
 def freed_by_the_reference(folder, *, new_id, deleted=True):
-    """A file of ours, all dead if `deleted`, under a new id in 16 bytes; no record anywhere else."""
+    """A file of ours, all dead if `deleted`, under a new id; the reference wrote no record."""
     old = Built(file_id=3)
     old.add(1)
     old.tx_add(7, 2)

@@ -1,5 +1,7 @@
 """What is believed of one file: leaders and marks, torn tails, the reference's records."""
 
+import mmap
+
 import pytest
 
 from journal.errors import JournalIOError, UnsupportedFormat
@@ -612,6 +614,20 @@ def test_buffer_is_used_again_and_grows(tmp_path):
         view.release()
 
     assert len(buffer) == 4096
+
+
+def test_file_of_more_than_256_mib_is_mapped(tmp_path):
+    built = Built()
+    built.add(1)
+    path = built.mark().save(tmp_path)
+    with path.open("r+b") as file:
+        file.truncate((256 << 20) + 4096)
+
+    data = read_bytes(path)
+
+    assert isinstance(data.obj, mmap.mmap)
+    assert bytes(data[: len(built.data)]) == built.data
+    assert ids(FileView(path.name, data)) == [1]
 
 
 def test_record_of_format_one_is_read(tmp_path):
