@@ -65,28 +65,51 @@ def blocking(case: Case, journal: Journal) -> Outcome:
     return run_threads(case.producers, case.seconds, work)
 
 
+SAMPLED_TASKS = 16
+
+
 def tasks(case: Case, journal: Journal) -> Outcome:
-    """Tasks of one event loop, each of which awaits its record."""
+    """Tasks of one event loop, each of which awaits its record; every 16th keeps its latencies.
+
+    Reading the clock and keeping a number cost a fifth of what an awaited record does.
+    """
     body = b"x" * case.record_size
     ids = itertools.count(1)
     latencies = Latencies()
-    end = 0.0
+    add = journal.add_durable
+    records = 0
+    is_time = True
+
+    def stop() -> None:
+        nonlocal is_time
+        is_time = False
 
     async def work() -> None:
+        nonlocal records
+        done = 0
+        while is_time:
+            await add(next(ids), USER_TYPE, body)
+            done += 1
+        records += done
+
+    async def timed_work() -> None:
+        nonlocal records
         begun = time.perf_counter_ns()
-        while time.perf_counter() < end:
-            await journal.durable(journal.add(next(ids), USER_TYPE, body, sync=True, wait=False))
+        while is_time:
+            await add(next(ids), USER_TYPE, body)
             begun = latencies.add(begun)
+            records += 1
 
     async def main() -> float:
-        nonlocal end
+        asyncio.get_running_loop().call_later(case.seconds, stop)
         begun = time.perf_counter()
-        end = begun + case.seconds
-        await asyncio.gather(*(work() for _ in range(case.producers)))
+        await asyncio.gather(
+            *(work() if i % SAMPLED_TASKS else timed_work() for i in range(case.producers))
+        )
         return time.perf_counter() - begun
 
     seconds = asyncio.run(main())
-    return outcome(len(latencies.values), seconds, [latencies])
+    return outcome(records, seconds, [latencies])
 
 
 def window(case: Case, journal: Journal) -> Outcome:

@@ -40,7 +40,8 @@ from journal.reclaim cimport find_reclaimable
 
 from journal.compact import CompactionStopped, NothingGained, OldFile
 from journal.errors import (
-    DuplicateRecord, JournalClosed, JournalError, JournalIOError, RecordTooLarge, TransactionFailed,
+    DuplicateRecord, JournalClosed, JournalError, JournalIOError, OptionError, RecordTooLarge,
+    TransactionFailed,
     UnknownRecord, UnknownTransaction, WrongState, WrongUse)
 from journal.files.base import Folder
 from journal.files.choose import choose_back_end
@@ -382,6 +383,10 @@ cdef class Journal:
             leaders=options.checksums)
         self.completions = CompletionQueue(self.buffer, self.io_error)
         self.record_size_max = <uint32_t>self.buffer.file_room(&current.opened)
+        if self.record_size_max < record_size(ADD_RECORD_TX, 0):
+            raise OptionError(
+                f"journal-file-size is {current.opened.size}: with blocks of "
+                f"{self.back_end.alignment} bytes no record fits")
         self.buffer.begin_file(&current.opened)
         self.buffer.start()
         self.ready.append(self.open_ahead(self.pool.take()))
@@ -813,6 +818,8 @@ cdef class Journal:
         cdef int result
         if self.buffer is None:
             raise WrongState(f"the journal is {self.state}")
+        if ticket < (self.buffer.synced if sync else self.buffer.written):
+            return 0
         with nogil:
             result = self.buffer.wait_synced(ticket) if sync else self.buffer.wait_written(ticket)
         if result < 0:
