@@ -17,7 +17,7 @@ from tests.journal.golden import GOLDEN
 from tests.unpack import unpack
 
 TARGET = Path(__file__).with_name("target.py")
-FULL_S = 600
+FULL_S = 150  # of each of the four targets
 FILE_MAX = 32768
 
 pytestmark = [
