@@ -752,7 +752,7 @@ cdef class Compactor:
         first += leader_padding(first) + LEADER_SIZE
         self.is_plain = not self.leaders or first + size + LEADER_SIZE > self.file_size
         if not self.is_plain:
-            encode_header_leader(self.chunk)
+            encode_header_leader(self.chunk, self.file_size)
             self.used += LEADER_SIZE
         return 0
 
@@ -1149,7 +1149,7 @@ def control_file(control, int32_t user_version, bint leader):
     data = result
     encode_header(&data[0], user_version, 0)
     if leader:
-        encode_header_leader(&data[0])
+        encode_header_leader(&data[0], total)
     encode_record(&data[first], ADD_RECORD, 0, 0, 0, 1, 0, <const uint8_t *>body, body_size, 0)
     if leader:
         encode_leader(&data[first], 0, 0, size)

@@ -50,6 +50,7 @@ cdef struct Header:
     int32_t user_version
     int64_t file_id
     int8_t checksum             # of the header leader
+    uint64_t full_size          # by the header leader, in whole sectors; 0: not said
 
 cdef struct Record:
     uint64_t offset             # of the type byte, from the start of the file
@@ -85,7 +86,7 @@ cdef uint32_t encode_record(
     int64_t record_id, uint8_t user_type, const uint8_t *body, uint32_t body_size,
     int32_t records_in_file) noexcept nogil
 cdef void encode_header(uint8_t *out, int32_t user_version, int64_t file_id) noexcept nogil
-cdef void encode_header_leader(uint8_t *header) noexcept nogil
+cdef void encode_header_leader(uint8_t *header, uint64_t file_size) noexcept nogil
 cdef void encode_leader(uint8_t *record, int64_t file_id, uint32_t ordinal,
                         uint32_t size) noexcept nogil
 cdef void encode_mark(uint8_t *out, uint8_t marker, int64_t file_id,

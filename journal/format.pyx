@@ -16,6 +16,8 @@ Invariants:
 - The crc of a leader covers file id, ordinal and the whole record, so that a record of an
   earlier use of the file, or one moved within it, never passes.
 - The ordinal of a record is the count of leaders before it in this file.
+- The header leader has, in the place of an ordinal, the file's size in sectors (0: not said), so
+  that a file that was cut does not read as one that was never filled further.
 
 Sources: JournalImpl, dataformat.* of the reference for sizes and order of fields, and
 JournalImpl.readJournalFile for what the scanner skips. Every function here is pure.
@@ -174,10 +176,22 @@ cdef inline uint32_t mark_crc(uint8_t marker, int64_t file_id, uint32_t ordinal)
     return leader_crc(file_id, ordinal, &marker, 1)
 
 
-cdef void encode_header_leader(uint8_t *header) noexcept nogil:
-    """Write the leader of a 16-byte header right behind it, at `header` + 16."""
+cdef inline uint32_t header_crc(const uint8_t *header, uint32_t sectors) noexcept nogil:
+    cdef uint8_t[4] size
+    put32(size, sectors)
+    return qv_crc32c(qv_crc32c(0, header, HEADER_SIZE), size, 4)
+
+
+cdef void encode_header_leader(uint8_t *header, uint64_t file_size) noexcept nogil:
+    """Write the leader of a 16-byte header right behind it, at `header` + 16.
+
+    `file_size` in bytes is kept in whole sectors; 0, and what 24 bits do not hold, is not said.
+    """
+    cdef uint64_t sectors = file_size // SECTOR_SIZE
+    if sectors > ORDINAL_MAX:
+        sectors = 0
     put_seven_bits(header + HEADER_SIZE, HEADER_LEADER,
-                   qv_crc32c(0, header, HEADER_SIZE), 0)
+                   header_crc(header, <uint32_t>sectors), <uint32_t>sectors)
 
 
 cdef void encode_leader(uint8_t *record, int64_t file_id, uint32_t ordinal,
@@ -212,9 +226,11 @@ cdef int decode_header(const uint8_t *data, uint64_t size, Header *header) noexc
     header.user_version = <int32_t>get32(data + 4)
     header.file_id = <int64_t>get64(data + 8)
     header.checksum = CHECKSUM_NONE
+    header.full_size = 0
     if size >= HEADER_SIZE + LEADER_SIZE and data[HEADER_SIZE] == HEADER_LEADER \
             and get_seven_bits(data + HEADER_SIZE + 1, &crc, &ordinal):
-        header.checksum = CHECKSUM_OK if crc == qv_crc32c(0, data, HEADER_SIZE) else CHECKSUM_BAD
+        header.full_size = <uint64_t>ordinal * SECTOR_SIZE
+        header.checksum = CHECKSUM_OK if crc == header_crc(data, ordinal) else CHECKSUM_BAD
     return 0
 
 
@@ -394,9 +410,11 @@ cdef int scan_next(Scan *scan, Record *record) noexcept nogil:
 
 # --- for Python ------------------------------------------------------------------------------
 
-def header_block(int64_t file_id, int32_t user_version=0, *, bint leader=True,
-                 uint32_t alignment=1):
+def header_block(int64_t file_id, int32_t user_version=0, *, uint64_t file_size=0,
+                 bint leader=True, uint32_t alignment=1):
     """The first bytes of a file: header, header leader, zeros up to a multiple of `alignment`.
+
+    `file_size` in bytes is what the header leader says; 0 says nothing.
 
     >>> header_block(1, leader=False).hex()
     '00000002000000000000000000000001'
@@ -405,5 +423,5 @@ def header_block(int64_t file_id, int32_t user_version=0, *, bint leader=True,
     cdef uint32_t size = HEADER_SIZE + LEADER_SIZE if leader else HEADER_SIZE
     encode_header(block, user_version, file_id)
     if leader:
-        encode_header_leader(block)
+        encode_header_leader(block, file_size)
     return (<char *>block)[:size] + bytes(-size % alignment)

@@ -250,6 +250,7 @@ class FilePool:
         block = header_block(
             file_id,
             self.options.user_version,
+            file_size=self.file_size,
             leader=self.options.checksums,
             alignment=self._alignment,
         )

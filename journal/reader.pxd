@@ -72,6 +72,7 @@ cdef class FileScan:
     cdef void examine_header(self, const uint8_t *data, uint64_t size) noexcept nogil
     cdef bint has_data(self) noexcept nogil
     cdef object judge(self, bint is_newest)
+    cdef object judge_size(self)
     cdef object judge_by_reference(self)
     cdef size_t judge_by_leaders(self, bint is_newest)
     cdef bint accept(self, size_t start, size_t end) except -1

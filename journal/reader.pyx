@@ -251,7 +251,7 @@ cdef class FileScan:
                 count += 1
         for i in range(count):
             encode_header(header, self.user_version, claims[i])
-            encode_header_leader(header)
+            encode_header_leader(header, claim.full_size)
             if memcmp(header + HEADER_SIZE, data + HEADER_SIZE, LEADER_SIZE) == 0:
                 self.header_claim = claims[i]
                 return
@@ -300,6 +300,7 @@ cdef class FileScan:
         elif self.header.user_version != self.user_version:
             raise UnsupportedFormat(f"{self.name}: user version {self.header.user_version} does not"
                                     f" match the journal's {self.user_version}")
+        self.judge_size()
         if self.is_sound:
             self.last_data_position = self.scanned_end
             self.append_position = max(self.scanned_end, self.end_of(self.count))
@@ -310,6 +311,18 @@ cdef class FileScan:
         else:
             self.judge_by_reference()
         self.finish()
+
+    cdef object judge_size(self):
+        """No journal makes a file that is smaller than its header leader says, or so small."""
+        cdef uint64_t leader_end = HEADER_SIZE + LEADER_SIZE
+        if self.header.checksum == CHECKSUM_OK and self.size < self.header.full_size:
+            self.add_damage(self.size, self.header.full_size - self.size,
+                            f"cut from {self.header.full_size} to {self.size} bytes")
+            self.has_lost = not self.is_ended
+        elif self.size < leader_end:
+            self.add_damage(self.size, leader_end - self.size,
+                            f"cut to {self.size} bytes, within its header or right behind it",
+                            False, False)
 
     cdef object judge_by_reference(self):
         cdef size_t i, last = 0

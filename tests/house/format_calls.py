@@ -47,11 +47,11 @@ LEADER_SIZE = 9
 MARK, END_MARK = 0xF2, 0xF4
 
 
-def header(file_id, user_version=0):
+def header(file_id, user_version=0, file_size=0):
     """A header with its leader, 25 bytes."""
     out = (ctypes.c_uint8 * 25)()
     _encode_header(out, user_version, file_id)
-    _encode_header_leader(out)
+    _encode_header_leader(out, file_size)
     return bytes(out)
 
 

@@ -6,9 +6,11 @@ python -m tests.house.format_example
 from tests.house.format_calls import MARK, header, led_record, mark
 
 FILE_ID = 1
+FILE_SIZE = 10240
 ADD, DELETE, ADD_TX, COMMIT = 11, 16, 13, 18
 
 LEADER = (("marker", 1), ("crc32c and ordinal", 8))
+HEADER_LEADER = (("marker", 1), ("crc32c and file size in sectors", 8))
 HEAD = (("type", 1), ("file id", 4), ("compact count", 1))
 BODY = (("record id", 8), ("body size", 4), ("user type", 1), ("body", 5))
 CHECK = (("check size", 4),)
@@ -18,8 +20,8 @@ def parts():
     """(what it is, its bytes, its fields as (name, size)) for each thing in the example's file."""
     yield (
         "header, with its leader",
-        header(FILE_ID),
-        (("format version", 4), ("user version", 4), ("file id", 8), *LEADER),
+        header(FILE_ID, file_size=FILE_SIZE),
+        (("format version", 4), ("user version", 4), ("file id", 8), *HEADER_LEADER),
     )
     yield "mark: nothing is synced yet; the first flush begins", mark(MARK, FILE_ID, 0), LEADER
     yield (

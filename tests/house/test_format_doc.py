@@ -79,7 +79,10 @@ def test_the_journal_writes_the_worked_example(tmp_path):
     for attempt in range(10):
         folder = tmp_path / str(attempt)
         options = JournalOptions(
-            directory=folder, journal_type="NIO", file_size=10240, buffer_timeout_ns=60 * 10**9
+            directory=folder,
+            journal_type="NIO",
+            file_size=format_example.FILE_SIZE,
+            buffer_timeout_ns=60 * 10**9,
         )
         with Journal(options) as journal:
             journal.load()

@@ -114,7 +114,9 @@ class FileLayout:
     def __post_init__(self):
         self.data += struct.pack(">iiq", 2, self.user_version, self.file_id)
         if self.leaders:
-            self.data += nine_bytes(HEADER_LEADER, crc32c(self.data[:HEADER_SIZE]), 0)
+            sectors = self.size // SECTOR_SIZE
+            crc = crc32c(self.data[:HEADER_SIZE] + struct.pack(">I", sectors))
+            self.data += nine_bytes(HEADER_LEADER, crc, sectors)
         self._align()
 
     def flush(self, *records):

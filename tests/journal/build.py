@@ -54,7 +54,9 @@ class Built:
         header = struct.pack(">iiq", 2, 0, self.file_id)
         self.data += header
         if self.has_leaders:
-            self.data += seven_bits(HEADER_LEADER, google_crc32c.value(header), 0)
+            sectors = self.size // SECTOR
+            crc = google_crc32c.value(header + integer(sectors))
+            self.data += seven_bits(HEADER_LEADER, crc, sectors)
 
     def append(self, record, *, by_reference=False):
         if self.has_leaders and not by_reference:

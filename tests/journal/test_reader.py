@@ -6,6 +6,7 @@ import pytest
 
 from journal.errors import JournalIOError, UnsupportedFormat
 from journal.folder import JournalName, list_files
+from journal.format import header_block
 from journal.reader import FileView, read_bytes, read_file, read_folder
 from tests.journal.build import Built, flip_byte, poke, record, truncate
 
@@ -263,7 +264,7 @@ def test_stale_mark_and_leader_of_an_earlier_use_are_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("cut", range(25, 25 + 9 + 27))
-def test_file_cut_within_its_only_record_has_none(tmp_path, cut):
+def test_file_cut_within_its_only_record_has_none_and_is_reported(tmp_path, cut):
     built = Built()
     built.add(1)
     path = built.save(tmp_path)
@@ -272,7 +273,31 @@ def test_file_cut_within_its_only_record_has_none(tmp_path, cut):
     view = read_file(path)
 
     assert list(view) == []
-    assert all(damage.torn for damage in view.damages)
+    assert f"cut from 16384 to {cut} bytes" in [damage.reason for damage in view.damages]
+    assert not all(damage.torn for damage in view.damages)
+
+
+@pytest.mark.parametrize("cut", range(16, 25))
+def test_file_cut_within_its_header_leader_is_reported(tmp_path, cut):
+    path = Built().save(tmp_path)
+    truncate(path, cut)
+
+    (damage,) = read_file(path).damages
+
+    assert damage.reason == f"cut to {cut} bytes, within its header or right behind it"
+
+
+@pytest.mark.parametrize("size", [0, 1, 511, 512, 16383, 16384, 20000, 1 << 33, 1 << 40])
+def test_header_says_the_size_in_whole_sectors_where_it_fits(size):
+    block = header_block(1, file_size=size)
+    said = size // 512 * 512 if size < 1 << 33 else 0
+
+    short = FileView("1.amq", block.ljust(max(25, min(said - 1, 16000)), b"\0"))
+    long = FileView("1.amq", block.ljust(max(25, min(said, 1 << 16)), b"\0"))
+
+    assert short.header_checksum == long.header_checksum == "ok"
+    assert len(short.damages) == (said > 25)
+    assert long.damages == []
 
 
 # --- records of the reference among ours ---
