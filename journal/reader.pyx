@@ -108,6 +108,38 @@ cdef inline bint is_disowned(const Item *item) noexcept nogil:
                                               and item.record.checksum == CHECKSUM_BAD)
 
 
+# Arrays of scans that are done with, for the next ones: fresh memory of some megabytes a file costs
+# more in page faults than the scan itself. Guarded by the GIL.
+cdef enum:
+    KEPT_ITEMS_MAX = 8
+    KEPT_ROOM_MAX = 1 << 18     # items; a larger array was for an odd file
+
+cdef struct KeptItems:
+    Item *items
+    size_t room
+
+cdef KeptItems[KEPT_ITEMS_MAX] kept_items
+cdef int kept_items_count = 0
+
+
+cdef void take_kept_items(FileScan scan) noexcept:
+    global kept_items_count
+    kept_items_count -= 1
+    scan.items = kept_items[kept_items_count].items
+    scan.room = kept_items[kept_items_count].room
+
+
+cdef void keep_items(FileScan scan) noexcept:
+    global kept_items_count
+    if scan.items != NULL and scan.room <= KEPT_ROOM_MAX and kept_items_count < KEPT_ITEMS_MAX:
+        kept_items[kept_items_count].items = scan.items
+        kept_items[kept_items_count].room = scan.room
+        kept_items_count += 1
+    else:
+        free(scan.items)
+    scan.items = NULL
+
+
 cdef class FileScan:
     """One file: scan() needs its bytes, judge() only what scan() found.
 
@@ -123,9 +155,11 @@ cdef class FileScan:
         self.user_version = user_version
         self.header_claim = NO_CLAIM
         self.found = []
+        if kept_items_count:
+            take_kept_items(self)
 
     def __dealloc__(self):
-        free(self.items)
+        keep_items(self)
 
     # --- what is there -------------------------------------------------------------------------
 
