@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks import plan
 from benchmarks.measure import (
+    READING,
     CannotRunError,
     Case,
     Outcome,
@@ -103,7 +104,7 @@ class Bench:
     def _template(self, group: Group) -> Path | None:
         """The journal that load and compaction begin with, or None for other workloads."""
         case = group.runs[0].case
-        if case.workload not in ("load", "compaction"):
+        if case.workload not in READING:
             return None
         folder = Path(tempfile.mkdtemp(prefix="bench-template-", dir=self.folder))
         try:

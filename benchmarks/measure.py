@@ -30,9 +30,12 @@ WORKLOADS = {
     "batch": "one thread appends `producers` records in one call and waits once",
     "unsynced": "`producers` threads, one call a record, `Case.records` in all, and the last flush",
     "unsynced-batch": "the same with 64 records a call",
-    "load": "read back `RECORDS` records, checksums verified; a tenth updated, a tenth gone",
+    "load": "read back `RECORDS` records, checksums verified, until appends are welcome; a tenth "
+    "updated, a tenth gone. Ours leaves bodies on disk, the reference has them in memory",
+    "load-delivered": "the same, and every live record and body handed to a callback",
     "compaction": "compact a journal of `RECORDS` records, every second one gone",
 }
+READING = ("load", "load-delivered", "compaction")
 RECORDS = 200_000
 UNSYNCED_RECORDS_MAX = 1_000_000
 UNSYNCED_BYTES_MAX = 1 << 30
@@ -67,7 +70,7 @@ class Case:
     @property
     def records(self) -> int:
         """How many records a workload has that ends by itself: enough for half a second or so."""
-        if self.workload in ("load", "compaction"):
+        if self.workload in READING:
             return RECORDS
         return min(UNSYNCED_RECORDS_MAX, UNSYNCED_BYTES_MAX // (self.record_size + 64))
 
@@ -78,7 +81,7 @@ class Case:
         A broker in its stride uses its files again, and the limit program does; a journal that
         only grows would pay for every byte twice. At most FILES_AHEAD_MAX: then filling shows.
         """
-        if self.workload in ("load", "compaction"):
+        if self.workload in READING:
             return 2
         if self.is_synced:
             rate = 2_500_000 if self.workload == "window" else 30_000 * self.producers

@@ -125,7 +125,11 @@ def reading_groups() -> list[Group]:
     for workload, least in (("load", 3.0), ("compaction", 2.0)):
         case = Case(workload, "NIO")
         target = Target(Run("ours", case), Run("reference", case), least)
-        groups.append(group(workload, [target]))
+        targets = [target]
+        if workload == "load":
+            delivered = Run("ours", replace(case, workload="load-delivered"))
+            targets.append(Target(delivered, Run("reference", case), 1.0))
+        groups.append(group(workload, targets))
     return groups
 
 
