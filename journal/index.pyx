@@ -170,6 +170,7 @@ cdef class RecordIndex:
     def __dealloc__(self):
         cdef uint32_t i
         cdef int32_t file
+        self.unwatch()
         for file in range(self.file_room):
             free(self.files[file].negatives)
         for i in range(self.tx_used):
@@ -181,7 +182,6 @@ cdef class RecordIndex:
         free(self.updates)
         id_map_free(&self.record_map)
         id_map_free(&self.tx_map)
-        self.unwatch()
 
     def __len__(self):
         """Number of live records."""
