@@ -5,6 +5,7 @@
 NAME is a key of TARGETS. Everything behind the corpus folder goes to libFuzzer.
 """
 
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -20,7 +21,7 @@ with atheris.instrument_imports(include=["broker", "journal"]):
     from journal.reader import FileView
     from tests.crash.model import read_folder_view
 
-FOLDER = Path(tempfile.mkdtemp())
+FOLDER = Path(tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
 DECODER = JournalDecoder()
 
 

@@ -1,7 +1,7 @@
 """Coverage-guided fuzzing of everything that reads bytes from a disk (target.py).
 
-Only documented errors may come out, within 2 s and 1 GiB an input. The corpus is what the
-reference wrote.
+Only documented errors may come out, within 1 GiB and 10 s an input: much, since a machine that has
+other things to do stands still for seconds. The corpus is what the reference wrote.
 """
 
 import importlib.util
@@ -80,7 +80,7 @@ def test_no_input_ends_in_anything_but_a_documented_error(name, golden_files, tm
             *(sys.executable, str(TARGET), name, str(folder)),
             *(f"-max_total_time={effort(FULL_S, least=5)}", f"-artifact_prefix={tmp_path}/"),
             *(
-                "-timeout=2",
+                "-timeout=10",
                 "-rss_limit_mb=1024",
                 f"-max_len={2 * FILE_MAX}",
                 "-print_final_stats=1",
