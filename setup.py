@@ -35,6 +35,11 @@ EXTENSIONS: dict[str, list[str]] = {
     "journal.loader": [],
     "journal.reclaim": [],
     "journal.compact": [],
+    "journal.data_files": [],
+    "journal.history": [],
+    "journal.compaction": [],
+    "journal.keeper": [],
+    "journal.take_over": [],
     "journal.journal": [],
 }
 
@@ -101,11 +106,7 @@ def extensions() -> list[Extension]:
     from Cython.Build import cythonize  # Not at the top: an install without extensions needs none.
 
     stamp = mode_stamp()
-    rows = []
-    for module, objects in EXTENSIONS.items():
-        row = extension(module, objects, stamp)
-        if all(Path(source).exists() for source in row.sources):  # Else: not written yet.
-            rows.append(row)
+    rows = [extension(module, objects, stamp) for module, objects in EXTENSIONS.items()]
     return list(
         cythonize(
             rows,

@@ -3,16 +3,13 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from journal.buffer cimport GroupBuffer
+from journal.compaction cimport Compaction
 from journal.completion cimport CompletionQueue
+from journal.data_files cimport DataFiles
 from journal.files.base cimport BackEnd, Folder, OpenFile
+from journal.history cimport HistoryKeeper
 from journal.index cimport RecordIndex
-
-cdef class DataFile:
-    """One file that holds, or is about to hold, records."""
-
-    cdef OpenFile opened
-    cdef readonly str name
-    cdef readonly bint is_open
+from journal.keeper cimport FileKeeper
 
 cdef class Journal:
     # Identity and settings.
@@ -23,31 +20,20 @@ cdef class Journal:
     cdef bint leaders, sync_transactional, sync_non_transactional
     cdef bint[256] replaceable
     cdef readonly uint32_t record_size_max
-    # State. Index, counters and `current.opened` are guarded by the buffer's lock; Python
-    # objects by the GIL, which is never taken while that lock is held.
+    # State. Index and buffer are guarded by the buffer's lock; Python objects by the GIL, which is
+    # never taken while that lock is held.
     cdef readonly str state
     cdef bint loaded            # appends are welcome
     cdef RecordIndex index
     cdef GroupBuffer buffer
-    cdef DataFile current
-    cdef list data_files        # older than current, in order of their ids
-    cdef object ready           # opened ahead
-    cdef object failure         # the JournalIOError that ended it
     cdef int64_t next_tx_id
     cdef set failed_txs         # that lost an operation: nothing but a rollback is taken
-    # The files thread, and who waits for it.
-    cdef object files_thread, files_wake, file_ready
-    cdef object reclaim_lock    # one reclaims at a time: the files thread or a caller
-    cdef object compaction      # the Compactor at work
-    cdef object compact_lock    # one compaction at a time
-    # The history, where one is kept: None otherwise.
-    cdef object history, history_thread
-    cdef object uncopied        # closed files that wait for their copy, oldest first
-    cdef bint keeps_history, history_is_full
-    cdef int ahead
-    cdef bint stopping, rolled, reclaim_due, compacting, ending
-    cdef object no_space        # the JournalIOError of the last file that could not be made
     cdef CompletionQueue completions
+    # The files, and who looks after them; from load() on.
+    cdef DataFiles files
+    cdef HistoryKeeper history
+    cdef Compaction compaction
+    cdef FileKeeper keeper
 
     cdef object append(self, uint8_t type, int64_t record_id, object user_type, object body,
                        object tx, object sync, object done, bint wait)
@@ -62,9 +48,5 @@ cdef class Journal:
     cdef int refusal(self, uint8_t type, int64_t tx_id, int64_t record_id) noexcept nogil
     cdef bint wants_sync(self, uint8_t type, sync) except -1
     cdef int check_usable(self) except -1
-    cdef int make_room(self, int result, DataFile current, bint frees) except -1
-    cdef int roll_file(self, DataFile current, bint frees) except -1
-    cdef bint try_roll(self, DataFile current, bint leave) except -1
-    cdef void leave_older(self) noexcept
     cdef object finish(self, int64_t ticket, bint sync, object done, bint wait)
     cdef int wait_for(self, uint64_t ticket, bint sync) except -1

@@ -1,34 +1,16 @@
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self, final
+from typing import Any, Self, final
 
 from typing_extensions import Buffer
 
 from journal.api import Done
 from journal.completion import Completion
+from journal.data_files import FileCount
 from journal.files.base import Folder
 from journal.loader import LoadResult
 from journal.options import JournalOptions
 from journal.pool import FilePool
-
-@final
-class DataFile:
-    def __new__(cls, name: str, number: int, file_id: int, slot: int) -> Self: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def is_open(self) -> bool: ...
-    @property
-    def number(self) -> int: ...
-    @property
-    def file_id(self) -> int: ...
-
-class FileCount(NamedTuple):
-    name: str
-    file_id: int
-    positives: int
-    live_bytes: int
-    negatives: dict[int, int]
 
 @final
 class Journal:

@@ -1,0 +1,255 @@
+"""When an open journal is compacted, and what it does meanwhile; how is compact.pyx.
+
+    files thread or caller ─▶ go on in a new file ─▶ older ones closed ─▶ Compactor ─▶ replaced
+
+Appends go on all the time. Reclaim rests, since the copy counts on all older files to stay.
+"""
+
+import errno
+import logging
+import threading
+import time
+
+from libc.stdint cimport int64_t
+
+from journal.buffer cimport (
+    NEED_ROOM, GroupBuffer, pthread_mutex_lock, pthread_mutex_unlock)
+from journal.compact cimport Compactor
+from journal.data_files cimport DataFile, DataFiles
+from journal.files.base cimport OpenFile
+from journal.index cimport FileCounts
+
+from journal.compact import CompactionStopped, NothingGained, OldFile
+from journal.errors import JournalClosed, JournalError, JournalIOError
+
+__all__ = ["Compaction"]
+
+log = logging.getLogger("journal")
+
+cdef enum:
+    UPDATE_FACTOR = 10          # replaceable updates an add that make a compaction worth it
+
+cdef double LOOK_AGAIN_S = 0.02
+
+
+cdef class Compaction:
+    """Compacts the files of one journal, one compaction at a time.
+
+    Args:
+        files: the journal's.
+    """
+
+    def __cinit__(self, DataFiles files):
+        self.files = files
+        self.lock = threading.Lock()
+
+    def compact(self):
+        """Copy what is live out of all older files now; whether that replaced any.
+
+        Appends go on meanwhile. A compaction that is running already is awaited first.
+
+        Raises:
+            JournalDamaged: an older file does not hold what was written to it.
+            JournalIOError: the disk failed. If the journal could go on, it does.
+            JournalClosed: closed, or ended by a failure.
+        """
+        self.files.check_running()
+        with self.lock:
+            self.files.check_running()
+            return self.compact_files()
+
+    def needs_compaction(self):
+        """Whether, by the reference's rules, a compaction is worth its price now."""
+        cdef int64_t live_bytes = 0, adds = 0, replaceable = 0, count = 0
+        cdef FileCounts *counts
+        cdef DataFile file
+        cdef int64_t limit
+        options = self.files.options
+        if options.compact_min_files == 0 or self.files.is_compacting or self.files.stopping:
+            return False
+        pthread_mutex_lock(&self.files.buffer.lock)
+        for file in self.files.older:
+            counts = &self.files.index.files[file.opened.slot]
+            live_bytes += counts.live_bytes
+            adds += counts.add_count
+            replaceable += counts.replaceable_count
+            count += 1
+        pthread_mutex_unlock(&self.files.buffer.lock)
+        if count <= options.compact_min_files:
+            return False
+        if adds > 0 and replaceable > 0 and replaceable // adds > UPDATE_FACTOR:
+            return True
+        limit = int(count * self.files.pool.file_size * options.compact_percentage / 100)
+        return live_bytes < limit
+
+    def compact_in_background(self):
+        """Start a compaction, unless one is running."""
+        if self.lock.acquire(blocking=False):
+            threading.Thread(target=self.compact_quietly, name="journal-compaction",
+                             daemon=True).start()
+
+    def compact_quietly(self):
+        """The compaction thread; it has the lock. What fails here is tried after the next roll."""
+        try:
+            if not self.files.stopping and not self.ending:
+                self.compact_files()
+        except (JournalClosed, CompactionStopped) as error:
+            log.info("compaction given up: %s", error)
+        except (JournalError, MemoryError) as error:
+            log.error("compaction given up, the journal goes on without it: %s", error)
+        finally:
+            self.lock.release()
+
+    def compact_files(self):
+        """One compaction; whether it replaced files. See compact.pyx for the order of steps."""
+        with self.files.reclaim_lock:
+            self.files.is_compacting = True
+        try:
+            files = self.leave_files()
+            if not files:
+                return False
+            return self.replace_files(files)
+        finally:
+            self.compactor = None
+            pthread_mutex_lock(&self.files.buffer.lock)
+            self.files.index.unwatch()
+            pthread_mutex_unlock(&self.files.buffer.lock)
+            self.files.is_compacting = False
+            self.files.reclaim_due = True
+            self.files.wake.set()
+
+    def replace_files(self, files):
+        """Copy the live records of `files` into new ones, and let those take their place."""
+        cdef DataFile file, following = self.file_after(files)
+        cdef Compactor compactor
+        started = time.monotonic()
+        old_files = [OldFile(file.name, file.opened.number, file.opened.file_id, file.opened.slot)
+                     for file in files]
+        compactor = Compactor(
+            self.files.folder, self.files.pool, self.files.index, self.files.buffer, old_files,
+            self.files.options, self.files.pool.file_size, following.opened.file_id)
+        self.compactor = compactor
+        try:
+            if self.ending:
+                compactor.stop()
+            compactor.copy()
+            self.files.sync()
+            compactor.prepare_control()
+        except NothingGained as error:
+            compactor.abandon()
+            log.info("%s", error)
+            return False
+        except BaseException:
+            compactor.abandon()
+            compactor.discard_control()
+            raise
+        self.publish(compactor, files)
+        log.info("compacted %d files into %d in %.3f s: %d records, %d bytes", len(files),
+                 len(compactor.outputs), time.monotonic() - started, compactor.records_copied,
+                 compactor.bytes_written)
+        return True
+
+    def publish(self, Compactor compactor, files):
+        """From the control file on: whatever fails now ends the journal."""
+        cdef DataFile file
+        try:
+            compactor.commit()
+            try:
+                compactor.publish()
+            except BaseException:
+                compactor.revoke()
+                raise
+            self.files.older[:len(files)] = [
+                DataFile(output.name, output.number, output.file_id, output.slot)
+                for output in compactor.outputs]
+            compactor.install()
+            for file in files:
+                self.files.pool.take_back(
+                    file.name, file.opened.number,
+                    others=len(self.files.older) + len(self.files.ready) + 1)
+        except BaseException as error:
+            self.files.fail(error if isinstance(error, JournalIOError) else JournalIOError(
+                errno.EIO, f"compaction failed: {error}", str(self.files.options.directory)))
+            raise
+
+    def leave_files(self):
+        """Go on in a new file, and have the index watch all older ones; these, closed.
+
+        Empty: there are no records to compact.
+        """
+        cdef DataFile current
+        cdef int watching
+        watching = self.files.index.watch()
+        if watching < 0:
+            raise MemoryError
+        while True:
+            self.files.check_running()
+            current = self.files.current
+            if self.current_is_empty():
+                if not self.files.older:
+                    return []
+                pthread_mutex_lock(&self.files.buffer.lock)
+                self.files.leave_older()
+                pthread_mutex_unlock(&self.files.buffer.lock)
+                files = list(self.files.older)
+                break
+            if self.files.no_space is not None and len(self.files.ready) < 2:
+                raise self.files.disk_full()
+            if not self.files.ready:
+                self.files.await_file(current)
+            elif self.files.try_roll(current, True):
+                files = self.files.older[:self.files.older.index(current) + 1]
+                break
+            else:
+                self.files.make_room(NEED_ROOM, current, False)
+        # The flusher is done with a file right after all in it is synced, and wakes nobody for it;
+        # the files thread closes it.
+        self.files.sync()
+        at_rest = False
+        while not at_rest:
+            self.files.wake.set()
+            with self.files.changed:
+                at_rest = self.files.changed.wait_for(
+                    lambda: self.files.failure is not None or self.files.stopping or self.ending
+                    or self.files.history_is_full or self.are_at_rest(files), timeout=LOOK_AGAIN_S)
+        self.files.check_running()
+        if self.files.history_is_full:
+            raise CompactionStopped("compaction stopped: files wait for room in the history")
+        if not self.are_at_rest(files):
+            raise CompactionStopped("compaction stopped: the journal closes")
+        return files
+
+    def current_is_empty(self):
+        """Whether nothing was appended to the current file yet."""
+        cdef GroupBuffer buffer = self.files.buffer
+        cdef OpenFile *file = &self.files.current.opened
+        cdef bint empty
+        pthread_mutex_lock(&buffer.lock)
+        empty = file.position == file.first \
+            and buffer.slots[buffer.head % buffer.slot_count].used == 0
+        pthread_mutex_unlock(&buffer.lock)
+        return empty
+
+    def are_at_rest(self, files):
+        """Whether nobody writes to the files or copies them any more."""
+        cdef DataFile file
+        for file in files:
+            if file.is_open or self.files.index.files[file.opened.slot].held:
+                return False
+        return True
+
+    def file_after(self, files):
+        """The file that follows `files`."""
+        if len(self.files.older) > len(files):
+            return self.files.older[len(files)]
+        return self.files.current
+
+    def end(self):
+        """Let a compaction stop, or finish if it is decided already."""
+        self.ending = True
+        if self.compactor is not None:
+            self.compactor.stop()
+        with self.files.changed:
+            self.files.changed.notify_all()
+        with self.lock:
+            pass

@@ -1,0 +1,300 @@
+"""The files of an open journal, and what all who work on them share.
+
+    opened ahead ──roll──▶ current ──▶ older, still open ──flusher is done──▶ older, closed
+
+Who does what to them: appends go on in the next one (make_room), the files thread opens, closes and
+reclaims them (keeper.pyx), compaction replaces older ones (compaction.pyx), a load finds them
+(take_over.pyx). Here stands also why the journal ended, which all of these ask.
+
+Threads: Python objects are guarded by the GIL, index and buffer by the buffer's lock, which is
+never held while the GIL is taken. `changed` announces whatever others wait for; `wake` is for the
+files thread.
+"""
+
+import logging
+import threading
+from collections import deque
+from typing import NamedTuple
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport free, malloc
+
+from journal.buffer cimport (
+    FAILED, NEED_ROOM, pthread_mutex_lock, pthread_mutex_unlock)
+from journal.format cimport HEADER_SIZE, LEADER_SIZE
+from journal.index cimport LEAVES, FileCounts
+
+from journal.errors import JournalClosed, JournalIOError
+
+__all__ = ["DataFile", "DataFiles", "FileCount"]
+
+log = logging.getLogger("journal")
+
+cdef enum:
+    AHEAD_MAX = 8               # files opened ahead at most; one is the reference's, and the rule
+
+
+cdef class DataFile:
+    """One file that holds, or is about to hold, records; `number` is the one in its name."""
+
+    def __cinit__(self, str name, int64_t number, int64_t file_id, int32_t slot):
+        self.name = name
+        self.opened.fd = -1
+        self.opened.number = number
+        self.opened.file_id = file_id
+        self.opened.slot = slot
+
+    @property
+    def number(self):
+        """The number in the file's name."""
+        return self.opened.number
+
+    @property
+    def file_id(self):
+        """The id in the file's header, which orders the files."""
+        return self.opened.file_id
+
+    def __repr__(self):
+        return f"<DataFile {self.name} id {self.opened.file_id}>"
+
+
+class FileCount(NamedTuple):
+    """What pins one data file.
+
+    Attributes:
+        name, file_id: of the file.
+        positives: adds, updates and transactions in it, dead ones included.
+        live_bytes: of records in it that are live.
+        negatives: how many positives of which file, by id, the records in this one release.
+    """
+
+    name: str
+    file_id: int
+    positives: int
+    live_bytes: int
+    negatives: dict[int, int]
+
+
+cdef class DataFiles:
+    """The files of one open journal, from its loading on.
+
+    Args:
+        folder, back_end, pool, index: the journal's. `buffer` is set once there is one.
+        options: the journal's.
+    """
+
+    def __cinit__(self, Folder folder, BackEnd back_end, pool, RecordIndex index, options):
+        self.folder = folder
+        self.back_end = back_end
+        self.pool = pool
+        self.index = index
+        self.options = options
+        self.leaders = options.checksums
+        self.older = []
+        self.ready = deque()
+        self.ahead = 1
+        self.wake = threading.Event()
+        self.changed = threading.Condition()
+        self.reclaim_lock = threading.Lock()
+
+    def open_ahead(self, pooled):
+        """A free file, open and ready to become the current one."""
+        cdef DataFile file
+        cdef int32_t slot
+        if self.buffer is not None:
+            pthread_mutex_lock(&self.buffer.lock)
+        slot = self.index.file_new(pooled.file_id)
+        if self.buffer is not None:
+            pthread_mutex_unlock(&self.buffer.lock)
+        if slot < 0:
+            raise MemoryError
+        file = DataFile(pooled.name, pooled.number, pooled.file_id, slot)
+        self.open_file(file)
+        return file
+
+    def open_file(self, DataFile file):
+        """Open a file for the flusher, at the place of its first record."""
+        cdef int result
+        cdef uint64_t header = HEADER_SIZE + (LEADER_SIZE if self.leaders else 0)
+        cdef uint64_t alignment = self.back_end.alignment
+        file.opened.fd = self.pool.open(file.name)
+        file.opened.size = self.pool.file_size
+        file.opened.first = (header + alignment - 1) // alignment * alignment
+        file.opened.position = file.opened.first
+        with nogil:
+            result = self.back_end.attach(&file.opened)
+        if result < 0:
+            self.folder.close_file(file.opened.fd, file.name)
+            raise JournalIOError(-result, "cannot open", file.name)
+        file.is_open = True
+
+    def detach(self, DataFile file):
+        """Close the file's descriptor."""
+        cdef int result
+        if not file.is_open:
+            return
+        file.is_open = False
+        with nogil:
+            result = self.back_end.detach(&file.opened)
+        if result < 0:
+            raise JournalIOError(-result, "cannot close", file.name)
+
+    def counts(self):
+        """What pins each data file, the current one last: FileCount of each."""
+        cdef DataFile file
+        cdef FileCounts counts
+        cdef int64_t *negatives
+        cdef int32_t i, room
+        result = []
+        for file in [*self.older, self.current]:
+            # Copied under the lock, turned into objects without it: objects may call the collector.
+            room = self.index.files[file.opened.slot].negative_count + 16
+            negatives = <int64_t *>malloc(2 * room * sizeof(int64_t))
+            if negatives == NULL:
+                raise MemoryError
+            pthread_mutex_lock(&self.buffer.lock)
+            counts = self.index.files[file.opened.slot]
+            room = min(room, counts.negative_count)
+            for i in range(room):
+                negatives[2 * i] = self.index.files[counts.negatives[i].target].file_id
+                negatives[2 * i + 1] = counts.negatives[i].count
+            pthread_mutex_unlock(&self.buffer.lock)
+            result.append(FileCount(
+                file.name, counts.file_id, counts.positives, counts.live_bytes,
+                {negatives[2 * i]: negatives[2 * i + 1] for i in range(room)}))
+            free(negatives)
+        return result
+
+    # --- appends go on ------------------------------------------------------------------------
+
+    cdef int make_room(self, int result, DataFile current, bint frees) except -1:
+        """reserve() found no room: wait for a slot, or go on in the next file.
+
+        `frees`: the record is a delete or ends a transaction, so it may have the last file.
+        """
+        cdef int failed
+        if result == NEED_ROOM:
+            with nogil:
+                failed = self.buffer.wait_for_room()
+            if failed < 0:
+                raise self.closed_error()
+        elif result == FAILED:
+            raise self.closed_error()
+        else:
+            self.roll_file(current, frees)
+        return 0
+
+    cdef int roll_file(self, DataFile current, bint frees) except -1:
+        """Leave `current`, which is full, for the file opened ahead. Another thread may have."""
+        while self.current is current:
+            if self.no_space is not None and len(self.ready) <= (0 if frees else 1):
+                raise self.disk_full()
+            if not self.ready:
+                self.await_file(current)
+            elif not self.try_roll(current, False):
+                self.make_room(NEED_ROOM, current, frees)
+        return 0
+
+    cdef bint try_roll(self, DataFile current, bint leave) except -1:
+        """Go on in the file opened ahead; false when every slot waits for the disk.
+
+        With `leave` the index takes note, in the same step, that all older files are to go.
+        The GIL is held from the look at `ready` to the end, so all of this is one step.
+        """
+        cdef DataFile following = <DataFile>self.ready[0]
+        cdef bint rolled
+        pthread_mutex_lock(&self.buffer.lock)
+        rolled = self.buffer.roll(&following.opened)
+        if rolled and self.keeps_history:
+            self.index.files[current.opened.slot].held = True
+        if rolled and leave:
+            self.leave_older()
+            self.index.files[current.opened.slot].compaction = LEAVES
+        self.buffer.release()
+        if not rolled:
+            return False
+        self.ready.popleft()
+        self.older.append(current)
+        self.current = following
+        self.rolled = True
+        self.wake.set()
+        return True
+
+    cdef void leave_older(self) noexcept:
+        """Under the lock: the records of all older files are going to be copied elsewhere."""
+        cdef DataFile file
+        for file in self.older:
+            self.index.files[file.opened.slot].compaction = LEAVES
+
+    def await_file(self, DataFile current):
+        """Wait for the files thread to open a file ahead, and ask it for more at a time."""
+        self.ahead = min(self.ahead * 2, AHEAD_MAX)
+        self.wake.set()
+        with self.changed:
+            opened = self.changed.wait_for(
+                lambda: self.ready or self.current is not current or self.failure is not None
+                or self.no_space is not None or self.stopping,
+                timeout=self.options.file_open_timeout_s)
+        if self.failure is not None or self.stopping:
+            raise self.closed_error()
+        if not opened:
+            log.warning("no journal file was opened within %s s (journal-file-open-timeout), "
+                        "appends go on waiting", self.options.file_open_timeout_s)
+
+    def disk_full(self):
+        """The error for an append that would need a file the disk has no room for."""
+        error = JournalIOError(
+            self.no_space.errno, "no room for another journal file, delete records or make room",
+            str(self.options.directory))
+        error.__cause__ = self.no_space
+        return error
+
+    cdef int sync(self) except -1:
+        """Return once everything accepted so far is durable."""
+        cdef uint64_t end
+        cdef int result = 0
+        self.check_running()
+        pthread_mutex_lock(&self.buffer.lock)
+        end = self.buffer.sync_all()
+        self.buffer.release()
+        if end > self.buffer.synced:
+            with nogil:
+                result = self.buffer.wait_synced(end - 1)
+        if result < 0:
+            raise self.io_error()
+        return 0
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def fail(self, error):
+        """End the journal because of `error`: every waiter gets it."""
+        if self.failure is None:
+            self.failure = error
+            log.error("the journal stops: %s", error)
+        pthread_mutex_lock(&self.buffer.lock)
+        self.buffer.fail(<int>(error.errno or 5))
+        pthread_mutex_unlock(&self.buffer.lock)
+        with self.changed:
+            self.changed.notify_all()
+
+    def io_error(self):
+        """The failure that ended the journal."""
+        if self.failure is None:
+            self.failure = JournalIOError(
+                self.buffer.error, "write or sync failed, the journal is closed",
+                str(self.options.directory))
+        return self.failure
+
+    def closed_error(self):
+        """JournalClosed with its cause."""
+        if self.buffer is not None and self.buffer.error:
+            error = JournalClosed("the journal closed itself after a failure; open it again")
+            error.__cause__ = self.io_error()
+            return error
+        return JournalClosed("the journal is closed")
+
+    cdef int check_running(self) except -1:
+        """Raise JournalClosed once the journal closes or has failed."""
+        if self.stopping or self.buffer.error:
+            raise self.closed_error()
+        return 0

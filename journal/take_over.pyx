@@ -1,0 +1,135 @@
+"""How an opened journal comes by its files: what a crash left is put right, the rest sorted.
+
+    recover() ─▶ Loader ─▶ sync_loaded() ─▶ take_over(): data files, free files, the one to go on in
+"""
+
+import errno
+import logging
+
+from libc.stdint cimport uint64_t
+
+from journal.data_files cimport DataFile, DataFiles
+from journal.history cimport HistoryKeeper
+
+from journal.errors import JournalIOError
+from journal.recovery import apply_recovery, plan_recovery
+
+__all__ = ["recover", "sync_loaded", "take_over"]
+
+log = logging.getLogger("journal")
+
+
+def recover(DataFiles files, name):
+    """Finish or undo a compaction that was cut off."""
+    directory = files.options.directory
+    plan = plan_recovery(directory, name)
+    if plan.is_needed:
+        log.warning("%s: %s", directory, plan.describe())
+        apply_recovery(plan, RecoveryFolder(files.folder))
+
+
+class RecoveryFolder:
+    """What recovery does to a folder, through the same calls as all else (recovery.py)."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def delete(self, name):
+        """Delete a file; one that is not there is no error."""
+        try:
+            self.folder.unlink(name)
+        except JournalIOError as error:
+            if error.errno != errno.ENOENT:
+                raise
+
+    def rename(self, source, target):
+        """Rename a file, replacing `target`."""
+        self.folder.rename(source, target)
+
+    def sync(self):
+        """Make all deletes and renames before this durable."""
+        self.folder.sync()
+
+
+def sync_loaded(DataFiles files, result):
+    """Make what was found durable before anybody relies on it.
+
+    A process that was killed leaves writes in the page cache, and names in the directory, that
+    a power failure would still take back.
+    """
+    newest = None
+    for found in result.files:
+        if found.has_data:
+            newest = found.name
+    if not files.options.datasync:
+        return
+    if newest is not None:
+        fd = files.folder.open(newest, write=True)
+        try:
+            files.folder.sync_file(fd, newest)
+        finally:
+            files.folder.close_file(fd, newest)
+    files.folder.sync()
+
+
+def take_over(DataFiles files, HistoryKeeper history, result):
+    """Sort the loaded files into data files and free ones; the file to go on in."""
+    cdef DataFile file
+    files.pool.next_file_id = result.last_file_id
+    for short in result.short_files:
+        files.pool.to_attic(short, "it is too short for a header")
+    with_data = [found for found in result.files if found.has_data]
+    for found in with_data:
+        file = DataFile(found.name, found.number, found.file_id, found.slot)
+        files.older.append(file)
+    for found in result.files:
+        if not found.has_data:
+            history.keep_loaded(found)
+            files.index.file_drop(found.slot)
+            files.pool.give_back(found.name, found.number, others=len(with_data) + 1)
+    while len(files.pool.free) + len(files.older) < files.options.min_files:
+        files.pool.free.append(files.pool.create())
+    if with_data:
+        newest = with_data[len(with_data) - 1]
+        if newest.torn_size:
+            cut_torn_tail(files, newest)
+        # Without leaders we do not go on in a file that has some: there a record without one
+        # is believed only where the reference would append.
+        if not newest.is_ended and not newest.is_closed \
+                and newest.size == files.pool.file_size \
+                and (files.leaders or not newest.has_checksums):
+            file = files.older.pop()
+            go_on_in(files, file, newest)
+            return file
+    return files.open_ahead(files.pool.take())
+
+
+def cut_torn_tail(DataFiles files, found):
+    """Zero what was never acknowledged, so that no later reader can take it for a record."""
+    fd = files.folder.open(found.name, write=True)
+    try:
+        torn = files.folder.read(fd, found.torn_size, found.torn_offset, found.name)
+        files.pool.keep_bytes(found.name, found.torn_offset, torn,
+                              "the end of the last write was never acknowledged")
+        files.folder.fill(fd, found.torn_offset, len(torn), False, found.name)
+        files.folder.sync_file(fd, found.name, metadata=True)
+    finally:
+        files.folder.close_file(fd, found.name)
+
+
+def go_on_in(DataFiles files, DataFile file, found):
+    """Open the newest data file and append behind what it holds."""
+    cdef uint64_t alignment = files.back_end.alignment
+    files.open_file(file)
+    file.opened.position = (
+        max(found.append_position, file.opened.first) + alignment - 1) // alignment * alignment
+    file.opened.ordinal = found.next_ordinal
+    file.opened.synced_ordinal = found.synced_count
+    file.opened.marked_ordinal = found.synced_count
+    # What a killed process wrote may be in the page cache only: it is reported as there now.
+    if files.options.datasync:
+        fd = files.folder.open(found.name)
+        try:
+            files.folder.sync_file(fd, found.name)
+        finally:
+            files.folder.close_file(fd, found.name)
