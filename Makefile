@@ -34,8 +34,11 @@ COPY_TREE = mkdir -p $(1) && find $(1) -mindepth 1 -maxdepth 1 ! -name build -ex
 
 # Python itself is not instrumented, so the sanitizers' libraries come first, its own allocator is
 # out of the way, and what it keeps until the end is no leak.
-SANITIZER_ENV = PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:exitcode=66 \
-    UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 QUIVER_BUILD=sanitize \
+# They write to files: pytest keeps what goes to standard error, and dies with the process.
+SANITIZER_LOG = $(CURDIR)/build/sanitize/report
+SANITIZER_ENV = PYTHONMALLOC=malloc QUIVER_BUILD=sanitize \
+    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:exitcode=66:log_path=$(SANITIZER_LOG) \
+    UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:log_path=$(SANITIZER_LOG) \
     LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so)"
 SANITIZE_TESTS ?= tests
 
@@ -90,7 +93,9 @@ check: build ## format, lint, types, stubs, layers, docs
 sanitize: $(VENV) ## C and Cython under the address and undefined-behaviour sanitizers
 	@$(call COPY_TREE,build/sanitize)
 	cd build/sanitize && QUIVER_BUILD=sanitize $(PY) setup.py --quiet egg_info build_ext --inplace
-	cd build/sanitize && env $(SANITIZER_ENV) $(PYTEST) -m "$(QUICK)" -p no:cacheprovider $(SANITIZE_TESTS)
+	cd build/sanitize && rm -f report.* && env $(SANITIZER_ENV) \
+	    $(PYTEST) -m "$(QUICK)" -p no:cacheprovider $(SANITIZE_TESTS); \
+	    status=$$?; cat report.* 2>/dev/null; test $$status = 0 && ! ls report.* >/dev/null 2>&1
 
 coverage: $(VENV) ## Python and Cython lines that the tests reach
 	@$(call COPY_TREE,build/coverage)
