@@ -34,6 +34,7 @@ EXTENSIONS: dict[str, list[str]] = {
     "journal.salvage": [],
     "journal.loader": [],
     "journal.reclaim": [],
+    "journal.moves": [],
     "journal.compact": [],
     "journal.data_files": [],
     "journal.history": [],

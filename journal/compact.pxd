@@ -5,7 +5,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from journal.buffer cimport GroupBuffer
 from journal.files.base cimport Folder
 from journal.format cimport Record
-from journal.index cimport IdMap, RecordEntry, RecordIndex, Transaction, UpdateEntry
+from journal.index cimport IdMap, RecordIndex
+from journal.moves cimport IndexMoves
 from journal.reader cimport FileScan
 
 # An operation of a transaction, or a replaceable update, that cannot be copied yet.
@@ -29,24 +30,6 @@ cdef struct HeldTransaction:
     bint is_used
     bint is_invalid             # a prepare claims what is not there
     int32_t next_unused
-
-# An add or update as it was copied, outside of transactions that are open.
-cdef struct Copied:
-    int64_t record_id
-    int32_t file                # slot of the file it is in now
-    uint32_t bytes
-    uint8_t type
-    bint replaceable
-
-# An operation or prepare of an open transaction as it was copied.
-cdef struct CopiedOperation:
-    int64_t tx_id
-    int64_t record_id
-    int64_t number              # among the transaction's operations; -1: a prepare
-    int32_t file
-    uint32_t bytes
-    uint8_t type
-    bint replaceable
 
 cdef class Compactor:
     # Settings.
@@ -85,11 +68,7 @@ cdef class Compactor:
     cdef uint64_t chunk_room, chunk_offset, used
     cdef uint32_t ordinal
     cdef bint has_old_generation, is_split
-    # What the index is to be told.
-    cdef Copied *copied
-    cdef size_t copied_count, copied_room
-    cdef CopiedOperation *operations
-    cdef size_t operation_count, operation_room
+    cdef IndexMoves moves       # what the index is to be told
     # State and counters.
     cdef readonly bint stopping
     cdef readonly uint64_t bytes_read, bytes_written, records_copied
@@ -121,13 +100,3 @@ cdef class Compactor:
     cdef int end_output(self) except -1 with gil
     cdef int note_copied(self, const HeldRecord *record) except -1 nogil
     cdef int fail(self, int error, str what) except -1 with gil
-    # Publishing, under the lock.
-    cdef int move_operation(self, const CopiedOperation *copied) noexcept nogil
-    cdef int move_record(self, int64_t record_id, int32_t file, uint32_t bytes,
-                         bint replaceable) noexcept nogil
-    cdef void strip_updates(self, RecordEntry *entry) noexcept nogil
-    cdef int attach_update(self, RecordEntry *entry, int32_t file, uint32_t bytes,
-                           bint replaceable) noexcept nogil
-    cdef bint is_left_behind(self, uint32_t place) noexcept nogil
-    cdef int settle_transaction(self, Transaction *tx) noexcept nogil
-    cdef int publish_nogil(self) noexcept nogil

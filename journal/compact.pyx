@@ -38,14 +38,7 @@ Why a crash never tears anything
   gone; and by then it is called `.tmp`, or a load would take its records again. It gets its name
   back with a new id on disk (FilePool.take_back).
 
-What the index is told (publish)
-- While the compaction runs the index notes deletes and ends of transactions that concern old or
-  new files, with the file they stand in (RecordIndex.watch). A record that was copied and is not
-  live any more is dead in its new file, and released there by the file of its delete; the same
-  goes for the pins of a transaction.
-- The lock is held for 64 records at a time, and given a rest now and then: a mutex is not fair.
-- Operations of open transactions move first: so the note of a delete names the file that its
-  operation has moved to when the deleted record's own copies are counted.
+What the index is told (publish) stands in moves.pyx.
 
 Rejected: to copy the index at the start, as the reference does (a second index in memory, and all
 appends wait for it); to write through O_DIRECT (files that nobody appends to gain nothing by it).
@@ -61,7 +54,6 @@ from typing import NamedTuple
 
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
-from posix.unistd cimport usleep
 
 from journal.control import ControlList, encode_control_list
 from journal.errors import JournalDamaged, JournalError, JournalIOError
@@ -75,8 +67,9 @@ from journal.format cimport (
     SCAN_RECORD, UPDATE_RECORD, UPDATE_RECORD_TX, encode_header, encode_header_leader,
     encode_leader, encode_mark, encode_record, leader_padding, record_size)
 from journal.index cimport (
-    ARRIVES, LEAVES, NO_MEMORY, STAYS, FileCounts, id_map_free, id_map_get, id_map_init,
+    ARRIVES, LEAVES, NO_MEMORY, FileCounts, id_map_free, id_map_get, id_map_init,
     id_map_pop, id_map_put)
+from journal.moves cimport Copied, CopiedOperation, IndexMoves
 from journal.reader cimport LIVE, Item
 
 __all__ = [
@@ -87,13 +80,10 @@ log = logging.getLogger("journal")
 
 cdef enum:
     CHUNK = 64                  # records under one hold of the lock
-    REST_AFTER = 8              # holds of the lock between two rests of REST_US
-    REST_US = 50
     SPLIT_LINE = 2
     WRITE_SIZE = 1 << 20
     SYNCS_MAX = 2               # new files that are synced while another is written
     CONTROL_ALIGNMENT = 4096    # largest block that the reference reads in
-    LEFT_BEHIND = -2
 
 
 class OldFile(NamedTuple):
@@ -142,6 +132,7 @@ cdef class Compactor:
         self.pool = pool
         self.index = index
         self.buffer = buffer
+        self.moves = IndexMoves(index, buffer)
         self.old_files = old_files
         self.leaders = options.checksums
         self.user_version = options.user_version
@@ -177,8 +168,6 @@ cdef class Compactor:
         free(self.updates)
         free(self.data)
         free(self.chunk)
-        free(self.copied)
-        free(self.operations)
 
     def stop(self):
         """Have copy() raise CompactionStopped soon. From any thread."""
@@ -510,7 +499,6 @@ cdef class Compactor:
         cdef int32_t in_file = 0, last_slot = -1
         cdef HeldRecord *record
         cdef CopiedOperation *copied
-        cdef size_t room
         if tx.is_invalid:
             self.fail(errno_EIO, "a prepare does not match its transaction")
         for i in range(tx.count):
@@ -522,15 +510,9 @@ cdef class Compactor:
                 last_slot = self.slot
                 in_file = 0
             self.write(record.type, tx.tx_id, record, in_file)
-            if self.operation_count == self.operation_room:
-                room = self.operation_room * 2 if self.operation_room else CHUNK
-                copied = <CopiedOperation *>realloc(self.operations,
-                                                    room * sizeof(CopiedOperation))
-                if copied == NULL:
-                    self.fail(errno_ENOMEM, "no memory for a transaction")
-                self.operations = copied
-                self.operation_room = room
-            copied = &self.operations[self.operation_count]
+            copied = self.moves.new_operation()
+            if copied == NULL:
+                self.fail(errno_ENOMEM, "no memory for a transaction")
             copied.tx_id = tx.tx_id
             copied.record_id = record.record_id
             copied.number = -1
@@ -542,7 +524,6 @@ cdef class Compactor:
                 copied.number = number
                 number += 1
                 in_file += 1
-            self.operation_count += 1
         return 0
 
     # Replaceable updates.
@@ -615,23 +596,15 @@ cdef class Compactor:
     # --- write --------------------------------------------------------------------------------
 
     cdef int note_copied(self, const HeldRecord *record) except -1 nogil:
-        cdef Copied *copied
-        cdef size_t room
-        if self.copied_count == self.copied_room:
-            room = self.copied_room * 2 if self.copied_room else 1024
-            copied = <Copied *>realloc(self.copied, room * sizeof(Copied))
-            if copied == NULL:
-                self.fail(errno_ENOMEM, "no memory for a compaction")
-            self.copied = copied
-            self.copied_room = room
-        copied = &self.copied[self.copied_count]
+        cdef Copied *copied = self.moves.new_copied()
+        if copied == NULL:
+            self.fail(errno_ENOMEM, "no memory for a compaction")
         copied.record_id = record.record_id
         copied.file = self.slot
         copied.bytes = record_size(record.type, record.body_size)
         copied.type = record.type
         copied.replaceable = self.replaceable[record.user_type] and (
             record.type == UPDATE_RECORD or record.type == UPDATE_RECORD_TX)
-        self.copied_count += 1
         return 0
 
     cdef int split(self, uint8_t compact_count) except -1 nogil:
@@ -879,7 +852,7 @@ cdef class Compactor:
         cdef int32_t slot
         cdef int result
         with nogil:
-            result = self.publish_nogil()
+            result = self.moves.apply()
         if result == NO_MEMORY:
             raise MemoryError("no memory to move the index to the compacted files")
         if result < 0:
@@ -905,191 +878,6 @@ cdef class Compactor:
         self.folder.sync()
         self.folder.unlink(CONTROL_FILE)
         self.folder.sync()
-
-    # --- publish, in small holds of the lock ----------------------------------------------------
-
-    cdef int publish_nogil(self) noexcept nogil:
-        """0, NO_MEMORY, or LEFT_BEHIND when something in an old file was not copied."""
-        cdef size_t i = 0, end
-        cdef uint32_t place = 0, place_end, tx = 0, tx_end
-        cdef uint32_t holds = 0
-        cdef int result = 0
-        cdef Copied *copied
-        while i < self.operation_count and result >= 0:
-            end = min(i + CHUNK, self.operation_count)
-            pthread_mutex_lock(&self.buffer.lock)
-            while i < end and result >= 0:
-                result = self.move_operation(&self.operations[i])
-                i += 1
-            pthread_mutex_unlock(&self.buffer.lock)
-            rest(&holds)
-        i = 0
-        while i < self.copied_count and result >= 0:
-            end = min(i + CHUNK, self.copied_count)
-            pthread_mutex_lock(&self.buffer.lock)
-            while i < end and result >= 0:
-                copied = &self.copied[i]
-                result = self.move_record(copied.record_id, copied.file, copied.bytes,
-                                          copied.replaceable)
-                i += 1
-            pthread_mutex_unlock(&self.buffer.lock)
-            rest(&holds)
-        while tx < self.index.tx_used and result >= 0:
-            pthread_mutex_lock(&self.buffer.lock)
-            tx_end = min(tx + CHUNK, self.index.tx_used)
-            while tx < tx_end and result >= 0:
-                if self.index.tx_find(self.index.transactions[tx].tx_id) \
-                        == &self.index.transactions[tx]:
-                    result = self.settle_transaction(&self.index.transactions[tx])
-                tx += 1
-            pthread_mutex_unlock(&self.buffer.lock)
-            rest(&holds)
-        # Nothing may name an old file now: its slot is about to be another's.
-        while place < self.index.record_used and result >= 0:
-            pthread_mutex_lock(&self.buffer.lock)
-            place_end = min(place + 4 * CHUNK, self.index.record_used)
-            while place < place_end and result >= 0:
-                if self.is_left_behind(place):
-                    result = LEFT_BEHIND
-                place += 1
-            pthread_mutex_unlock(&self.buffer.lock)
-            rest(&holds)
-        return result
-
-    cdef bint is_left_behind(self, uint32_t place) noexcept nogil:
-        cdef RecordEntry *entry = &self.index.records[place]
-        cdef int32_t i
-        if id_map_get(&self.index.record_map, entry.record_id) != place:
-            return False
-        if self.index.files[entry.file].compaction == LEAVES:
-            return True
-        i = entry.updates
-        while i >= 0:
-            if self.index.files[self.index.updates[i].file].compaction == LEAVES:
-                return True
-            i = self.index.updates[i].next
-        return False
-
-    cdef int move_operation(self, const CopiedOperation *copied) noexcept nogil:
-        cdef int64_t ended = id_map_get(&self.index.ended, copied.tx_id)
-        cdef int64_t deleted
-        cdef int32_t last_file
-        cdef FileCounts *counts = &self.index.files[copied.file]
-        cdef Transaction *tx
-        if ended >= 0:
-            # Its end stands in a younger file, which releases the new file as it did the old.
-            counts.positives += 1
-            if self.index.negate(<int32_t>(ended >> 1), copied.file, 1) < 0:
-                return NO_MEMORY
-            if not ended & 1 or copied.type == PREPARE_RECORD:
-                return 0
-            if copied.type != DELETE_RECORD_TX:
-                return self.move_record(copied.record_id, copied.file, copied.bytes,
-                                        copied.replaceable)
-            deleted = id_map_get(&self.index.removed, copied.record_id)
-            if deleted >= 0 and self.index.files[deleted].compaction == LEAVES:
-                return id_map_put(&self.index.removed, copied.record_id,
-                                  <uint32_t>copied.file)
-            return 0
-        tx = self.index.tx_find(copied.tx_id)
-        if tx == NULL:
-            return LEFT_BEHIND
-        last_file = tx.last_file
-        if copied.number >= 0:
-            if copied.number >= tx.operation_count \
-                    or tx.operations[copied.number].record_id != copied.record_id:
-                return LEFT_BEHIND
-            tx.operations[copied.number].file = copied.file
-            tx.operations[copied.number].bytes = copied.bytes
-        # Pin the new file, but let the counter go on where appends are.
-        if last_file != copied.file:
-            tx.last_file = copied.file
-        if self.index.tx_touch(tx, copied.file) < 0:
-            return NO_MEMORY
-        tx.last_file = last_file
-        return 0
-
-    cdef int settle_transaction(self, Transaction *tx) noexcept nogil:
-        """Let an open transaction forget the old files."""
-        cdef int32_t i = 0
-        cdef int64_t j
-        while i < tx.pending_count:
-            if self.index.files[tx.pending_files[i]].compaction == LEAVES:
-                tx.pending_count -= 1
-                tx.pending_files[i] = tx.pending_files[tx.pending_count]
-            else:
-                i += 1
-        if tx.last_file >= 0 and self.index.files[tx.last_file].compaction == LEAVES:
-            tx.last_file = -1
-            tx.counter = 0
-        for j in range(tx.operation_count):
-            if self.index.files[tx.operations[j].file].compaction == LEAVES:
-                return LEFT_BEHIND
-            if self.index.files[tx.operations[j].file].compaction == STAYS:
-                break           # Operations stand in order of their files.
-        return 0
-
-    cdef int move_record(self, int64_t record_id, int32_t file, uint32_t bytes,
-                         bint replaceable) noexcept nogil:
-        """One copy of an add or update lies in `file`: it pins it, dead or alive."""
-        cdef FileCounts *counts = &self.index.files[file]
-        cdef int64_t place = id_map_get(&self.index.record_map, record_id)
-        cdef int64_t deleted
-        cdef RecordEntry *entry
-        counts.positives += 1
-        if place < 0:
-            deleted = id_map_get(&self.index.removed, record_id)
-            return self.index.negate(<int32_t>deleted, file, 1) if deleted >= 0 else 0
-        counts.live_bytes += bytes
-        entry = &self.index.records[place]
-        self.strip_updates(entry)
-        if self.index.files[entry.file].compaction != LEAVES:
-            return self.attach_update(entry, file, bytes, replaceable)
-        entry.file = file
-        entry.bytes = bytes
-        counts.add_count += 1
-        return 0
-
-    cdef void strip_updates(self, RecordEntry *entry) noexcept nogil:
-        """Forget the updates in old files; their copies come one by one."""
-        cdef int32_t *link = &entry.updates
-        cdef int32_t i
-        while link[0] >= 0:
-            i = link[0]
-            if self.index.files[self.index.updates[i].file].compaction == LEAVES:
-                link[0] = self.index.updates[i].next
-                self.index.updates[i].next = self.index.update_unused
-                self.index.update_unused = i
-            else:
-                link = &self.index.updates[i].next
-
-    cdef int attach_update(self, RecordEntry *entry, int32_t file, uint32_t bytes,
-                           bint replaceable) noexcept nogil:
-        """Put an update in a new file behind those in younger ones."""
-        cdef int32_t newest = entry.updates, last = -1, i = entry.updates
-        cdef FileCounts *counts = &self.index.files[file]
-        cdef int64_t positives = counts.positives, live_bytes = counts.live_bytes
-        cdef UpdateEntry *oldest
-        cdef int result
-        while i >= 0:
-            last = i
-            i = self.index.updates[i].next
-        if last >= 0 and self.index.updates[last].file == file:
-            oldest = &self.index.updates[last]
-            oldest.count += 1
-            oldest.bytes += bytes
-            return 0
-        entry.updates = -1
-        result = self.index.entry_add_update(entry, file, bytes, replaceable)
-        # The caller has counted it.
-        counts.positives = positives
-        counts.live_bytes = live_bytes
-        if result >= 0 and last >= 0:
-            self.index.updates[last].next = entry.updates
-            entry.updates = newest
-        elif result < 0:
-            entry.updates = newest
-        return result
 
 
 # --- leaves ------------------------------------------------------------------------------------
@@ -1121,13 +909,6 @@ cdef bint own_body(HeldRecord *record) noexcept nogil:
     record.body = body
     record.owns_body = True
     return True
-
-
-cdef void rest(uint32_t *holds) noexcept nogil:
-    """Between two holds of the lock: let those who wait for it have it."""
-    holds[0] += 1
-    if holds[0] % REST_AFTER == 0:
-        usleep(REST_US)
 
 
 def control_file(control, int32_t user_version, bint leader):
