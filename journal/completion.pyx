@@ -1,9 +1,10 @@
 """Telling those who wait: callbacks and awaitables, in append order, many at a time.
 
-A Completion is made for every awaited record, so it is lean. It is what asyncio calls a future-compatible object (asyncio.isfuture): tasks, gather, wait and
-wait_for take it as they take a Future. It differs in one thing: when the event loop itself reaps,
-the waiting task is stepped there and then, without a call_soon and a handle for each record. That
-is half of what awaiting a Future costs, and nothing else runs in between anyway.
+A Completion is made for every awaited record, so it is lean. It is what asyncio calls a
+future-compatible object (asyncio.isfuture): tasks, gather, wait and wait_for take it as they take
+a Future. It differs in one thing: when the event loop itself reaps, the waiting task is stepped
+there and then, without a call_soon and a handle for each record. That is half of what awaiting a
+Future costs, and nothing else runs in between anyway.
 """
 
 import asyncio

@@ -15,15 +15,15 @@ Memory: 24 bytes a live record, 16 an update run, 26 to 51 a record in the id ma
 the journal's own lock guards an index. Nothing here raises; -1 is "out of memory".
 """
 
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport free, realloc
 
 cdef extern from *:
     """
     #include <stdlib.h>
     #include <sys/mman.h>
     #define QV_HUGE ((size_t)2 << 20)
-    /* Zeroed memory; from 2 MiB on in huge pages where there are some, for a map that is read at random
-     * misses the translation cache with every look. */
+    /* Zeroed memory; from 2 MiB on in huge pages where there are some: a map that is read at
+     * random misses the translation cache with every look. */
     static void *qv_table_alloc(size_t size) {
         void *memory;
         if (size < QV_HUGE) return calloc(1, size);

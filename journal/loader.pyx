@@ -552,7 +552,8 @@ cdef class Loader:
             if older.file_id == newer.file_id and sealed & {older.name, newer.name}:
                 self.found.append((Damage(
                     newer.name, 0, HEADER_SIZE,
-                    f"header damaged: it says file id {newer.file_id}, as {older.name} does"), True))
+                    f"header damaged: it says file id {newer.file_id}, as {older.name} does"),
+                    True))
 
     # --- apply: one file's records, in order ---------------------------------------------------
 
@@ -928,7 +929,7 @@ cdef class Loader:
 
 
 def huge_buffer(size):
-    """Memory for a file in huge pages where there are some: a fault in 512, and less to translate."""
+    """Memory for a file, in huge pages where there are some: one page fault instead of 512."""
     buffer = mmap.mmap(-1, max(size, 1))
     if hasattr(mmap, "MADV_HUGEPAGE"):
         try:

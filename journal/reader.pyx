@@ -498,10 +498,10 @@ cdef class FileScan:
 
         The reference appends behind every whole record that it sees, so where ours broke off its
         records come last: at the end of that record, or at the next multiple of its block. Ours
-        never begin at such an end, since a leader, a mark or padding goes before each. At a multiple
-        of a block they may be part of a torn record's body. That is ruled out where they stand, or
-        run on, beyond the end that the torn record's head gives; else nobody can tell, and since
-        they may have been acknowledged the load has to stop there: nothing is cut.
+        never begin at such an end, since a leader, a mark or padding goes before each. At a
+        multiple of a block they may be part of a torn record's body. That is ruled out where they
+        stand, or run on, beyond the end that the torn record's head gives; else nobody can tell,
+        and since they may have been acknowledged the load has to stop there: nothing is cut.
 
         A record anywhere else is part of a body, and so is what follows only such a one.
 
@@ -536,7 +536,8 @@ cdef class FileScan:
             elif item.what == SCAN_RECORD:
                 before = SOURCE_SURE
                 end = item.record.offset + item.record.size
-                has_failed |= item.record.checksum == CHECKSUM_BAD or item.record.ordinal != expected
+                has_failed |= (item.record.checksum == CHECKSUM_BAD
+                               or item.record.ordinal != expected)
                 if not has_failed:
                     expected += 1
                     cut_from = i + 1

@@ -19,8 +19,8 @@ from journal.native cimport (
     qv_aio_open, qv_aio_submit, qv_aio_wait, qv_alloc_aligned, qv_block_size,
     qv_close, qv_file_size, qv_fill, qv_free_aligned, qv_map, qv_mkdir,
     qv_open, qv_open_dir, qv_read, qv_rename, qv_rename_to,
-    qv_set_io_hook, qv_supports_direct, qv_sync_all, qv_sync_data, qv_sync_dir, qv_sync_map, qv_truncate,
-    qv_unlink, qv_unmap, qv_uring_close, qv_uring_open,
+    qv_set_io_hook, qv_supports_direct, qv_sync_all, qv_sync_data, qv_sync_dir, qv_sync_map,
+    qv_truncate, qv_unlink, qv_unmap, qv_uring_close, qv_uring_open,
     qv_uring_submit, qv_uring_wait, qv_write)
 
 from journal.errors import JournalIOError
