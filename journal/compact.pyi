@@ -1,4 +1,4 @@
-from typing import NamedTuple, final
+from typing import NamedTuple, Self, final
 
 from journal.buffer import GroupBuffer
 from journal.control import ControlList
@@ -35,8 +35,8 @@ class CompactionStopped(JournalError): ...
 
 @final
 class Compactor:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         folder: Folder,
         pool: FilePool,
         index: RecordIndex,
@@ -45,7 +45,7 @@ class Compactor:
         options: JournalOptions,
         file_size: int,
         file_id_end: int,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def folder(self) -> Folder: ...
     @property

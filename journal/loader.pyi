@@ -2,7 +2,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self, final
+from typing import Literal, final
 
 from journal.errors import Damage
 from journal.folder import JournalFile
@@ -112,8 +112,8 @@ class LoadResult:
 
 @final
 class Loader:
-    def __new__(
-        cls,
+    def __init__(
+        self,
         files: Iterable[JournalFile],
         index: RecordIndex,
         *,
@@ -123,7 +123,7 @@ class Loader:
         readahead: int = 3,
         progress: Callable[[int, int, int, int], object] | None = None,
         prune_count: int = ...,
-    ) -> Self: ...
+    ) -> None: ...
     @property
     def files(self) -> list[JournalFile]: ...
     @property

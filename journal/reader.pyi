@@ -1,6 +1,6 @@
 import os
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Self, final
+from typing import NamedTuple, final
 
 from journal.errors import Damage
 from journal.folder import JournalFile
@@ -27,11 +27,9 @@ class RawRecord(NamedTuple):
 
 @final
 class FileScan:
-    def __new__(cls, name: str, user_version: int = 0) -> Self: ...
+    def __init__(self, name: str, user_version: int = 0) -> None: ...
     @property
     def name(self) -> str: ...
-    def end_of(self, index: int) -> int: ...
-    def end_of_record(self, index: int) -> int: ...
 
 @final
 class FileView:
