@@ -11,30 +11,34 @@ from pathlib import Path
 
 import pytest
 
+from journal.folder import JournalName, list_files
+from journal.reader import read_folder
 from tests.crash.history import History, Step
 from tests.crash.model import read_folder_view
 from tests.crash.workload import TYPES
 from tests.crash.writer import body_of
 
-WRITER = Path(__file__).with_name("writer.py")
+WRITERS = ["writer", pytest.param("exec_writer", marks=pytest.mark.slow)]
 ROUND_S = 60
 
 
 class Killer:
     """Reads what a writer says, kills it at a random moment, and keeps the history of all lives."""
 
-    def __init__(self, folder, kind, rng, complaints):
+    def __init__(self, writer, folder, kind, rng, complaints):
+        self.writer = Path(__file__).with_name(f"{writer}.py")
         self.folder = folder
         self.kind = kind
         self.rng = rng
         self.history = History()
         self.acks = 0
+        self.copied = 0
         self.complaints = complaints
 
     def round(self, number):
         """One life."""
         writer = subprocess.Popen(
-            [sys.executable, str(WRITER), str(self.folder), self.kind, str(number)],
+            [sys.executable, str(self.writer), str(self.folder), self.kind, str(number)],
             stdout=subprocess.PIPE,
             stderr=self.complaints,
             start_new_session=True,
@@ -84,6 +88,11 @@ class Killer:
         # writer's next life, so it is as if never tried.
         self.history.check(live)
         assert [str(damage) for damage in damages if not damage.torn] == []
+        self.copied += any(
+            record.compact_count
+            for view in read_folder(list_files(self.folder, JournalName()))
+            for record in view
+        )
         known = {record for step in self.history.steps for record in step.added}
         self.history.steps = [Step({record: body}, (), "acked") for record, body in live.items()]
         self.history.steps += [Step({dead: b""}, (), "refused") for dead in known - set(live)]
@@ -97,16 +106,22 @@ def kill(writer):
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_a_killed_writer_loses_nothing_acknowledged(tmp_path, kind, effort):
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_killed_writer_loses_nothing_acknowledged(tmp_path, writer, kind, effort):
     folder = tmp_path / "journal"
-    rounds = effort(500, least=3)
+    rounds = effort(250, least=4)
 
     with (tmp_path / "complaints").open("w+b") as complaints:
-        killer = Killer(folder, kind, random.Random(kind), complaints)
+        killer = Killer(writer, folder, kind, random.Random(kind), complaints)
         for number in range(rounds):
             killer.round(number)
             if folder.exists():
                 killer.check()
 
     assert killer.acks > rounds
-    print(f"{kind}: {rounds} kills, {killer.acks} acknowledgements")
+    # Or no round would say anything about compaction.
+    assert killer.copied
+    print(
+        f"{writer}, {kind}: {rounds} kills, {killer.acks} acknowledgements,"
+        f" {killer.copied} folders that had been compacted"
+    )
