@@ -1,11 +1,18 @@
-"""A power cut, or a failing call, at any step of a compaction leaves the same live records."""
+"""A power cut, or a failing call, at any step of a compaction leaves the same live records;
+and a copy to the history that fails costs nothing that was acknowledged.
 
+import contextlib
 import errno
+import threading
 
 import pytest
 
 from journal.errors import JournalError
+from journal.files.tap import set_tap
+from journal.folder import JournalName, list_files
 from journal.journal import Journal
+from journal.reader import read_file, read_folder
+from journal.retention import list_history
 from tests.crash.disk import Disk, Recorder, power_cuts
 from tests.crash.model import open_and_load, read_folder_view
 from tests.crash.states import copy_out, seeded
@@ -102,11 +109,41 @@ def test_no_power_cut_in_a_compaction_changes_the_records(memory, kind, effort):
     assert states > 100
 
 
+class Fault:
+    """Fails one call: with an errno, by half a write, or for good from there on."""
+
+    def __init__(self, fault, due=0):
+        self.fault = fault
+        self.due = due
+        self.seen = []
+        self.lock = threading.Lock()
+
+    def __call__(self, event):
+        with self.lock:
+            self.seen.append(event.call)
+            count = len(self.seen)
+        if count != self.due and not (self.fault == "broken" and 0 < self.due < count):
+            return 0
+        if self.fault == "short" and event.call in ("write", "submit", "complete"):
+            return max(512, event.size // 2 // 512 * 512) if event.size > 512 else -errno.EIO
+        return -errno.ENOSPC if self.fault == "ENOSPC" else -errno.EIO
+
+    @property
+    def hit(self):
+        """The call that failed, or None."""
+        return self.seen[self.due - 1] if 0 < self.due <= len(self.seen) else None
+
+
+FAULTS = pytest.mark.parametrize("fault", ["EIO", "ENOSPC", "short", "broken"])
+
+
 @KINDS
-@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC], ids=["EIO", "ENOSPC"])
-def test_any_call_of_a_compaction_may_fail(memory, kind, error, effort):
+@FAULTS
+def test_any_call_of_a_compaction_may_fail(memory, kind, fault, effort):
     folder = memory / "journal"
-    log, _ = run(folder, kind)
+    counter = Fault(fault)
+    log, failed = run(folder, kind, counter)
+    assert failed is None
     expected = []
     disk = Disk()
     for step in log:
@@ -114,23 +151,83 @@ def test_any_call_of_a_compaction_may_fail(memory, kind, error, effort):
         if step in (("note", "compact"), ("note", "committed")):
             copy_out(disk.folder(), memory / "state")
             expected.append(live(read_folder_view(memory / "state")[0]))
-    total = []
+    total = len(counter.seen)
+    for due in range(total // 2, total, max(1, total // effort(4000, least=20))):
+        failing = Fault(fault, due)
 
-    def count(event):
-        total.append(event.call)
-        return 0
+        _, failed = run(folder, kind, failing)
 
-    run(folder, kind, count)
-    step = max(1, len(total) // effort(4000, least=40))
-    for due in range(len(total) // 2, len(total), step):
-        seen = []
-
-        def fail(event, due=due, seen=seen):
-            seen.append(event.call)
-            return -error if len(seen) == due else 0
-
-        run(folder, kind, fail)
         view, damages = read_folder_view(folder)
         assert [str(damage) for damage in damages if not damage.torn] == []
-        if len(seen) >= due:
-            assert live(view) in expected, (due, seen[due - 1])
+        if failing.hit:
+            assert live(view) in expected, (due, failing.hit)
+
+
+RETAINED = 30
+
+
+def run_with_history(folder, kind, fault):
+    """Fill some files, each copied to the history, under a fault: what is surely there."""
+    copy_out({}, folder)
+    (folder / "history").mkdir()
+    acknowledged = []
+    journal = Journal(
+        small_options(
+            folder, kind, retention_directory=folder / "history", retention_max_bytes=1 << 20
+        )
+    )
+    set_tap(lambda event: 0 if event.is_done else fault(event))
+    try:
+        try:
+            open_and_load(journal)
+            for record in range(1, RETAINED + 1):
+                journal.add(record, 1, bytes([record]) * 600, sync=True)
+                acknowledged.append(record)
+        except JournalError:
+            pass
+        with contextlib.suppress(JournalError):
+            journal.close()
+    finally:
+        set_tap(None)
+    return acknowledged
+
+
+@KINDS
+@FAULTS
+def test_any_call_of_a_copy_to_the_history_may_fail(memory, kind, fault, effort):
+    """What was acknowledged stays, a name in the history is a whole file, and the copies follow."""
+    folder = memory / "journal"
+    counter = Fault(fault)
+    assert len(run_with_history(folder, kind, counter)) == RETAINED
+    total = len(counter.seen)
+    rng = seeded("history", kind, fault)
+    for due in sorted(rng.sample(range(1, total + 1), min(total, effort(1000, least=6)))):
+        failing = Fault(fault, due)
+
+        acknowledged = run_with_history(folder, kind, failing)
+
+        whole = list(list_history(folder / "history", JournalName()))
+        for copy in whole:
+            assert read_file(copy.path, is_newest=False).damages == [], (due, failing.hit)
+        view, damages = read_folder_view(folder)
+        assert {record for record, *_ in view[0]} >= set(acknowledged), (due, failing.hit)
+        assert [str(damage) for damage in damages if not damage.torn] == []
+        journal = Journal(
+            small_options(
+                folder, kind, retention_directory=folder / "history", retention_max_bytes=1 << 20
+            )
+        )
+        open_and_load(journal)
+        journal.close()
+        copied = {
+            record.record_id
+            for copy in list_history(folder / "history", JournalName())
+            for record in read_file(copy.path)
+        }
+        newest = [
+            record.record_id
+            for file in read_folder(list_files(folder, JournalName()))
+            if not file.is_ended
+            for record in file
+        ]
+        assert copied | set(newest) >= set(acknowledged), (due, failing.hit)
