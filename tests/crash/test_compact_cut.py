@@ -1,5 +1,7 @@
-"""A power cut, or a failing call, at any step of a compaction leaves the same live records;
-and a copy to the history that fails costs nothing that was acknowledged.
+"""A compaction cut off or failing at any step leaves the same live records.
+
+And a copy to the history that fails costs nothing that was acknowledged.
+"""
 
 import contextlib
 import errno
