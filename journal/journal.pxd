@@ -47,6 +47,7 @@ cdef class Journal:
                                uint32_t body_size, uint32_t size, bint sync) noexcept nogil
     cdef int refusal(self, uint8_t type, int64_t tx_id, int64_t record_id) noexcept nogil
     cdef bint wants_sync(self, uint8_t type, sync) except -1
+    cdef int check_was_loaded(self) except -1
     cdef int check_usable(self) except -1
     cdef object finish(self, int64_t ticket, bint sync, object done, bint wait)
     cdef int wait_for(self, uint64_t ticket, bint sync) except -1

@@ -192,7 +192,6 @@ cdef class Journal:
                 f"{self.back_end.alignment} bytes no record fits")
         self.buffer.begin_file(&current.opened)
         self.buffer.start()
-        self.files.ready.append(self.files.open_ahead(self.pool.take()))
         self.keeper.start()
         self.state = "loaded"
         self.loaded = True
@@ -460,6 +459,7 @@ cdef class Journal:
 
         The record must ask for its sync itself (sync=True, wait=False).
         """
+        self.check_was_loaded()
         return self.completions.durable(ticket)
 
     def reap(self):
@@ -472,6 +472,7 @@ cdef class Journal:
 
     def fileno(self):
         """A descriptor that becomes readable when there is something to reap."""
+        self.check_was_loaded()
         return self.buffer.event_fd
 
     @property
@@ -481,6 +482,7 @@ cdef class Journal:
 
     def stats(self):
         """Counters since load(), by name; bytes, nanoseconds and numbers as the names say."""
+        self.check_was_loaded()
         buffer = self.buffer
         return {
             "records": buffer.records, "flushes": buffer.flushes, "syncs": buffer.syncs,
@@ -501,10 +503,12 @@ cdef class Journal:
     @property
     def durable_ticket(self):
         """Tickets below this number are durable."""
+        self.check_was_loaded()
         return self.buffer.synced
 
     def attach_loop(self, loop):
         """Let `loop` reap from now on. durable() does it; for callbacks call it yourself."""
+        self.check_was_loaded()
         self.completions.attach(loop)
 
     def detach_loop(self):
@@ -517,6 +521,7 @@ cdef class Journal:
 
         For a poll loop of one's own, when fileno() is readable; an asyncio loop does it by itself.
         """
+        self.check_was_loaded()
         self.completions.take_event(False)
 
     # --- one append ---------------------------------------------------------------------------
@@ -678,6 +683,11 @@ cdef class Journal:
         return self.buffer.accept(sync)
 
     # --- errors -------------------------------------------------------------------------------
+
+    cdef int check_was_loaded(self) except -1:
+        if self.buffer is None:
+            raise WrongState(f"the journal is {self.state}: load it first")
+        return 0
 
     cdef int check_usable(self) except -1:
         if self.state != "loaded":
