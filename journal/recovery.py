@@ -162,13 +162,16 @@ def check_names(control: ControlList, name: JournalName) -> None:
 
 
 class FolderOperations(Protocol):
-    """The three calls that recovery makes on a folder; names are single components."""
+    """The four calls that recovery makes on a folder; names are single components."""
 
     def delete(self, name: str) -> None:
         """Delete a file; one that is not there is no error."""
 
     def rename(self, source: str, target: str) -> None:
         """Rename a file, replacing `target`."""
+
+    def sync_file(self, name: str) -> None:
+        """Make what the file holds durable."""
 
     def sync(self) -> None:
         """Make all deletes and renames before this durable."""
@@ -190,12 +193,16 @@ class SystemFolder:
             "cannot rename", source, lambda: (self.folder / source).replace(self.folder / target)
         )
 
+    def sync_file(self, name: str) -> None:
+        """Make what the file holds durable."""
+        _checked("cannot sync", name, lambda: self._sync(self.folder / name, os.O_NOFOLLOW))
+
     def sync(self) -> None:
         """Make all deletes and renames before this durable."""
-        _checked("cannot sync folder", self.folder.name, self._sync)
+        _checked("cannot sync folder", self.folder.name, lambda: self._sync(self.folder))
 
-    def _sync(self) -> None:
-        fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    def _sync(self, path: Path, flags: int = os.O_DIRECTORY) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
         try:
             os.fsync(fd)
         finally:
@@ -222,6 +229,12 @@ def apply_recovery(plan: RecoveryPlan, operations: FolderOperations | None = Non
     if not plan.is_needed:
         return
     operations = operations or SystemFolder(plan.folder)
+    if plan.deletes or plan.renames:
+        # Whoever was killed may have written the list and not synced it yet. Were it lost in a
+        # power cut after this, so would be what it replaces.
+        for name in (*(source for source, _ in plan.renames), CONTROL_FILE):
+            operations.sync_file(name)
+        operations.sync()
     for name in plan.deletes:
         operations.delete(name)
     for source, target in plan.renames:

@@ -46,6 +46,14 @@ class RecoveryFolder:
         """Rename a file, replacing `target`."""
         self.folder.rename(source, target)
 
+    def sync_file(self, name):
+        """Make what the file holds durable."""
+        fd = self.folder.open(name)
+        try:
+            self.folder.sync_file(fd, name, metadata=True)
+        finally:
+            self.folder.close_file(fd, name)
+
     def sync(self):
         """Make all deletes and renames before this durable."""
         self.folder.sync()
