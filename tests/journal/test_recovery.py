@@ -62,6 +62,10 @@ class KilledAfter(SystemFolder):
         self.count()
         super().rename(source, target)
 
+    def sync_file(self, name):
+        self.count()
+        super().sync_file(name)
+
     def sync(self):
         self.count()
         super().sync()
@@ -79,16 +83,54 @@ def test_plan_touches_nothing_and_shows_the_new_files(folder):
     assert "1 new files replace 2 old ones" in plan.describe()
 
 
-@pytest.mark.parametrize("calls", range(8))
+@pytest.mark.parametrize("calls", range(11))
 def test_recovery_killed_anywhere_ends_the_same_when_run_again(folder, calls):
     try:
         apply_recovery(plan_recovery(folder, JournalName()), KilledAfter(folder, calls))
     except Killed:
-        assert calls < 6
+        assert calls < 9
 
     apply_recovery(plan_recovery(folder, JournalName()))
 
     assert names(folder) == ["activemq-data-3.amq"]
+
+
+class Noted(SystemFolder):
+    """Writes down what recovery does, in order."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.calls = []
+
+    def delete(self, name):
+        self.calls.append(("delete", name))
+        super().delete(name)
+
+    def rename(self, source, target):
+        self.calls.append(("rename", source))
+        super().rename(source, target)
+
+    def sync_file(self, name):
+        self.calls.append(("sync_file", name))
+        super().sync_file(name)
+
+    def sync(self):
+        self.calls.append(("sync", ""))
+        super().sync()
+
+
+def test_list_and_new_files_are_on_disk_before_an_old_file_goes(folder):
+    """Whoever was killed may have written the list and never synced it."""
+    operations = Noted(folder)
+
+    apply_recovery(plan_recovery(folder, JournalName()), operations)
+
+    first_change = min(i for i, (call, _) in enumerate(operations.calls) if "sync" not in call)
+    assert operations.calls[:first_change] == [
+        ("sync_file", NEW[0]),
+        ("sync_file", CONTROL_FILE),
+        ("sync", ""),
+    ]
 
 
 def test_damaged_control_file_leaves_the_old_files(folder):
