@@ -131,6 +131,10 @@ def go_on_in(DataFiles files, DataFile file, found):
     files.open_file(file)
     file.opened.position = (
         max(found.append_position, file.opened.first) + alignment - 1) // alignment * alignment
+    if file.opened.position == file.opened.first:
+        # A compaction begins records inside the header block. The file is not empty for that, and
+        # whoever asks so by its position must not think it is.
+        file.opened.position += alignment
     file.opened.ordinal = found.next_ordinal
     file.opened.synced_ordinal = found.synced_count
     file.opened.marked_ordinal = found.synced_count

@@ -157,11 +157,13 @@ def test_any_call_of_a_compaction_may_fail(memory, kind, fault, effort):
     for due in range(total // 2, total, max(1, total // effort(4000, least=20))):
         failing = Fault(fault, due)
 
-        _, failed = run(folder, kind, failing)
+        failing_log, failed = run(folder, kind, failing)
 
         view, damages = read_folder_view(folder)
         assert [str(damage) for damage in damages if not damage.torn] == []
-        if failing.hit:
+        # Threads order the calls anew in every run: the fault may have come before there was
+        # anything to compact.
+        if failing.hit and ("note", "compact") in failing_log:
             assert live(view) in expected, (due, failing.hit)
 
 

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from journal import Journal, JournalOptions
 from journal.compact import control_file
 from journal.control import ControlList
 from journal.errors import JournalDamaged
@@ -487,3 +488,42 @@ def test_folders_of_the_reference_keep_their_records(scenario, checksums, tmp_pa
     assert after.length == before.length
     if scenario.name != "id_reuse":  # Files are pinned for ever where an id is used twice.
         assert after.pins == pins
+
+
+def test_a_newest_file_with_records_in_its_header_block_is_compacted_too(tmp_path):
+    """Compacted files begin records at offset 16; one that a restart goes on in was passed over."""
+    options = JournalOptions(
+        directory=tmp_path,
+        journal_type="ASYNCIO",
+        checksums=False,
+        file_size=2048,
+        buffer_size=1024,
+        compact_min_files=0,
+        device_block_size=512,
+    )
+    with Journal(options) as journal:
+        journal.load()
+        journal.add(1, 1, b"", tx=100)
+        journal.compact()
+        journal.add(2, 1, b"", tx=100)
+        journal.compact()
+        journal.commit(100, sync=True)
+        journal.update(1, 2, b"", sync=True)
+        journal.compact()
+
+    with Journal(options) as journal:
+        journal.load()
+        journal.compact()
+
+        assert 1 in journal
+        assert 2 in journal
+
+    with Journal(options) as journal:
+        records = []
+        journal.load(records.extend)
+
+        assert [(record.record_id, record.is_update) for record in records] == [
+            (1, False),
+            (2, False),
+            (1, True),
+        ]
