@@ -41,6 +41,7 @@ EXTENSIONS: dict[str, list[str]] = {
     "journal.compaction": [],
     "journal.keeper": [],
     "journal.take_over": [],
+    "journal.life": [],
     "journal.journal": [],
 }
 

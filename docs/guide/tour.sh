@@ -29,10 +29,11 @@ journal export "$tour/copy" 2>/dev/null | cmp - "$tour/records.jsonl"
 echo "the copy's records are the broker's, byte for byte"
 
 say "A writer killed (kill -9) in the middle of synced appends"
+: >"$tour/acks"    # There before the writer is, which may be slow to start.
 "$PYTHON" -m journal.cli.main append "$tour/killed" --count 10000000 --size 1024 >"$tour/acks" &
 writer=$!
 rounds=0
-while [ "$(wc -l <"$tour/acks")" -lt 2000 ] && [ "$rounds" -lt 100 ]; do
+while [ "$(wc -l <"$tour/acks")" -lt 2000 ] && [ "$rounds" -lt 300 ]; do
     kill -0 "$writer" || { echo "the writer ended by itself" >&2; exit 1; }
     sleep 0.1
     rounds=$((rounds + 1))
@@ -40,6 +41,7 @@ done
 kill -9 "$writer"
 wait "$writer" 2>/dev/null || :
 writer=
+[ "$(wc -l <"$tour/acks")" -gt 0 ] || { echo "the writer acknowledged nothing in 30 s" >&2; exit 1; }
 # The last line may have been cut by the kill: only whole ones were promised.
 head -n "$(wc -l <"$tour/acks")" "$tour/acks" | sed -n 's/^ACK \([0-9][0-9]*\)$/\1/p' | sort >"$tour/acknowledged"
 journal print-data "$tour/killed" --format ids 2>/dev/null | sort >"$tour/survived"

@@ -1,0 +1,270 @@
+"""The life of a journal: its folder taken, files loaded, threads started; all given up again.
+
+Appends and what follows from them stand in journal.pyx, whose class this is the base of.
+
+    data_files          the files, and how appends go on in the next one
+    keeper              the files thread: opens ahead, closes, reclaims
+    compaction          when and around what compact.pyx runs
+    history             copies of full files
+    take_over           files found by a load
+"""
+
+import logging
+
+from journal.compaction cimport Compaction
+from journal.completion cimport CompletionQueue
+from journal.data_files cimport DataFile, DataFiles
+from journal.format cimport ADD_RECORD_TX, record_size
+from journal.history cimport HistoryKeeper
+from journal.keeper cimport FileKeeper
+
+from journal.errors import JournalClosed, JournalIOError, OptionError, WrongState
+from journal.files.base import Folder
+from journal.files.choose import choose_back_end
+from journal.folder import JournalName, list_files
+from journal.loader import Loader
+from journal.lock import acquire_folder_lock
+from journal.options import JournalOptions
+from journal.pool import FilePool
+from journal.take_over import recover, sync_loaded, take_over
+
+__all__ = ["JournalLife"]
+
+log = logging.getLogger("journal")
+
+
+cdef class JournalLife:
+    """new ─ open() ─ load() ─ loaded ─ close(); "failed" after a load that failed half-way.
+
+    Args:
+        options: how the journal is kept; journal.options.JournalOptions.
+    """
+
+    def __cinit__(self, options):
+        if not isinstance(options, JournalOptions):
+            raise TypeError("a Journal is made of JournalOptions")
+        self.options = options
+        self.state = "new"
+
+    # --- life ---------------------------------------------------------------------------------
+
+    def open(self):
+        """Take the folder: make it if need be, lock it, choose the back end.
+
+        Raises:
+            JournalLocked: another process has it.
+            JournalIOError: it cannot be made, opened or probed.
+            WrongState: not new.
+        """
+        if self.state != "new":
+            raise WrongState(f"cannot open a journal that is {self.state}")
+        options = self.options
+        if options.create_directory:
+            try:
+                options.directory.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise JournalIOError(error.errno or 0, "cannot make the directory",
+                                     str(options.directory)) from error
+        self.folder = Folder(options.directory)
+        try:
+            acquire_folder_lock(self.folder, options.lock_acquisition_timeout_ms)
+            self.back_end = choose_back_end(self.folder, options)
+        except BaseException:
+            self.folder.close()
+            raise
+        file_size = options.corrected_file_size(self.back_end.alignment)
+        if file_size != options.file_size:
+            log.warning("journal-file-size %d is not a multiple of the block size %d: %d is used",
+                        options.file_size, self.back_end.alignment, file_size)
+        self.pool = FilePool(self.folder, options, self.back_end, file_size)
+        self.state = "open"
+
+    def load(self, on_batch=None, *, progress=None):
+        """Read everything back, then accept appends.
+
+        Args:
+            on_batch: called with each batch of live records, in log order.
+            progress: called as progress(files_done, files_total, bytes_done, bytes_total).
+
+        Raises:
+            JournalDamaged: acknowledged data is damaged and options.damage is "fail".
+            UnsupportedFormat: a file of another format or user version.
+            JournalIOError: the disk fails.
+            WrongState: not open, or loaded already.
+        """
+        if self.state != "open":
+            raise WrongState(f"cannot load a journal that is {self.state}")
+        options = self.options
+        name = JournalName(options.prefix, options.extension)
+        self.index = RecordIndex()
+        self.files = DataFiles(self.folder, self.back_end, self.pool, self.index, options)
+        self.history = HistoryKeeper(self.files)
+        self.compaction = Compaction(self.files)
+        self.keeper = FileKeeper(self.files, self.history, self.compaction)
+        self.history.open(name)
+        recover(self.files, name)
+        loader = Loader(
+            list_files(options.directory, name), self.index, user_version=options.user_version,
+            damage=options.damage, replaceable=options.replaceable_types, progress=progress)
+        result = loader.load()
+        sync_loaded(self.files, result)
+        for damage in result.damages:
+            log.warning("%s%s", damage, " (never acknowledged)" if damage.torn else "")
+        if on_batch is not None:
+            loader.deliver(on_batch)
+        try:
+            current = take_over(self.files, self.history, result)
+            self.history.hold_uncopied()
+            self.start(current)
+            self.history.copy_uncopied()
+            self.next_tx_id = max(
+                [result.max_id] + [tx.tx_id for tx in result.prepared + result.failed])
+            # The reference does so too: or the operations would pin their files for ever.
+            self.roll_back([tx.tx_id for tx in result.failed if self.index.tx_is_open(tx.tx_id)])
+        except BaseException:
+            self.stop()
+            raise
+        self.files.rolled = True
+        self.files.wake.set()
+        return result
+
+    cdef int roll_back(self, list tx_ids) except -1:
+        """Append a rollback for each; journal.pyx can."""
+        raise NotImplementedError
+
+    def stop(self):
+        """End the threads and give up the files after a load that failed half-way."""
+        self.state = "failed"
+        self.loaded = False
+        self.keeper.stop()
+        if self.buffer is not None:
+            self.buffer.close()
+        try:
+            self.keeper.close_files()
+        except JournalIOError as error:
+            log.warning("%s", error)    # What ended the load is raised.
+
+    def start(self, DataFile current):
+        """Go on in `current`: start the threads and accept appends."""
+        options = self.options
+        self.files.current = current
+        self.buffer = self.files.buffer = GroupBuffer(
+            self.back_end, capacity=options.buffer_size,
+            timeout_ns=options.effective_buffer_timeout_ns(), datasync=options.datasync,
+            leaders=options.checksums)
+        self.completions = CompletionQueue(self.buffer, self.files.io_error)
+        self.record_size_max = <uint32_t>self.buffer.file_room(&current.opened)
+        if self.record_size_max < record_size(ADD_RECORD_TX, 0):
+            raise OptionError(
+                f"journal-file-size is {current.opened.size}: with blocks of "
+                f"{self.back_end.alignment} bytes no record fits")
+        self.buffer.begin_file(&current.opened)
+        self.buffer.start()
+        self.keeper.start()
+        self.state = "loaded"
+        self.loaded = True
+
+    def close(self):
+        """Make everything accepted durable, then give up threads, files and the lock. Idempotent.
+
+        Raises:
+            JournalIOError: the journal had failed, or fails now; it is closed all the same.
+        """
+        if self.state == "closed":
+            return
+        failed = None
+        if self.state == "loaded":
+            self.compaction.end()
+            self.loaded = False
+            self.keeper.stop()
+            self.buffer.close()
+            self.completions.reap(False)
+            if self.buffer.error:
+                failed = self.files.io_error()
+            self.completions.detach()
+            try:
+                self.keeper.close_files()
+            except JournalIOError as error:
+                failed = failed or error
+        if self.history is not None:
+            self.history.close()
+        self.state = "closed"
+        if self.back_end is not None:
+            self.back_end.close()
+        if self.folder is not None:
+            self.folder.close()
+        if failed is not None:
+            raise failed
+
+    def __enter__(self):
+        self.open()
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    # --- files --------------------------------------------------------------------------------
+
+    def file_counts(self):
+        """What pins each data file, the current one last: data_files.FileCount of each."""
+        return self.files.counts()
+
+    def reclaim(self):
+        """Use again the files that hold nothing live; how many. The files thread does it by itself.
+
+        What made them so is synced first. Not while a compaction runs.
+        """
+        return 0 if self.keeper is None else self.keeper.reclaim()
+
+    def compact(self):
+        """Copy what is live out of all older files now; whether that replaced any.
+
+        Appends go on meanwhile. A compaction that is running already is awaited first.
+
+        Raises:
+            JournalDamaged: an older file does not hold what was written to it.
+            JournalIOError: the disk failed. If the journal could go on, it does.
+            JournalClosed: closed, or ended by a failure.
+        """
+        self.check_usable()
+        return self.compaction.compact()
+
+    # --- what it is --------------------------------------------------------------------------
+
+    @property
+    def type_used(self):
+        """The journal type in use, which differs from the one asked for after a fall back."""
+        return self.back_end.name
+
+    def stats(self):
+        """Counters since load(), by name; bytes, nanoseconds and numbers as the names say."""
+        self.check_was_loaded()
+        buffer = self.buffer
+        return {
+            "records": buffer.records, "flushes": buffer.flushes, "syncs": buffer.syncs,
+            "bytes_written": buffer.bytes_written, "io_ns": buffer.io_ns,
+            "io_ns_max": buffer.io_ns_max, "live_records": len(self.index),
+            "data_files": len(self.files.older) + 1, "files_ahead": len(self.files.ready),
+            "free_files": len(self.pool.free),
+        }
+
+    def __len__(self):
+        """Number of live records."""
+        return len(self.index) if self.index is not None else 0
+
+    def __contains__(self, record_id):
+        """Whether the record is live."""
+        return self.index is not None and self.index.contains(record_id)
+
+    cdef int check_was_loaded(self) except -1:
+        if self.buffer is None:
+            raise WrongState(f"the journal is {self.state}: load it first")
+        return 0
+
+    cdef int check_usable(self) except -1:
+        if self.state != "loaded":
+            if self.state == "closed":
+                raise JournalClosed("the journal is closed") if self.files is None \
+                    else self.files.closed_error()
+            raise WrongState(f"cannot append to a journal that is {self.state}: load it first")
+        return self.files.check_running()
