@@ -1,6 +1,8 @@
-"""What every test may use: how long the long runs are."""
+"""What every test may use: how long the long runs are, and real databases."""
 
 import pytest
+
+from tests.servers import SERVERS, ServerMissingError, new_sqlite_database
 
 
 def pytest_addoption(parser):
@@ -21,3 +23,66 @@ def effort(request):
         return max(least, round(full * share))
 
     return rounds
+
+
+class RunningServers:
+    """The servers of one test session, each started when a test first asks for it."""
+
+    def __init__(self):
+        self._running = {}
+
+    def get(self, kind):
+        """The running server of a kind; the test is skipped where it is not installed."""
+        if kind not in self._running:
+            try:
+                server = SERVERS[kind]()
+            except ServerMissingError as error:
+                pytest.skip(str(error))
+            # Before it is started, so that a start that fails leaves no process behind.
+            self._running[kind] = server
+        self._running[kind].ensure_running()
+        return self._running[kind]
+
+    def remove_all(self):
+        for server in self._running.values():
+            server.remove()
+
+
+@pytest.fixture(scope="session")
+def database_servers():
+    """`database_servers.get("postgresql")`: one server of a kind for the whole session."""
+    servers = RunningServers()
+    yield servers
+    servers.remove_all()
+
+
+@pytest.fixture
+def new_database(database_servers, tmp_path):
+    """`new_database(kind)`: an empty database in a running server, dropped after the test.
+
+    Kinds are those of tests/servers.py and `sqlite`. The server is `database.server`: a test may
+    stop, kill or pause it, and the next test finds it running.
+    """
+    made = []
+
+    def new(kind):
+        if kind == "sqlite":
+            folder = tmp_path / f"sqlite{len(made)}"
+            folder.mkdir()
+            database = new_sqlite_database(folder)
+        else:
+            database = database_servers.get(kind).new_database()
+        made.append(database)
+        return database
+
+    yield new
+    for database in made:
+        if database.server is not None:
+            database.server.ensure_running()
+            database.server.drop_database(database)
+
+
+@pytest.fixture
+def database(request, new_database):
+    """An empty database of the kind that the test is parametrised with (indirect)."""
+    return new_database(request.param)
