@@ -35,6 +35,7 @@ from pathlib import Path
 PORTS = range(20_000, 32_000)
 START_TIMEOUT_S = 120
 STOP_TIMEOUT_S = 60
+FOLDER_PREFIX = "quiver-server-"
 JAVA_FOLDER = Path("/usr/share/java")
 
 # A server must go when the tests die, and Linux tells it so when the *thread* that started it ends.
@@ -111,6 +112,13 @@ def has_ended(pid: int) -> bool:
         return True
 
 
+def remove_abandoned_folders() -> None:
+    """Delete the servers' folders of test processes that were killed; their servers ended too."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*"):
+        if has_ended(int(folder.name.removeprefix(FOLDER_PREFIX).partition("-")[0])):
+            shutil.rmtree(folder, ignore_errors=True)  # Another test process may be at it too.
+
+
 class Server:
     """One server process and its folder.
 
@@ -128,7 +136,8 @@ class Server:
     def __init__(self) -> None:
         self._check_installed()
         self.port = free_port()
-        self.folder = Path(tempfile.mkdtemp(prefix=f"quiver-{self.kind}-"))
+        remove_abandoned_folders()
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-{self.kind}-"))
         self._process: subprocess.Popen[bytes] | None = None
         self._paused = False
         self._is_set_up = False
