@@ -19,7 +19,16 @@ ROOT = Path(__file__).resolve().parents[2]
 MAY_USE = {
     "journal": ("journal",),
     "journal.cli": ("journal",),
-    "jdbcstore": ("jdbcstore", "journal.api", "journal.errors"),
+    # Beside the door: what the file journal's own engine shares with any other store.
+    "jdbcstore": (
+        "jdbcstore",
+        "journal.api",
+        "journal.errors",
+        "journal.options",
+        "journal.completion",
+        "journal.index",
+        "journal.loader",
+    ),
     "broker": ("broker", "journal.api", "journal.errors", "journal.options"),
     "broker.storage": ("broker", "journal.api", "journal.errors", "journal.options"),
     "broker.storage.open": ("broker", "journal", "jdbcstore"),

@@ -1,0 +1,19 @@
+"""Records, blobs and locks as rows of a SQL database, in the reference's tables.
+
+`jdbcstore` stands on `journal.api`, `journal.errors` and the parts of the file journal that know
+no files; whoever stands on it imports what is named here.
+"""
+
+from jdbcstore.database import Database
+from jdbcstore.errors import Fault, LeaseLost, classify
+from jdbcstore.options import DatabaseStoreOptions
+from jdbcstore.url import sqlalchemy_url
+
+__all__ = [
+    "Database",
+    "DatabaseStoreOptions",
+    "Fault",
+    "LeaseLost",
+    "classify",
+    "sqlalchemy_url",
+]

@@ -1,0 +1,116 @@
+"""One database as the store sees it: an engine with its pool, and the dialect's facts."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import sqlalchemy
+from sqlalchemy import event
+
+from jdbcstore.dialects import RawConnection, dialect_of
+from jdbcstore.errors import Fault, classify
+from jdbcstore.url import sqlalchemy_url
+from journal.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Connection, Engine
+
+    from jdbcstore.options import DatabaseStoreOptions
+
+__all__ = ["Database"]
+
+POOL_SIZE: Final = 8  # Idle connections that are kept: DBCP's maxIdle.
+READ_ONLY: Final = "quiver_read_only"
+
+
+class Database:
+    """Connections to the database of one broker.
+
+    Threads: any number; each connection belongs to one thread at a time. Nothing is connected
+    before the first use.
+
+    Attributes:
+        options: as given.
+        engine: SQLAlchemy's; its connections have the network timeout applied.
+        dialect: what is special about this database.
+    """
+
+    def __init__(self, options: DatabaseStoreOptions) -> None:
+        """Prepare the pool.
+
+        Raises:
+            OptionError: the URL is not understood, or its driver not installed.
+        """
+        self.options = options
+        url = sqlalchemy_url(options.connection_url)
+        if options.user is not None:
+            url = url.set(username=options.user)
+        if options.password is not None:
+            url = url.set(password=options.password)
+        if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
+            raise OptionError("jdbc-connection-url: a SQLite database in memory keeps nothing")
+        try:
+            self.dialect = dialect_of(url.get_dialect()())
+            self.engine: Engine = sqlalchemy.create_engine(
+                url,
+                connect_args=self.dialect.connect_arguments(options.network_timeout_ms),
+                pool_size=POOL_SIZE,
+                max_overflow=-1,
+                pool_pre_ping=True,
+                **self.dialect.engine_arguments(),
+            )
+        except sqlalchemy.exc.NoSuchModuleError as error:
+            raise OptionError(f"jdbc-connection-url: {error}") from None
+        except ModuleNotFoundError as error:
+            raise OptionError(
+                f"{url.drivername} needs the Python package {error.name}; install it"
+            ) from error
+        self.dialect = dialect_of(self.engine.dialect)
+        event.listen(self.engine, "connect", self._set_up)
+        if self.dialect.name == "sqlite":
+            event.listen(self.engine, "begin", _begin_sqlite)
+
+    def _set_up(self, raw: Any, record: object) -> None:  # noqa: ANN401 - as SQLAlchemy calls it.
+        del record
+        self.dialect.set_up(raw, self.options.network_timeout_ms)
+
+    def connect(self, *, read_only: bool = False) -> Connection:
+        """A connection of SQLAlchemy's, to be used in a `with` block.
+
+        Args:
+            read_only: nothing will be written, so that nobody need be kept from writing (SQLite).
+
+        Raises:
+            sqlalchemy.exc.DBAPIError: none is to be had, for `errors.classify`.
+        """
+        return self.engine.connect().execution_options(**{READ_ONLY: read_only})
+
+    @contextmanager
+    def raw(self) -> Iterator[RawConnection]:
+        """A driver's own connection, for the fast paths.
+
+        Whatever is not committed when the block ends is rolled back. After an error that says
+        the connection is lost it is thrown away, else it goes back to the pool.
+        """
+        proxied = self.engine.raw_connection()
+        try:
+            yield cast("RawConnection", proxied.driver_connection)
+        except BaseException as error:
+            if not isinstance(error, Exception) or classify(error, self.dialect) is Fault.LOST:
+                proxied.invalidate()
+            raise
+        finally:
+            proxied.close()
+
+    def close(self) -> None:
+        """Close every connection that is not in use. Idempotent."""
+        self.engine.dispose()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """Begin a transaction of SQLAlchemy's, since set_up() took that from the driver."""
+    read_only = connection.get_execution_options().get(READ_ONLY, False)
+    connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")

@@ -1,0 +1,73 @@
+"""PostgreSQL by psycopg 3."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy.dialects.postgresql
+
+from jdbcstore.dialects.base import ColumnTypes, Dialect, NameCase
+from jdbcstore.errors import Fault
+
+if TYPE_CHECKING:
+    from jdbcstore.dialects.base import RawConnection
+
+__all__ = ["PostgreSQL"]
+
+
+class PostgreSQL(Dialect):
+    """PostgreSQL 10 and later."""
+
+    name = "postgresql"
+    name_case = NameCase.LOWER
+    max_blob_size = 1 << 30
+    seq_is_key = False
+    # now() is the transaction's beginning; clock_timestamp() is when it is asked. The epoch of a
+    # timestamp with time zone does not depend on the session's.
+    now_ms = "CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)"
+
+    def column_types(self) -> ColumnTypes:
+        """BYTEA for records, large objects for files."""
+        return replace(
+            super().column_types(),
+            blob=sqlalchemy.dialects.postgresql.BYTEA(),
+            file_data=sqlalchemy.dialects.postgresql.OID(),
+        )
+
+    def connect_arguments(self, network_timeout_ms: int) -> dict[str, Any]:
+        """Dead peers are noticed by the kernel, slow statements by the server."""
+        arguments: dict[str, Any] = {"application_name": "quiver"}
+        if network_timeout_ms >= 0:
+            seconds = max(2, -(-network_timeout_ms // 1000))  # libpq rounds 1 up to 2 itself.
+            arguments |= {
+                "connect_timeout": seconds,
+                "tcp_user_timeout": network_timeout_ms,
+                "keepalives_idle": seconds,
+                "keepalives_interval": max(1, seconds // 4),
+                "keepalives_count": 3,
+            }
+        return arguments
+
+    def engine_arguments(self) -> dict[str, Any]:
+        """READ COMMITTED: a statement that waited for a row sees what the winner wrote."""
+        return {"isolation_level": "READ COMMITTED"}
+
+    def set_up(self, raw: RawConnection, network_timeout_ms: int) -> None:
+        """The server cancels what takes longer than anybody waits for it."""
+        if network_timeout_ms > 0:
+            cursor = raw.cursor()
+            cursor.execute(f"SET statement_timeout = {int(network_timeout_ms)}")
+            cursor.close()
+            raw.commit()
+
+    def fault(self, exception: BaseException) -> Fault:
+        """By SQLSTATE; an operational error without one comes from libpq: the connection broke."""
+        import psycopg
+
+        if isinstance(exception, psycopg.Error):
+            if exception.sqlstate is not None:
+                return super().fault(exception)
+            if isinstance(exception, psycopg.OperationalError | psycopg.InterfaceError):
+                return Fault.LOST
+        return Fault.FATAL

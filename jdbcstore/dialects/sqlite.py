@@ -1,0 +1,76 @@
+"""SQLite, embedded: the database of a broker that was given none."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy
+
+from jdbcstore.dialects.base import ColumnTypes, Dialect
+from jdbcstore.errors import Fault
+
+if TYPE_CHECKING:
+    from jdbcstore.dialects.base import RawConnection
+
+__all__ = ["SQLite"]
+
+# https://www.sqlite.org/rescode.html; the low byte is the primary code.
+BUSY: Final = 5
+LOCKED: Final = 6
+INTERRUPT: Final = 9
+
+
+class SQLite(Dialect):
+    """SQLite 3.37 and later; one file, one writer at a time.
+
+    A transaction that writes takes the whole file by BEGIN IMMEDIATE: upgrading a reader later
+    would fail with SQLITE_BUSY at once, without waiting.
+    """
+
+    name = "sqlite"
+    max_blob_size = 1_000_000_000  # SQLITE_MAX_LENGTH as it is compiled by default.
+    # strftime('now') keeps one time during a statement; the file is locked before it.
+    now_ms = (
+        "(CAST(strftime('%s', 'now') AS INTEGER) * 1000"
+        " + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER))"
+    )
+    row_lock = ""
+
+    def column_types(self) -> ColumnTypes:
+        """INTEGER keys, which are the row ids; BIGINT keys would need an index of their own."""
+        return replace(
+            super().column_types(),
+            file_key=sqlalchemy.Integer(),
+            seq=sqlalchemy.Integer(),
+        )
+
+    def begin_write(self, raw: RawConnection) -> None:
+        """Take the file; another writer is waited for, for the network timeout."""
+        cursor = raw.cursor()
+        try:
+            cursor.execute("BEGIN IMMEDIATE")
+        finally:
+            cursor.close()
+
+    def connect_arguments(self, network_timeout_ms: int) -> dict[str, Any]:
+        """How long to wait for another writer; threads hand connections to each other."""
+        # sqlite3 knows no "for ever"; three weeks are.
+        timeout_s = network_timeout_ms / 1000 if network_timeout_ms >= 0 else 2_000_000
+        return {"timeout": timeout_s, "check_same_thread": False}
+
+    def set_up(self, raw: RawConnection, network_timeout_ms: int) -> None:
+        """A write-ahead log that is synced at each commit; transactions begin when we say so."""
+        del network_timeout_ms
+        assert isinstance(raw, sqlite3.Connection)
+        raw.isolation_level = None
+        raw.execute("PRAGMA journal_mode = WAL")
+        raw.execute("PRAGMA synchronous = FULL")
+
+    def fault(self, exception: BaseException) -> Fault:
+        """Busy and locked pass; everything else is a failing disk or a wrong statement."""
+        code = getattr(exception, "sqlite_errorcode", None)
+        if isinstance(code, int) and code & 0xFF in (BUSY, LOCKED, INTERRUPT):
+            return Fault.CONFLICT
+        return Fault.FATAL

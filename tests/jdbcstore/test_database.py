@@ -1,0 +1,104 @@
+import sqlite3
+import time
+
+import pytest
+import sqlalchemy
+
+from jdbcstore import Database, DatabaseStoreOptions, Fault, classify
+from jdbcstore.schema import create_if_missing, journal_table
+from journal.errors import OptionError
+
+
+@pytest.fixture
+def open_database(tmp_path):
+    opened = []
+
+    def opening(**changes):
+        url = f"sqlite:///{tmp_path}/broker.db"
+        opened.append(Database(DatabaseStoreOptions(connection_url=url, **changes)))
+        return opened[-1]
+
+    yield opening
+    for database in opened:
+        database.close()
+
+
+def row(record_id, seq):
+    return (record_id, 11, 0, 0, 3, 4, b"body", 0, b"", 0, seq)
+
+
+def test_rows_go_in_and_out_by_the_driver(open_database):
+    database = open_database()
+    table = journal_table("J", database.dialect)
+    with database.connect() as connection:
+        create_if_missing(connection, table, database.dialect)
+
+    with database.raw() as raw:
+        database.dialect.begin_write(raw)
+        database.dialect.insert_rows(raw, table, [row(number, number) for number in range(1200)])
+        deleted = database.dialect.delete_ids(raw, table, range(100, 1150))
+        raw.commit()
+
+    assert deleted == 1050
+    with database.connect(read_only=True) as connection:
+        found = connection.execute(sqlalchemy.select(table.c.id).order_by(table.c.seq))
+        assert found.scalars().all() == [*range(100), *range(1150, 1200)]
+
+
+def test_what_is_not_committed_does_not_count(open_database):
+    database = open_database()
+    table = journal_table("J", database.dialect)
+    with database.connect() as connection:
+        create_if_missing(connection, table, database.dialect)
+
+    with database.raw() as raw:
+        database.dialect.begin_write(raw)
+        database.dialect.insert_rows(raw, table, [row(1, 1)])
+
+    with database.connect() as connection:
+        assert connection.execute(sqlalchemy.select(table.c.id)).all() == []
+
+
+def test_the_databases_clock_is_this_machines(open_database):
+    database = open_database()
+
+    before = time.time_ns() // 1_000_000
+    with database.connect() as connection:
+        now = connection.execute(sqlalchemy.text(database.dialect.select_now_ms)).scalar_one()
+    after = time.time_ns() // 1_000_000
+
+    assert before - 1 <= now <= after + 1
+
+
+def test_a_second_writer_is_a_conflict(open_database):
+    first, second = open_database(), open_database(network_timeout_ms=10)
+
+    with first.raw() as holder, second.raw() as late:
+        first.dialect.begin_write(holder)
+        with pytest.raises(sqlite3.OperationalError) as caught:
+            second.dialect.begin_write(late)
+
+    assert classify(caught.value, second.dialect) is Fault.CONFLICT
+
+
+def test_a_reader_waits_for_nobody(open_database):
+    database = open_database(network_timeout_ms=10)
+
+    with database.raw() as holder, database.connect(read_only=True) as reader:
+        database.dialect.begin_write(holder)
+
+        assert reader.execute(sqlalchemy.text("SELECT 1")).scalar_one() == 1
+
+
+def test_each_commit_is_synced(open_database):
+    with open_database().connect() as connection:
+        assert connection.execute(sqlalchemy.text("PRAGMA synchronous")).scalar_one() == 2
+        assert connection.execute(sqlalchemy.text("PRAGMA journal_mode")).scalar_one() == "wal"
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite://", "sqlite:///:memory:", "jdbc:sqlite:", "no url", "x://y"]
+)
+def test_a_url_that_leads_nowhere_is_refused(url):
+    with pytest.raises(OptionError):
+        Database(DatabaseStoreOptions(connection_url=url))
