@@ -22,6 +22,7 @@ cdef struct HeldRecord:
 # A transaction whose end has not been read yet.
 cdef struct HeldTransaction:
     int64_t tx_id
+    uint64_t sequence           # how many began before it
     HeldRecord *records         # operations and prepares, in order
     size_t count
     size_t room
@@ -52,6 +53,7 @@ cdef class Compactor:
     cdef IdMap held_map
     cdef HeldTransaction *held
     cdef int32_t held_count, held_room, held_unused
+    cdef uint64_t held_sequence
     cdef IdMap[256] update_maps  # by user type: record id -> place of its last update
     cdef HeldRecord *updates
     cdef size_t update_count, update_room

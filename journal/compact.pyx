@@ -12,7 +12,8 @@ Rules of what is copied, after the reference (JournalCompactor):
 - Records of a transaction wait for its end. A commit brings those that are live, still as
   transactional records, and a commit with the count for its new file; a rollback none.
 - A transaction without an end in these files is open, or has ended in a younger file: all of its
-  operations and prepares are copied.
+  operations and prepares are copied, behind all files, in the order in which they began: a load
+  reports them so.
 - Deletes are dropped: what they deleted is not copied. A delete of an id that is live (used twice,
   which the contract forbids) is kept, so that a load gives what it gave before.
 - A commit that the loader would refuse, by its count, is refused here.
@@ -52,7 +53,7 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free, malloc, qsort, realloc
 from libc.string cimport memcpy, memset
 
 from journal.control import ControlList, encode_control_list
@@ -354,6 +355,8 @@ cdef class Compactor:
         else:
             self.held_unused = tx.next_unused
         tx.tx_id = tx_id
+        tx.sequence = self.held_sequence
+        self.held_sequence += 1
         tx.last_file = -1
         tx.counter = 0
         tx.is_used = True
@@ -480,6 +483,10 @@ cdef class Compactor:
         """Behind all files: transactions without an end, then replaceable updates."""
         cdef int32_t i
         cdef bint is_known
+        if self.held_count == 0:
+            return self.copy_updates()
+        # Nothing is looked up or ended any more: places may change.
+        qsort(self.held, self.held_count, sizeof(HeldTransaction), &by_beginning)
         for i in range(self.held_count):
             if not self.held[i].is_used:
                 continue
@@ -884,6 +891,13 @@ cdef class Compactor:
 
 cdef int errno_ENOMEM = errno.ENOMEM
 cdef int errno_EIO = errno.EIO
+
+
+cdef int by_beginning(const void *first, const void *second) noexcept nogil:
+    """The order of two held transactions."""
+    cdef uint64_t a = (<const HeldTransaction *>first).sequence
+    cdef uint64_t b = (<const HeldTransaction *>second).sequence
+    return (a > b) - (a < b)
 
 
 cdef inline void borrow(HeldRecord *held, const Record *record, uint8_t *data) noexcept nogil:

@@ -527,3 +527,26 @@ def test_a_newest_file_with_records_in_its_header_block_is_compacted_too(tmp_pat
             (2, False),
             (1, True),
         ]
+
+
+def test_prepared_transactions_keep_the_order_in_which_they_began(tmp_path):
+    """A load reports them so, and the reference's compaction keeps it."""
+    journal = loaded(tmp_path)
+    journal.add(1, 1, b"plain")
+    for tx in (901, 902, 903):
+        journal.add(tx + 1000, 1, bytes([tx % 256]), tx=tx)
+    # The places of 902 and 901, in that order, are taken by 905 and 904.
+    journal.rollback(901)
+    journal.rollback(902)
+    for tx in (905, 904):
+        journal.add(tx + 1000, 1, bytes([tx % 256]), tx=tx)
+        journal.prepare(tx, b"extra")
+    journal.prepare(903, b"extra")
+    for record_id in range(5000, 5200):
+        journal.add(record_id, 1, bytes(100))
+        journal.delete(record_id)
+
+    assert journal.compact()
+    journal.close()
+
+    assert list(View(tmp_path).prepared) == [903, 905, 904]
