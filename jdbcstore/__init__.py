@@ -6,6 +6,7 @@ no files; whoever stands on it imports what is named here.
 
 from jdbcstore.database import Database
 from jdbcstore.errors import Fault, LeaseLost, classify
+from jdbcstore.lease import Lease, LeaseState
 from jdbcstore.options import DatabaseStoreOptions
 from jdbcstore.url import sqlalchemy_url
 
@@ -13,7 +14,9 @@ __all__ = [
     "Database",
     "DatabaseStoreOptions",
     "Fault",
+    "Lease",
     "LeaseLost",
+    "LeaseState",
     "classify",
     "sqlalchemy_url",
 ]

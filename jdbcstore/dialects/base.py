@@ -205,6 +205,9 @@ class Dialect:
     row_lock_hint: ClassVar[str] = ""
     """What stands behind the table's name in such a SELECT."""
 
+    write_locks_all: ClassVar[bool] = False
+    """Whether a transaction that writes keeps all others from writing, whatever the row."""
+
     @property
     def select_now_ms(self) -> str:
         """A statement that returns the database's clock, see now_ms."""
@@ -216,6 +219,26 @@ class Dialect:
             f"SELECT {columns} FROM {self.quoted(table)}{self.row_lock_hint} "
             f"WHERE {condition}{self.row_lock}"
         )
+
+    def lock_wait_sql(self, wait_ms: int) -> str | None:
+        """A statement after which a wait for a locked row ends after `wait_ms` milliseconds.
+
+        It holds for the connection's life. None: this database has no such setting of a session.
+        """
+        del wait_ms
+        return None
+
+    def idle_transaction_sql(self, idle_ms: int) -> str | None:
+        """A statement after which the server ends a session that does nothing in a transaction.
+
+        A process that stands still in the middle of one would keep its rows locked, and so whoever
+        is to take over, for as long as it stands. None: this database cannot.
+
+        Args:
+            idle_ms: milliseconds that it may do nothing.
+        """
+        del idle_ms
+        return None
 
     def begin_write(self, raw: RawConnection) -> None:
         """Begin a transaction that writes; most drivers do so by themselves."""

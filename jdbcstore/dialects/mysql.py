@@ -110,6 +110,16 @@ class MySQL(Dialect):
         )
         cursor.close()
 
+    def lock_wait_sql(self, wait_ms: int) -> str | None:
+        """By innodb_lock_wait_timeout, in whole seconds."""
+        return f"SET SESSION innodb_lock_wait_timeout = {max(1, -(-int(wait_ms) // 1000))}"
+
+    def idle_transaction_sql(self, idle_ms: int) -> str | None:
+        """MariaDB has a setting; MySQL could only end every session that is idle."""
+        if not getattr(self.engine_dialect, "is_mariadb", False):
+            return None
+        return f"SET SESSION idle_transaction_timeout = {max(1, -(-int(idle_ms) // 1000))}"
+
     def fault(self, exception: BaseException) -> Fault:
         """By the server's or client's number."""
         import pymysql

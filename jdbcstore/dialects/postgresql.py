@@ -61,6 +61,14 @@ class PostgreSQL(Dialect):
             cursor.close()
             raw.commit()
 
+    def lock_wait_sql(self, wait_ms: int) -> str | None:
+        """By lock_timeout; 0 would be for ever."""
+        return f"SET lock_timeout = {max(1, int(wait_ms))}"
+
+    def idle_transaction_sql(self, idle_ms: int) -> str | None:
+        """By idle_in_transaction_session_timeout (9.6); 0 would be for ever."""
+        return f"SET idle_in_transaction_session_timeout = {max(1, int(idle_ms))}"
+
     def fault(self, exception: BaseException) -> Fault:
         """By SQLSTATE; an operational error without one comes from libpq: the connection broke."""
         import psycopg

@@ -37,6 +37,7 @@ class SQLite(Dialect):
         " + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER))"
     )
     row_lock = ""
+    write_locks_all = True
 
     def column_types(self) -> ColumnTypes:
         """INTEGER keys, which are the row ids; BIGINT keys would need an index of their own."""
@@ -45,6 +46,10 @@ class SQLite(Dialect):
             file_key=sqlalchemy.Integer(),
             seq=sqlalchemy.Integer(),
         )
+
+    def lock_wait_sql(self, wait_ms: int) -> str | None:
+        """By the busy handler, which looks again every now and then until the time is over."""
+        return f"PRAGMA busy_timeout = {int(wait_ms)}"
 
     def begin_write(self, raw: RawConnection) -> None:
         """Take the file; another writer is waited for, for the network timeout."""

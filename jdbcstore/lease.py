@@ -1,0 +1,491 @@
+"""A lease on the tables: taken, kept, proved and given up by the database's clock alone.
+
+    free ──acquire()──▶ held ──not renewed in time──▶ in doubt ──renewed, nobody had it──▶ held
+                         │                               │
+                         └────────── somebody else had it, or ride_out_ms are over ──▶ lost
+
+A thread of its own renews a held lease every `lock_renew_period_ms` over a connection of its own.
+When the database does not answer it goes on trying: past its expiration the lease is *in doubt*
+(`is_certain` is false), and only the database can tell. If nobody took it, it is renewed; if
+somebody did, or if the database stays away for `ride_out_ms`, it is *lost*, for good.
+
+No promise about writing rests on this thread, or on any clock of this machine: each transaction
+that writes proves the lease itself (`fence`, `fence_statement`). A holder that stood still past
+its expiration meets that fence, whatever it believes.
+
+A holder's id is made anew for each acquisition and never used again: as long as the row has it,
+nobody else had the lease since. That is the fencing token.
+"""
+
+from __future__ import annotations
+
+import enum
+import errno
+import logging
+import threading
+import time
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from jdbcstore.errors import LeaseLost
+from jdbcstore.lease_row import HOLDER_ID_MAX, LeaseRow
+from jdbcstore.node_table import DatabaseAway, NodeTable
+from jdbcstore.schema import PRIMARY_LOCK_ROW
+from journal.errors import JournalClosed, JournalIOError, JournalLocked, OptionError, WrongState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import Connection
+
+    from jdbcstore.database import Database
+    from jdbcstore.lease_row import Fence, LeaseView
+
+__all__ = ["Lease", "LeaseState"]
+
+log = logging.getLogger("jdbcstore")
+
+# JdbcNodeManager.MAX_PAUSE_MILLIS: between two tries for a lease that another one holds.
+ACQUIRE_PAUSE_MAX_MS: Final = 2000
+# Between two tries to renew while the database does not answer; it may be back any moment.
+RETRY_PAUSE_MS: Final = 500
+# What a renewal may be late by before that is worth a line (ActiveMQScheduledLeaseLock).
+LATE_MS: Final = 100
+
+
+def boot_clock() -> float:
+    """Seconds that never jump, and that count while the machine is suspended."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class LeaseState(enum.Enum):
+    """What this process knows of its lease; the database has the last word."""
+
+    FREE = "free"
+    HELD = "held"
+    LOST = "lost"
+
+
+class Lease:
+    """One row of the node manager's table, held by at most one process at a time.
+
+    Args:
+        database: of the broker; its options say how long the lease lasts and how it is renewed.
+        row_id: PRIMARY_LOCK_ROW or BACKUP_LOCK_ROW.
+        holder_id: what stands in HOLDER_ID; None makes an id for each acquisition. A given one
+            must never be another process's, nor be used again after it was lost.
+        on_lost: called once, from the renewing thread, when the lease is lost.
+        clock: seconds that never jump.
+        wall_clock: this machine's time of day in seconds, for `skew_ms` and nothing else.
+
+    Attributes:
+        holder_id: of the present or the last acquisition.
+        fenced_writes: transactions that the fence refused.
+        renewals: how often the lease was renewed.
+
+    Threads: any. Raises JournalIOError when the database fails for good.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        row_id: int = PRIMARY_LOCK_ROW,
+        *,
+        holder_id: str | None = None,
+        on_lost: Callable[[LeaseLost], object] | None = None,
+        clock: Callable[[], float] = boot_clock,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        options = database.options
+        if holder_id is not None and not 0 < len(holder_id) <= HOLDER_ID_MAX:
+            raise OptionError(
+                f"holder id of {len(holder_id)} characters; 1 to {HOLDER_ID_MAX} fit the column"
+            )
+        self.holder_id = holder_id or ""
+        self.fenced_writes = 0
+        self.renewals = 0
+        self._given_id = holder_id
+        self._on_lost = on_lost
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._expiration_ms = options.lock_expiration_ms
+        self._renew_period_ms = options.lock_renew_period_ms
+        self._ride_out_ms = options.ride_out_ms
+        self._allowed_time_diff_ms = options.allowed_time_diff_ms
+        self._acquisition_timeout_ms = options.lock_acquisition_timeout_ms
+        self._table = NodeTable(database)
+        self._row = LeaseRow(self._table.table, database.dialect, row_id)
+        self._locks_all = database.dialect.write_locks_all
+        # An acquisition was sent, and nobody knows what became of it.
+        self._is_unknown = False
+        self._acquiring = threading.Lock()  # One acquisition of this object at a time.
+        # Guards the state below; never held while the database is spoken to.
+        self._lock = threading.Lock()
+        self._state = LeaseState.FREE
+        self._failure: LeaseLost | None = None
+        self._renewed_at = 0.0  # When the last successful renewal was sent, by clock().
+        self._fence_renewed_at = 0.0
+        self._skew_ms: float | None = None
+        self._is_skew_reported = False
+        self._keeper: threading.Thread | None = None
+        self._stop_keeper = threading.Event()
+        self._interrupted = threading.Event()
+
+    # What is known without asking.
+
+    @property
+    def state(self) -> LeaseState:
+        """Free, held (perhaps in doubt), or lost."""
+        with self._lock:
+            return self._state
+
+    @property
+    def remaining_ms(self) -> float:
+        """Milliseconds that the lease lasts for certain, as this process knows; 0 when in doubt.
+
+        Never more than the database would say: it counts from when the last renewal was sent.
+        """
+        with self._lock:
+            if self._state is not LeaseState.HELD:
+                return 0.0
+            return max(0.0, self._expiration_ms - (self._clock() - self._renewed_at) * 1000)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the lease is held and has not expired, as far as this process knows."""
+        return self.remaining_ms > 0
+
+    @property
+    def skew_ms(self) -> float | None:
+        """The database's clock less this machine's, at the last renewal; None before the first."""
+        with self._lock:
+            return self._skew_ms
+
+    # What the database says.
+
+    def look(self) -> LeaseView:
+        """What the row says now.
+
+        Raises:
+            JournalIOError: the database fails, or has no such row.
+        """
+        return self._table.ask(self._row_view, read_only=True)
+
+    def is_held(self) -> bool:
+        """Whether anybody has the lease and it has not expired."""
+        return self.look().is_held
+
+    def is_held_by_me(self) -> bool:
+        """Whether this object has the lease and it has not expired."""
+        view = self.look()
+        return view.is_held and view.holder == self.holder_id
+
+    # Taking it.
+
+    def create_table(self) -> None:
+        """Make the node manager's table, if it is missing; any number of brokers may do so at once.
+
+        Raises:
+            JournalIOError: the database fails.
+        """
+        self._table.create()
+
+    def try_acquire(self) -> bool:
+        """Take the lease if it is free or has expired, and renew it from now on.
+
+        Not re-entrant: False if this object holds it already.
+
+        Raises:
+            DatabaseAway: whether the lease was taken is not known; the next call finds out.
+            JournalIOError: the database refuses.
+        """
+        with self._acquiring:
+            if self.state is LeaseState.HELD:
+                return False
+            sent_at = self._clock()
+            if not self._take():
+                return False
+            stop = threading.Event()
+            with self._lock:
+                self._state = LeaseState.HELD
+                self._failure = None
+                self._renewed_at = self._fence_renewed_at = sent_at
+                self._stop_keeper = stop
+            self._measure_skew()
+            self._keeper = threading.Thread(
+                target=self._keep, args=(stop,), name=f"lease-{self._row.row_id}", daemon=True
+            )
+            self._keeper.start()
+            return True
+
+    def _take(self) -> bool:
+        if self._is_unknown and self._table.ask(self._renew_row):
+            self._is_unknown = False  # The last call had taken it.
+            return True
+        if not self._is_unknown:
+            self.holder_id = self._given_id or str(uuid.uuid4())
+        self._is_unknown = True
+        taken = self._table.ask(self._acquire_row)
+        self._is_unknown = False
+        return taken
+
+    def acquire(self, timeout_ms: int | None = None) -> None:
+        """Take the lease, waiting for whoever has it, through failures of the database.
+
+        Args:
+            timeout_ms: milliseconds to wait; -1 for ever, 0 tries once; None takes
+                jdbc-lock-acquisition-timeout.
+
+        Raises:
+            JournalLocked: somebody else has it when the time is over.
+            JournalIOError: the database did not answer until then, or refuses.
+            JournalClosed: interrupt() was called.
+            WrongState: this object holds it already.
+        """
+        if self.state is LeaseState.HELD:
+            raise WrongState("this lease is held already")
+        if timeout_ms is None:
+            timeout_ms = self._acquisition_timeout_ms
+        deadline = self._clock() + timeout_ms / 1000
+        pause_s = min(self._renew_period_ms, ACQUIRE_PAUSE_MAX_MS) / 1000
+        while True:
+            problem: DatabaseAway | None = None
+            try:
+                if self.try_acquire():
+                    return
+            except DatabaseAway as error:
+                problem = error
+                log.warning("cannot take the lease, trying again: %s", error)
+            remaining_s = deadline - self._clock()
+            if timeout_ms >= 0 and remaining_s <= 0:
+                raise problem or self._locked()
+            wait_s = pause_s if timeout_ms < 0 else min(pause_s, remaining_s)
+            if self._interrupted.wait(wait_s):
+                self._interrupted.clear()
+                raise JournalClosed("the wait for the lease was interrupted")
+
+    def interrupt(self) -> None:
+        """End a wait in acquire(), of now or of the next call, with JournalClosed."""
+        self._interrupted.set()
+
+    def _locked(self) -> JournalLocked:
+        view = self.look()
+        who = f"{view.holder!r} for another {view.remaining_ms} ms" if view.is_held else "nobody"
+        return JournalLocked(
+            f"{self._table.table.name} row {self._row.row_id} is held by {who}; "
+            "`journal locks` shows it, and breaks it"
+        )
+
+    # Keeping it.
+
+    def renew(self) -> bool:
+        """Renew now; False, and lost for good, if somebody else had the lease meanwhile.
+
+        True after the lease had expired means that nobody had it: everything is as it was.
+
+        Raises:
+            DatabaseAway: perhaps it was renewed, perhaps not.
+            JournalIOError: the database refuses.
+        """
+        with self._lock:
+            if self._state is not LeaseState.HELD:
+                return False
+        sent_at = self._clock()
+        try:
+            renewed = self._table.ask(self._renew_row)
+        except DatabaseAway:
+            if not self._locks_all or not self._is_renewed_by_fence():
+                raise
+            return True
+        if not renewed:
+            self._lose(f"somebody else has had the lease of row {self._row.row_id}, or broke it")
+            return False
+        with self._lock:
+            self._renewed_at = max(self._renewed_at, sent_at)
+            self.renewals += 1
+        self._measure_skew()
+        return True
+
+    def _is_renewed_by_fence(self) -> bool:
+        """Whether the row says that the lease goes on, though it could not be written to."""
+        sent_at = self._clock()
+        view = self._table.ask(self._row_view, read_only=True)
+        if view.holder != self.holder_id or not view.is_held:
+            return False
+        with self._lock:
+            self._renewed_at = sent_at - (self._expiration_ms - view.remaining_ms) / 1000
+        return True
+
+    def _keep(self, stop: threading.Event) -> None:
+        """The renewing thread, until release() or loss."""
+        pause_ms: float = self._renew_period_ms
+        last_started = self._clock()
+        while not stop.wait(pause_ms / 1000):
+            started = self._clock()
+            pause_ms = self._renew_period_ms
+            try:
+                if not self.renew():
+                    return
+            except JournalIOError as error:
+                pause_ms = min(self._renew_period_ms, RETRY_PAUSE_MS)
+                if not self._survives(error):
+                    return
+            self._report_slowness(started - last_started, self._clock() - started)
+            last_started = started
+
+    def _survives(self, error: JournalIOError) -> bool:
+        """Whether the lease is not lost yet, after a renewal failed."""
+        with self._lock:
+            age_ms = (self._clock() - self._renewed_at) * 1000
+        if not isinstance(error, DatabaseAway):
+            self._lose(f"the database refuses to renew the lease: {error}", error)
+            return False
+        if age_ms > self._expiration_ms + self._ride_out_ms:
+            self._lose(f"the lease could not be renewed for {age_ms:.0f} ms: {error}", error)
+            return False
+        doubt = "; it has expired, and is in doubt" if age_ms > self._expiration_ms else ""
+        log.warning("the lease could not be renewed%s: %s", doubt, error)
+        return True
+
+    def _report_slowness(self, interval_s: float, duration_s: float) -> None:
+        if duration_s * 1000 > self._renew_period_ms:
+            log.error("renewing the lease took %.0f ms", duration_s * 1000)
+        late_ms = interval_s * 1000 - self._expiration_ms
+        if late_ms > LATE_MS:
+            log.error("the lease was renewed after %.0f ms, too late", interval_s * 1000)
+        elif interval_s * 1000 - self._renew_period_ms > LATE_MS:
+            log.warning("the lease was renewed after %.0f ms", interval_s * 1000)
+
+    def _lose(self, why: str, cause: Exception | None = None) -> None:
+        failure = LeaseLost(why)
+        failure.__cause__ = cause
+        with self._lock:
+            if self._state is not LeaseState.HELD:
+                return
+            self._state = LeaseState.LOST
+            self._failure = failure
+        self._stop_keeper.set()
+        log.error("lease lost: %s", why)
+        if self._on_lost is not None:
+            try:
+                self._on_lost(failure)
+            except Exception:
+                log.exception("what was to be done about the lost lease failed")
+
+    def _measure_skew(self) -> None:
+        """Compare the clocks; a difference is reported when it begins and when it ends."""
+        before = self._wall_clock()
+        try:
+            now_ms = self._table.ask(self._row.now_ms, read_only=True)
+        except JournalIOError as error:
+            log.debug("the clocks were not compared: %s", error)
+            return
+        skew_ms = now_ms - (before + self._wall_clock()) * 500  # The middle, in milliseconds.
+        is_large = abs(skew_ms) > self._allowed_time_diff_ms
+        with self._lock:
+            self._skew_ms = skew_ms
+            is_news = is_large != self._is_skew_reported
+            self._is_skew_reported = is_large
+        if is_large and is_news:
+            log.warning(
+                "the database's clock is %.0f ms %s this machine's (jdbc-allowed-time-diff is %d "
+                "ms); leases go by the database's",
+                *(abs(skew_ms), "ahead of" if skew_ms > 0 else "behind"),
+                self._allowed_time_diff_ms,
+            )
+        elif is_news:
+            log.info("the database's clock agrees with this machine's again: %.0f ms", skew_ms)
+
+    # Proving it.
+
+    def fence_statement(self, *, may_raise: bool = True) -> Fence:
+        """The statement that every transaction of the holder begins with, see Fence.
+
+        Args:
+            may_raise: where the database can, let it end the transaction by itself.
+
+        Where a writer locks the whole database (SQLite), transactions that follow each other
+        closely could keep the renewing thread out for ever; there the fence renews the lease
+        itself, twice in a renew period.
+
+        Raises:
+            LeaseLost: it is known to be lost.
+            JournalClosed: it was never taken, or was given up.
+        """
+        with self._lock:
+            if self._failure is not None:
+                raise LeaseLost(str(self._failure)) from self._failure
+            if self._state is not LeaseState.HELD:
+                raise JournalClosed("the lease is not held")
+            if self._locks_all:
+                now = self._clock()
+                if (now - self._fence_renewed_at) * 2000 > self._renew_period_ms:
+                    self._fence_renewed_at = now
+                    return self._row.renewing_fence(self.holder_id, self._expiration_ms)
+        return self._row.fence(self.holder_id, may_raise=may_raise)
+
+    def fence(self, connection: Connection) -> None:
+        """Prove the lease inside the connection's transaction, and lock its row until the end.
+
+        On SQLite the transaction must have begun by BEGIN IMMEDIATE, as those of
+        `Database.connect()` do.
+
+        Raises:
+            LeaseLost: the database says that it is not held, or has expired. `renew()` tells
+                whether anybody had it since; if not, the transaction may be tried again.
+            sqlalchemy.exc.DBAPIError: the database fails, for `errors.classify`.
+        """
+        fence = self.fence_statement(may_raise=False)
+        result = connection.exec_driver_sql(fence.sql, fence.parameters)
+        if not (result.fetchone() is not None if fence.returns_row else result.rowcount == 1):
+            raise self.fenced()
+
+    def fenced(self) -> LeaseLost:
+        """Count a transaction that the fence refused; the error for whoever waits for it."""
+        with self._lock:
+            self.fenced_writes += 1
+        return LeaseLost("the lease has expired, or somebody else has it: nothing was written")
+
+    # Giving it up.
+
+    def release(self) -> bool:
+        """Stop renewing and let the lease be free; False if the database did not confirm it.
+
+        A lease that is not released ends by itself when it expires. Idempotent.
+        """
+        self._stop_keeper.set()
+        keeper = self._keeper
+        if keeper is not None and keeper is not threading.current_thread():
+            keeper.join()
+        with self._lock:
+            may_be_held = self._state is LeaseState.HELD or self._is_unknown
+            if self._state is LeaseState.HELD:
+                self._state = LeaseState.FREE
+        self._is_unknown = False
+        released = False
+        if may_be_held:
+            try:
+                released = self._table.ask(self._release_row)
+            except JournalIOError as error:
+                log.warning("the lease was not released, and ends by itself: %s", error)
+        self._table.close()
+        return released
+
+    # Speaking to the database.
+
+    def _acquire_row(self, connection: Connection) -> bool:
+        return self._row.try_acquire(connection, self.holder_id, self._expiration_ms)
+
+    def _renew_row(self, connection: Connection) -> bool:
+        return self._row.renew(connection, self.holder_id, self._expiration_ms)
+
+    def _release_row(self, connection: Connection) -> bool:
+        return self._row.release(connection, self.holder_id)
+
+    def _row_view(self, connection: Connection) -> LeaseView:
+        view = self._row.look(connection)
+        if view is None:
+            raise JournalIOError(
+                errno.ENOENT, f"no row {self._row.row_id} in the table", self._table.table.name
+            )
+        return view

@@ -1,0 +1,192 @@
+"""The statements on one row of the node manager's table; each is judged by the database's clock.
+
+Every question about a lease is one guarded statement, with the clock inside it: "take it if it has
+expired" is an UPDATE whose WHERE asks the clock and whose SET adds to it. There is no moment
+between a look and a write in which somebody else could act, and no clock of ours in it.
+
+The row's lock is what makes the fence hold. A transaction that writes locks the row first (see
+Fence), and whoever wants to take the lease has to change that row: he waits for the transaction to
+end. So it does not matter that the clock goes on between the check and the commit.
+
+Which clock that is: the server's. SQLite has none of its own and asks the machine, so that
+processes on one machine still agree, but a step of that machine's clock is a step of the lease's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy
+from sqlalchemy import BigInteger, bindparam, literal_column
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Table
+
+    from jdbcstore.dialects.base import Dialect, RawCursor
+
+__all__ = ["HOLDER_ID_MAX", "Fence", "LeaseRow", "LeaseView"]
+
+HOLDER_ID_MAX: Final = 128  # Characters; the width of HOLDER_ID, and the reference's own limit.
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseView:
+    """What a row said at one moment.
+
+    Attributes:
+        holder: id of the holder; None: nobody.
+        expires_ms: end of the lease, milliseconds since 1970 by the database's clock; None: free.
+        now_ms: the database's clock at that moment.
+    """
+
+    holder: str | None
+    expires_ms: int | None
+    now_ms: int
+
+    @property
+    def remaining_ms(self) -> int:
+        """Milliseconds until it expires; 0 when it is free or has expired."""
+        return 0 if self.expires_ms is None else max(0, self.expires_ms - self.now_ms)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether somebody has it, and it has not expired; the last millisecond counts."""
+        return self.expires_ms is not None and self.now_ms <= self.expires_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """One statement that proves a lease and locks its row until the transaction ends.
+
+    It goes straight to the driver, in front of whatever the transaction writes. On SQLite the
+    transaction must have begun by BEGIN IMMEDIATE, which locks the whole file.
+
+    Attributes:
+        sql: with the driver's own marks for parameters.
+        parameters: for them.
+        raises: the database itself refuses the transaction if the lease is not held (division by
+            zero, SQLSTATE 22012), so that the statement may be sent in a pipeline with the rest.
+        returns_row: it is a SELECT; if not, an UPDATE that extends the lease as well.
+    """
+
+    sql: str
+    parameters: tuple[object, ...]
+    raises: bool
+    returns_row: bool
+
+    def holds(self, cursor: RawCursor) -> bool:
+        """Whether the lease is held, from the cursor on which the statement ran just now."""
+        if not self.returns_row:
+            return cursor.rowcount == 1
+        row = cursor.fetchone()
+        return row is not None and (not self.raises or row[0] == 1)
+
+
+class LeaseRow:
+    """One lease of the table: the primary's (row 1) or the backup's (row 2).
+
+    Every method is one statement in the connection's transaction, and commits nothing. It raises
+    what the driver raises, for `errors.classify`.
+
+    Args:
+        table: by schema.node_table().
+        dialect: of the database.
+        row_id: the row's ID.
+    """
+
+    def __init__(self, table: Table, dialect: Dialect, row_id: int) -> None:
+        self.row_id = row_id
+        self._table = table
+        self._dialect = dialect
+        columns = table.c
+        holder, expires = columns["HOLDER_ID"], columns["HOLDER_EXPIRATION_TIME"]
+        now = literal_column(f"({dialect.now_ms})", BigInteger)
+        is_row = columns["ID"] == row_id
+        me: sqlalchemy.BindParameter[str] = bindparam("me")
+        new_end = now + bindparam("expiration_ms", type_=BigInteger)
+
+        self._now = sqlalchemy.text(dialect.select_now_ms)
+        self._acquire = (
+            table.update()
+            .where(is_row, sqlalchemy.or_(expires.is_(None), expires < now))
+            .values({holder: me, expires: new_end})
+        )
+        # The reference also asks that the end does not move back. It may, here: when the
+        # database's clock was set back the lease would else be lost, or last too long.
+        self._renew = (
+            table.update()
+            .where(is_row, holder == me, expires.is_not(None))
+            .values({expires: new_end})
+        )
+        self._release = (
+            table.update().where(is_row, holder == me).values({holder: None, expires: None})
+        )
+        self._break = table.update().where(is_row).values({holder: None, expires: None})
+        self._look = sqlalchemy.select(holder, expires, now).where(is_row)
+
+    def try_acquire(self, connection: Connection, me: str, expiration_ms: int) -> bool:
+        """Take the lease if it is free or has expired; not if it is ours already."""
+        done = connection.execute(self._acquire, {"me": me, "expiration_ms": expiration_ms})
+        return int(done.rowcount) == 1
+
+    def renew(self, connection: Connection, me: str, expiration_ms: int) -> bool:
+        """Let the lease end `expiration_ms` from now; False if somebody else had it since.
+
+        One that has expired, and that nobody took, is ours again: the row still has our id, and
+        every other holder would have changed it.
+        """
+        done = connection.execute(self._renew, {"me": me, "expiration_ms": expiration_ms})
+        return int(done.rowcount) == 1
+
+    def release(self, connection: Connection, me: str) -> bool:
+        """Let the lease be free; False if it was not ours."""
+        return int(connection.execute(self._release, {"me": me}).rowcount) == 1
+
+    def release_of_anybody(self, connection: Connection) -> bool:
+        """Let the lease be free whoever has it; False if the row does not exist."""
+        return int(connection.execute(self._break).rowcount) == 1
+
+    def look(self, connection: Connection) -> LeaseView | None:
+        """What the row says; None if there is no such row."""
+        row = connection.execute(self._look).one_or_none()
+        if row is None:
+            return None
+        holder, expires_ms, now_ms = row
+        return LeaseView(holder, None if expires_ms is None else int(expires_ms), int(now_ms))
+
+    def now_ms(self, connection: Connection) -> int:
+        """The database's clock."""
+        return int(connection.execute(self._now).scalar_one())
+
+    def fence(self, me: str, *, may_raise: bool = True) -> Fence:
+        """The statement that proves the lease, see Fence; it changes nothing."""
+        condition, parameters = self._is_mine(me)
+        sql = self._dialect.select_locked("1", self._table, condition)
+        raises = may_raise and self._dialect.name == "postgresql"
+        if raises:
+            sql = f"SELECT 1 / count(*) FROM ({sql}) AS held"
+        return Fence(sql, parameters, raises=raises, returns_row=True)
+
+    def renewing_fence(self, me: str, expiration_ms: int) -> Fence:
+        """The same as an UPDATE, which renews the lease if the transaction is committed."""
+        dialect = self._dialect
+        condition, parameters = self._is_mine(me, first=2)
+        sql = (
+            f"UPDATE {dialect.quoted(self._table)} SET HOLDER_EXPIRATION_TIME = "
+            f"{self._driver_text(dialect.now_ms)} + {dialect.placeholder(1)} WHERE {condition}"
+        )
+        return Fence(sql, (expiration_ms, *parameters), raises=False, returns_row=False)
+
+    def _is_mine(self, me: str, first: int = 1) -> tuple[str, tuple[Any, ...]]:
+        dialect = self._dialect
+        condition = (
+            f"ID = {self.row_id} AND HOLDER_ID = {dialect.placeholder(first)} "
+            f"AND HOLDER_EXPIRATION_TIME >= {self._driver_text(dialect.now_ms)}"
+        )
+        return condition, (me,)
+
+    def _driver_text(self, sql: str) -> str:
+        """SQL as the driver takes it: one that marks parameters by % wants others doubled."""
+        is_percent = self._dialect.placeholder() == "%s"
+        return sql.replace("%", "%%") if is_percent else sql

@@ -1,0 +1,122 @@
+"""The node manager's table, spoken to over one connection that does nothing else.
+
+Leases are renewed while the pool's connections are all busy writing: hence a connection of its own,
+opened when it is first needed and again whenever it was lost. A wait for a row that somebody has
+locked is cut short: a renewal that comes late is worth less than the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import threading
+from typing import TYPE_CHECKING, TypeVar
+
+from jdbcstore.database import READ_ONLY
+from jdbcstore.errors import Fault, classify
+from jdbcstore.schema import NODE_ROWS, create_if_missing, node_table
+from journal.errors import JournalIOError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sqlalchemy import Connection
+
+    from jdbcstore.database import Database
+
+__all__ = ["DatabaseAway", "NodeTable"]
+
+Answer = TypeVar("Answer")
+
+
+class DatabaseAway(JournalIOError):
+    """The database did not answer, or refused for now; whether it did what it was asked is open."""
+
+
+class NodeTable:
+    """The table, and the one connection to it.
+
+    Args:
+        database: of the broker; its options name the table.
+
+    Attributes:
+        database: as given.
+        table: for SQLAlchemy.
+
+    Threads: any; one transaction at a time.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.table = node_table(database.options.node_manager_store_table_name, database.dialect)
+        self._connection: Connection | None = None
+        self._lock = threading.Lock()
+
+    def create(self) -> None:
+        """Make the table and its rows where missing; any number of brokers may do so at once.
+
+        Raises:
+            DatabaseAway: the database does not answer.
+            JournalIOError: the database refuses.
+        """
+        with self._failures(), self.database.connect() as connection:
+            create_if_missing(connection, self.table, self.database.dialect, rows=NODE_ROWS)
+
+    def ask(self, work: Callable[[Connection], Answer], *, read_only: bool = False) -> Answer:
+        """Run one short transaction, and commit it; what `work` returned.
+
+        Args:
+            work: given the connection.
+            read_only: it only looks, and need not wait for whoever writes (SQLite).
+
+        Raises:
+            DatabaseAway: the database did not answer: perhaps it was committed, perhaps not.
+            JournalIOError: the database refuses.
+        """
+        with self._lock, self._failures():
+            try:
+                if self._connection is None:
+                    self._connection = self._connected()
+                self._connection.execution_options(**{READ_ONLY: read_only})
+                answer = work(self._connection)
+                self._connection.commit()
+            except BaseException:
+                self._drop()
+                raise
+            return answer
+
+    def close(self) -> None:
+        """Give up the connection; the next ask() opens another. Idempotent."""
+        with self._lock:
+            self._drop()
+
+    def _connected(self) -> Connection:
+        connection = self.database.connect()
+        options = self.database.options
+        limit = self.database.dialect.lock_wait_sql(options.lock_renew_period_ms)
+        if limit is not None:
+            connection.exec_driver_sql(limit)
+            connection.commit()
+        return connection
+
+    def _drop(self) -> None:
+        """Throw the connection away: the pool's others wait for locks as long as they like."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            # It may be broken in any way; nothing that was not committed counts.
+            with contextlib.suppress(Exception):
+                connection.invalidate()
+            with contextlib.suppress(Exception):
+                connection.close()
+
+    @contextlib.contextmanager
+    def _failures(self) -> Iterator[None]:
+        try:
+            yield
+        except JournalIOError:
+            raise
+        except Exception as error:
+            what = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
+            fault = classify(error, self.database.dialect)
+            kind = JournalIOError if fault is Fault.FATAL else DatabaseAway
+            raise kind(errno.EIO, f"the database failed: {what}", self.table.name) from error
