@@ -18,11 +18,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
     from typing_extensions import Buffer
 
-    from journal.loader import LoadResult
+    from journal.loader import FailedTransaction, LiveRecord, LoadResult, PreparedTransaction
+    from journal.reader import FileView
 
 __all__ = ["Done", "RecordDecoder", "RecordId", "RecordStore", "Ticket", "TxId"]
 
@@ -207,7 +208,8 @@ class RecordStore(Protocol):
 class RecordDecoder(Protocol):
     """What reads the bodies of records for people: found by entry point, never imported.
 
-    The group is `quiver.journal.decoders`; the broker registers one for its own records.
+    The group is `quiver.journal.decoders`; the broker registers one for its own records. Nothing
+    here raises on damaged bodies.
     """
 
     def decode(
@@ -216,6 +218,15 @@ class RecordDecoder(Protocol):
         """The record as JSON values; None when the type is not known. Damage is `{"error": …}`."""
         ...
 
-    def describe(self, user_type: int, body: bytes, *, record_id: int, is_update: bool) -> str:
-        """The record in the reference's words (`data print`)."""
+    def print_files(self, path: str, files: Iterable[FileView]) -> Iterator[str]:
+        """Lines for every record of every file, in the reference's words (`data print`)."""
+        ...
+
+    def print_surviving(
+        self,
+        committed: Iterable[LiveRecord],
+        prepared: Iterable[PreparedTransaction],
+        failed: Iterable[FailedTransaction],
+    ) -> Iterator[str]:
+        """Lines for what a load gave."""
         ...

@@ -6,39 +6,16 @@ The journal never looks into a body. A product that does, such as the broker, re
 from __future__ import annotations
 
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from journal.api import RecordDecoder
 
-    from journal.loader import FailedTransaction, LiveRecord, PreparedTransaction
-    from journal.reader import FileView
-
-__all__ = ["GROUP", "RecordDecoder", "find_decoder"]
+__all__ = ["GROUP", "find_decoder"]
 
 GROUP = "quiver.journal.decoders"
-
-
-class RecordDecoder(Protocol):
-    """What `print-data --decode` asks of a decoder. Nothing here raises on damaged bodies."""
-
-    def decode(
-        self, user_type: int, body: bytes, *, record_id: int, is_update: bool
-    ) -> dict[str, Any] | None:
-        """The record as JSON, or None for a user type it does not know."""
-
-    def print_files(self, path: str, files: Iterable[FileView]) -> Iterator[str]:
-        """Lines for every record of every file."""
-
-    def print_surviving(
-        self,
-        committed: Iterable[LiveRecord],
-        prepared: Iterable[PreparedTransaction],
-        failed: Iterable[FailedTransaction],
-    ) -> Iterator[str]:
-        """Lines for what a load gave."""
 
 
 def find_decoder(name: str | None) -> RecordDecoder:

@@ -29,10 +29,31 @@ from journal.options import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["DURATION_MS", "DURATION_NS", "SIZE", "engine_options", "journal_options"]
+__all__ = [
+    "DURATION_MS",
+    "DURATION_NS",
+    "SIZE",
+    "engine_options",
+    "journal_options",
+    "takes_common_options",
+]
 
 NS_PER_MS: Final = 1_000_000
 FORMAT_VERSIONS: Final = (b"\0\0\0\1", b"\0\0\0\2")
+# Of all commands, beside --prefix and --extension: how a journal is written.
+COMMON: Final = frozenset(
+    {
+        "journal_type",
+        "file_size",
+        "min_files",
+        "pool_files",
+        "buffer_timeout_ns",
+        "buffer_size",
+        "max_io",
+        "datasync",
+        "checksums",
+    }
+)
 
 
 class Size(click.ParamType):  # type: ignore[type-arg]  # Generic only since click 8.3.
@@ -88,6 +109,26 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command one option for every parameter of the journal; see `journal_options`."""
     for option in reversed(OPTIONS):
         command = option(command)
+    return command
+
+
+def takes_common_options(command: click.Command) -> click.Command:
+    """Let a command that only reads take the common options of writing, too.
+
+    One set of options then does for every command. Their values are checked and go no further,
+    and its help leaves them out.
+    """
+
+    @click.command
+    @engine_options
+    def writer(**_given: Any) -> None:  # noqa: ANN401 - click's.
+        pass
+
+    for option in writer.params:
+        if isinstance(option, click.Option) and option.name in COMMON:
+            option.hidden = True
+            option.expose_value = False
+            command.params.append(option)
     return command
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from journal.cli.decoders import RecordDecoder
+    from journal.api import RecordDecoder
     from journal.loader import (
         FailedTransaction,
         LiveRecord,

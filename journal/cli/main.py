@@ -21,11 +21,17 @@ __all__ = ["journal", "main"]
 
 
 @click.group(
+    no_args_is_help=False,  # One line says that a command is missing, as of every wrong use.
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=example("journal print-data data/journal --decode"),
 )
 def journal() -> None:
-    """Look at and care for journal folders."""
+    """Look at and care for journal folders.
+
+    Every command takes the common options (--prefix, --extension, --type, --file-size, --min-files,
+    --pool-files, --buffer-timeout, --buffer-size, --max-io, --[no-]datasync, --[no-]checksums);
+    those that only read have no use for how a journal is written, and pass that over.
+    """
 
 
 for command in (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from journal.cli.decoders import find_decoder
+from journal.cli.engine_options import takes_common_options
 from journal.cli.folder import Progress, example, folder_options, open_folder, write_lines
 from journal.cli.guard import DAMAGED, say
 from journal.cli.json_lines import live_objects, raw_objects
@@ -18,7 +19,7 @@ from journal.reader import read_folder
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from journal.cli.decoders import RecordDecoder
+    from journal.api import RecordDecoder
     from journal.errors import Damage
     from journal.reader import FileView
     from journal.recovery import RecoveryPlan
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["print_data"]
 
 
+@takes_common_options
 @click.command(
     "print-data", epilog=example("journal print-data data/journal --format jsonl --decode")
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from journal.cli.engine_options import takes_common_options
 from journal.cli.folder import Progress, example, folder_options, open_folder
 from journal.tools.stat import COMPACT_MIN_FILES, COMPACT_PERCENTAGE, stat_folder
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["stat"]
 
 
+@takes_common_options
 @click.command(epilog=example("journal stat data/journal --json"))
 @folder_options
 @click.option(

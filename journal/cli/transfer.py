@@ -10,7 +10,11 @@ from typing import Any
 
 import click
 
-from journal.cli.engine_options import engine_options, journal_options
+from journal.cli.engine_options import (
+    engine_options,
+    journal_options,
+    takes_common_options,
+)
 from journal.cli.folder import Progress, example, folder_options, open_folder, write_lines
 from journal.cli.guard import DAMAGED, say
 from journal.cli.session import loaded_journal
@@ -21,6 +25,7 @@ from journal.tools.transfer import Importer, TransferTarget, export_lines
 __all__ = ["export", "import_lines"]
 
 
+@takes_common_options
 @click.command(epilog=example("journal export data/journal > records.jsonl"))
 @folder_options
 def export(

@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import click
 
+from journal.cli.engine_options import takes_common_options
 from journal.cli.folder import Progress, example, folder_options, open_folder
 from journal.cli.guard import DAMAGED, say
 from journal.tools.verify import verify_folder
@@ -14,6 +15,7 @@ from journal.tools.verify import verify_folder
 __all__ = ["verify"]
 
 
+@takes_common_options
 @click.command(epilog=example("journal verify data/journal"))
 @folder_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")

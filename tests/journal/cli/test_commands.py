@@ -44,6 +44,37 @@ def example_of(command):
     return lines[-1].strip()
 
 
+COMMON = [
+    *("--prefix", "activemq-data", "--extension", "amq", "--type", "NIO", "--file-size", "64KiB"),
+    *("--min-files", 2, "--pool-files", 3, "--buffer-timeout", "0.5ms", "--buffer-size", "16K"),
+    *("--max-io", 1, "--no-datasync", "--datasync", "--no-checksums", "--checksums"),
+]
+
+
+@pytest.mark.parametrize("command", [*READERS, *WRITERS])
+def test_common_options_are_taken_by_every_command(command, tmp_path, shell):
+    folder = tmp_path / "journal"
+    assert shell("append", folder, *COMMON, "--count", 2, "--size", 10).stdout == "ACK 1\nACK 2\n"
+
+    done = shell(command, folder, *more(command, tmp_path)[:2], *COMMON)
+
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", READERS)
+def test_wrong_value_of_a_common_option_is_one_line(command, tmp_path, call):
+    status, out, err = call(
+        command, tmp_path, *more(command, tmp_path)[:2], "--buffer-timeout", "5 parsec"
+    )
+
+    assert (status, out, len(err)) == (2, [], 1)
+    assert "--buffer-timeout" in err[0]
+
+
+def test_no_command_is_one_line(call):
+    assert call() == (2, [], ["journal: Missing command."])
+
+
 def test_every_command_of_the_contract_is_there():
     assert set(journal.commands) >= {*READERS, *WRITERS}
 
