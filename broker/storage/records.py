@@ -28,6 +28,8 @@ from broker.storage.wire import RecordType, WireRecord
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from journal.data_print import LiveRecord, RecordFile, Transaction
+
 __all__ = [
     "JSON",
     "JournalDecoder",
@@ -194,7 +196,7 @@ class JournalDecoder:
         return MessageCounts()
 
     def print_files(
-        self, path: str, files: Iterable[print_data.RecordFile], *, safe: bool = False
+        self, path: str, files: Iterable[RecordFile], *, safe: bool = False
     ) -> Iterator[str]:
         """Give the lines of `data print` for every record in file order.
 
@@ -204,9 +206,9 @@ class JournalDecoder:
 
     def print_surviving(
         self,
-        committed: Iterable[print_data.LiveRecord],
-        prepared: Iterable[print_data.Transaction],
-        failed: Iterable[print_data.Transaction],
+        committed: Iterable[LiveRecord],
+        prepared: Iterable[Transaction],
+        failed: Iterable[Transaction],
         *,
         safe: bool = False,
     ) -> Iterator[str]:

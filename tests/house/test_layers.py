@@ -30,7 +30,14 @@ MAY_USE = {
         "journal.loader",
     ),
     "broker": ("broker", "journal.api", "journal.errors", "journal.options"),
-    "broker.storage": ("broker", "journal.api", "journal.errors", "journal.options"),
+    # And the wording that every print of a journal shares.
+    "broker.storage": (
+        "broker",
+        "journal.api",
+        "journal.data_print",
+        "journal.errors",
+        "journal.options",
+    ),
     "broker.storage.open": ("broker", "journal", "jdbcstore"),
     "broker.cli": ("broker", "journal", "jdbcstore"),
     "pipeline": ("pipeline", "broker", "journal", "jdbcstore"),

@@ -58,6 +58,7 @@ class Live:
 @dataclass
 class Delete:
     record_id: int
+    body: bytes = b""
 
 
 @dataclass
