@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import sqlalchemy
 from sqlalchemy import event
+from sqlalchemy.pool import QueuePool
 
 from jdbcstore.dialects import RawConnection, dialect_of
 from jdbcstore.errors import Fault, classify
-from jdbcstore.url import sqlalchemy_url
+from jdbcstore.pool import PoolOptions
+from jdbcstore.url import connection_url
 from journal.errors import OptionError
 
 if TYPE_CHECKING:
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Database"]
 
-POOL_SIZE: Final = 8  # Idle connections that are kept: DBCP's maxIdle.
 READ_ONLY: Final = "quiver_read_only"
 
 
@@ -45,11 +46,8 @@ class Database:
             OptionError: the URL is not understood, or its driver not installed.
         """
         self.options = options
-        url = sqlalchemy_url(options.connection_url)
-        if options.user is not None:
-            url = url.set(username=options.user)
-        if options.password is not None:
-            url = url.set(password=options.password)
+        url = connection_url(options)
+        pool = PoolOptions.from_properties(options.data_source_properties)
         if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
             raise OptionError("jdbc-connection-url: a SQLite database in memory keeps nothing")
         try:
@@ -57,9 +55,8 @@ class Database:
             self.engine: Engine = sqlalchemy.create_engine(
                 url,
                 connect_args=self.dialect.connect_arguments(options.network_timeout_ms),
-                pool_size=POOL_SIZE,
-                max_overflow=-1,
-                pool_pre_ping=True,
+                poolclass=QueuePool,
+                **pool.engine_arguments(),
                 **self.dialect.engine_arguments(),
             )
         except sqlalchemy.exc.NoSuchModuleError as error:
@@ -69,13 +66,26 @@ class Database:
                 f"{url.drivername} needs the Python package {error.name}; install it"
             ) from error
         self.dialect = dialect_of(self.engine.dialect)
+        self._first_statements = pool.first_statements
+        event.listen(self.engine, "do_connect", self._open)
         event.listen(self.engine, "connect", self._set_up)
         if self.dialect.name == "sqlite":
             event.listen(self.engine, "begin", _begin_sqlite)
 
+    def _open(self, engine_dialect: object, record: object, args: Any, named: Any) -> Any:  # noqa: ANN401 - as SQLAlchemy calls it.
+        del engine_dialect, record
+        return self.dialect.open_raw(self.engine.url, self.options.network_timeout_ms, args, named)
+
     def _set_up(self, raw: Any, record: object) -> None:  # noqa: ANN401 - as SQLAlchemy calls it.
         del record
         self.dialect.set_up(raw, self.options.network_timeout_ms)
+        for statement in self._first_statements:
+            cursor = raw.cursor()
+            try:
+                cursor.execute(statement)
+            finally:
+                cursor.close()
+            raw.commit()
 
     def connect(self, *, read_only: bool = False) -> Connection:
         """A connection of SQLAlchemy's, to be used in a `with` block.

@@ -21,8 +21,9 @@ from jdbcstore.options import TABLE_NAME
 from journal.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    import sqlalchemy
     from sqlalchemy import Table
     from sqlalchemy.engine.interfaces import Dialect as EngineDialect
 
@@ -306,6 +307,24 @@ class Dialect:
     def engine_arguments(self) -> dict[str, Any]:
         """Keyword arguments for SQLAlchemy's create_engine()."""
         return {}
+
+    def open_raw(
+        self,
+        url: sqlalchemy.URL,
+        network_timeout_ms: int,
+        args: Sequence[object],
+        named: Mapping[str, object],
+    ) -> RawConnection | None:
+        """A new connection, where the driver's plain connect() would not do; else None.
+
+        Args:
+            url: of the engine.
+            network_timeout_ms: milliseconds; -1 waits for ever.
+            args: positional arguments that SQLAlchemy would give the driver.
+            named: its keyword arguments.
+        """
+        del url, network_timeout_ms, args, named
+        return None
 
     def set_up(self, raw: RawConnection, network_timeout_ms: int) -> None:
         """Prepare a new connection of the driver."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy.dialects.postgresql
 
@@ -11,9 +11,14 @@ from jdbcstore.dialects.base import ColumnTypes, Dialect, NameCase
 from jdbcstore.errors import Fault
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from jdbcstore.dialects.base import RawConnection
 
 __all__ = ["PostgreSQL"]
+
+# How often a server that works or waits for a lock looks whether its client is still there.
+CLIENT_CHECK_MS: Final = 2000
 
 
 class PostgreSQL(Dialect):
@@ -36,7 +41,7 @@ class PostgreSQL(Dialect):
         )
 
     def connect_arguments(self, network_timeout_ms: int) -> dict[str, Any]:
-        """Dead peers are noticed by the kernel, slow statements by the server."""
+        """Peers that are gone are noticed by the kernel, silent ones by open_raw()'s connection."""
         arguments: dict[str, Any] = {"application_name": "quiver"}
         if network_timeout_ms >= 0:
             seconds = max(2, -(-network_timeout_ms // 1000))  # libpq rounds 1 up to 2 itself.
@@ -53,11 +58,25 @@ class PostgreSQL(Dialect):
         """READ COMMITTED: a statement that waited for a row sees what the winner wrote."""
         return {"isolation_level": "READ COMMITTED"}
 
+    def open_raw(
+        self,
+        url: sqlalchemy.URL,
+        network_timeout_ms: int,
+        args: Sequence[object],
+        named: Mapping[str, object],
+    ) -> RawConnection | None:
+        """A connection that gives up when the server falls silent."""
+        del url
+        from jdbcstore.dialects import psycopg_timeout  # psycopg may not be installed.
+
+        return psycopg_timeout.connect(network_timeout_ms, args, named)
+
     def set_up(self, raw: RawConnection, network_timeout_ms: int) -> None:
-        """The server cancels what takes longer than anybody waits for it."""
-        if network_timeout_ms > 0:
+        """Let the server end what a client that vanished had begun (PostgreSQL 14 and later)."""
+        del network_timeout_ms
+        if raw.info.server_version >= 140000:  # type: ignore[attr-defined]
             cursor = raw.cursor()
-            cursor.execute(f"SET statement_timeout = {int(network_timeout_ms)}")
+            cursor.execute(f"SET client_connection_check_interval = {CLIENT_CHECK_MS}")
             cursor.close()
             raw.commit()
 
