@@ -181,6 +181,58 @@ def run_threads(
     return outcome(sum(records), elapsed, latencies)
 
 
+@dataclass
+class Clock:
+    """The times of one thread of `run_clocked`, in nanoseconds, in order; and when to stop."""
+
+    times: list[int] = dataclasses.field(default_factory=list)
+    is_over: bool = False
+
+
+def run_clocked(count: int, seconds: float, work: Callable[[int, Clock], None]) -> Outcome:
+    """Run `work` in `count` threads that begin together, and sum up what their clocks kept.
+
+    For loops so short that a call to say whether it is time would be a tenth of them.
+
+    Args:
+        count: threads.
+        seconds: after this `is_over` becomes true.
+        work: `work(index, clock)` keeps the time before its first record and after each one.
+
+    Raises:
+        Exception: what a thread raised.
+    """
+    barrier = threading.Barrier(count + 1)
+    clocks = [Clock() for _ in range(count)]
+    errors: list[BaseException] = []
+
+    def thread(index: int) -> None:
+        barrier.wait()
+        try:
+            work(index, clocks[index])
+        except Exception as error:  # noqa: BLE001 - reported by the main thread, below.
+            errors.append(error)
+
+    threads = [threading.Thread(target=thread, args=(index,)) for index in range(count)]
+    for one in threads:
+        one.start()
+    barrier.wait()
+    begun = time.perf_counter()
+    time.sleep(seconds)
+    for clock in clocks:
+        clock.is_over = True
+    for one in threads:
+        one.join()
+    elapsed = time.perf_counter() - begun
+    if errors:
+        raise errors[0]
+    latencies = [Latencies() for _ in range(count)]
+    for clock, kept in zip(clocks, latencies, strict=True):
+        pairs = zip(clock.times, clock.times[1:], strict=False)
+        kept.values.extend(after - before for before, after in pairs)
+    return outcome(sum(len(kept.values) for kept in latencies), elapsed, latencies)
+
+
 def main_for(engine: Callable[[Case, Path], Outcome]) -> None:
     """Run one case of an engine from the command line and print its outcome as one line of JSON.
 

@@ -68,7 +68,9 @@ cdef class GroupBuffer:
     cdef uint32_t room_word, room_waiters
     cdef uint32_t words[WAIT_WORDS]     # parks those who wait for batch n at n % WAIT_WORDS
     cdef uint32_t waiters[WAIT_WORDS]   # parked there, or about to be
-    cdef uint32_t batons                # woken threads that owe a pass_on()
+    cdef uint64_t gate                  # when its holder passed it, 0: open
+    cdef uint32_t gate_losses           # late holders, in GATE_LOSS, less the prompt ones since
+    cdef uint32_t gate_rest             # groups for which the gate is left open
     cdef int event_fd
     cdef bint event_wanted
     # Counters.
@@ -94,11 +96,10 @@ cdef class GroupBuffer:
     cdef void seal(self) noexcept nogil
     cdef bint next_is_free(self) noexcept nogil
     cdef int wait_on(self, uint64_t batch, uint64_t *counter) noexcept nogil
-    cdef void tell(self, uint64_t first, uint64_t end, bint sync) noexcept nogil
-    cdef void start_chain(self) noexcept nogil
-    cdef void pass_on(self) noexcept nogil
-    cdef void drop_baton(self) noexcept nogil
-    cdef bint wake_next(self) noexcept nogil
+    cdef void tell(self, uint64_t first, uint64_t end) noexcept nogil
+    cdef void pass_gate(self) noexcept nogil
+    cdef void leave_gate(self) noexcept nogil
+    cdef void note_late(self) noexcept nogil
     cdef void run(self) noexcept nogil
     cdef bint due(self, uint64_t now) noexcept nogil
     cdef void sleep(self, uint64_t now) noexcept nogil

@@ -45,23 +45,40 @@ cdef extern from *:
     #define qv_load64(p) __atomic_load_n((p), __ATOMIC_SEQ_CST)
     #define qv_store32(p, v) __atomic_store_n((p), (v), __ATOMIC_SEQ_CST)
     #define qv_store64(p, v) __atomic_store_n((p), (v), __ATOMIC_SEQ_CST)
-    #define qv_swap32_if(p, e, v) __atomic_compare_exchange_n((p), (e), (v), 0, __ATOMIC_SEQ_CST, \
-                                                              __ATOMIC_SEQ_CST)
+    #define qv_swap_if(p, e, v) __atomic_compare_exchange_n((p), (e), (v), 0, __ATOMIC_SEQ_CST, \
+                                                            __ATOMIC_SEQ_CST)
     #define qv_add32(p, v) __atomic_add_fetch((p), (v), __ATOMIC_SEQ_CST)
+
+    #include <sched.h>
+    #if defined(__x86_64__) || defined(__i386__)
+    #define qv_pause() __builtin_ia32_pause()
+    #elif defined(__aarch64__)
+    #define qv_pause() __asm__ volatile("yield")
+    #else
+    #define qv_pause() ((void)0)
+    #endif
+
+    /* When this thread passed a gate that it has not left yet; 0: none. */
+    static __thread uint64_t passed_ns;
+    #define qv_passed_ns() (passed_ns)
+    #define qv_set_passed_ns(v) (passed_ns = (v))
     """
     uint32_t load32 "qv_load32"(uint32_t *p) noexcept nogil
     uint64_t load64 "qv_load64"(uint64_t *p) noexcept nogil
     void store32 "qv_store32"(uint32_t *p, uint32_t value) noexcept nogil
     void store64 "qv_store64"(uint64_t *p, uint64_t value) noexcept nogil
-    bint swap32_if "qv_swap32_if"(uint32_t *p, uint32_t *seen, uint32_t value) noexcept nogil
+    bint swap64_if "qv_swap_if"(uint64_t *p, uint64_t *seen, uint64_t value) noexcept nogil
     uint32_t add32 "qv_add32"(uint32_t *p, uint32_t value) noexcept nogil
+    int sched_yield() noexcept nogil
+    void pause_spin "qv_pause"() noexcept nogil
+    uint64_t get_passed_ns "qv_passed_ns"() noexcept nogil
+    void set_passed_ns "qv_set_passed_ns"(uint64_t value) noexcept nogil
 
 cdef int EIO = errno.EIO
 cdef int EAGAIN = errno.EAGAIN
 
 cdef enum:
     BUFFER_ALIGNMENT = 4096
-    BATONS = 1                  # threads that are on their way from a wait to the GIL
     TIMER_SLACK_NS = 1000       # the kernel's 50 us would make a join of 10 us one of 60
 
 # A moment for producers that were just woken to ask again: the wake-ups come one after another,
@@ -69,6 +86,24 @@ cdef enum:
 cdef uint64_t JOIN_NS = 25_000
 cdef uint64_t IDLE_NS = 500_000_000
 cdef uint64_t FOREVER = <uint64_t>-1
+
+# The gate between waking up and the GIL, see pass_gate(). From there through the GIL to the next
+# wait takes a thread 3 to 6 us. A holder older than HOLD_NS was preempted: whoever waits yields its
+# processor, which may be the one that the holder waits for. One older than GATE_NS is on other
+# business. A yield moves a thread behind all others, so it must not come early; a preempted holder
+# that loses the gate ends in a crowd at the GIL. 64 threads on two processors, rate over the limit
+# program's: 1.4 with a GATE_NS of 50 us, 1.1 with 20 us. docs/decisions/0009 has the alternatives.
+cdef uint64_t HOLD_NS = 7_000
+cdef uint64_t GATE_NS = 50_000
+cdef enum:
+    # Looks at a closed gate, about 20 us of them: with as many processors as threads all of them
+    # would spin until the last one's turn.
+    LOOKS_MAX = 256
+    # Of the holders at least a fifth must come back in time, over a hundred or more, or the gate
+    # stays open for a while. Often or quickly is worse: threads that crowd at the GIL are late.
+    GATE_LOSS = 4               # what a late holder adds to the losses; a prompt one takes one off
+    GATE_LOSSES_MAX = 512
+    GATE_REST = 1024            # groups until the gate is tried again
 
 
 cdef class GroupBuffer:
@@ -291,19 +326,68 @@ cdef class GroupBuffer:
     cdef int wait_on(self, uint64_t batch, uint64_t *counter) noexcept nogil:
         cdef uint32_t i = batch % WAIT_WORDS
         cdef uint32_t seen
+        cdef bint parked = False
+        self.leave_gate()
         while True:
             seen = load32(&self.words[i])
             if load64(counter) > batch:
+                if parked:
+                    self.pass_gate()
                 return 0
             if self.error:
                 return -self.error
             add32(&self.waiters[i], 1)
-            if load64(counter) <= batch and not self.error \
-                    and qv_park(&self.words[i], seen) == 0:
-                add32(&self.waiters[i], <uint32_t>-1)
-                self.pass_on()
+            if load64(counter) <= batch and not self.error:
+                parked = True
+                qv_park(&self.words[i], seen)
+            add32(&self.waiters[i], <uint32_t>-1)
+
+    # A batch's waiters are woken all at once, by one call. Then they would queue up again, for the
+    # GIL, where each sleeps and is woken once more: three switches a record instead of one, most
+    # of them to a processor that has to be roused first. So they pass a gate one at a time on
+    # their way to the GIL, and whoever finds it closed stays runnable. The holder leaves it when it
+    # waits for its next record, which is when it gives up the GIL. Nobody depends on that: after
+    # GATE_NS the next one takes the gate over, whoever has looked LOOKS_MAX times goes on without
+    # it, and where holders are mostly late, since they do more than append, it stays open.
+
+    cdef void pass_gate(self) noexcept nogil:
+        """Wait for one's turn to ask for the GIL, for a moment."""
+        cdef uint64_t holder, now
+        cdef int looks = 0
+        while not load32(&self.gate_rest) and looks < LOOKS_MAX:
+            looks += 1
+            holder = load64(&self.gate)     # When it was passed last.
+            now = qv_now_ns()
+            if holder == 0 or now > holder + GATE_NS:
+                if swap64_if(&self.gate, &holder, now):
+                    set_passed_ns(now)
+                    if holder:
+                        self.note_late()
+                    return
+            elif now < holder + HOLD_NS:
+                pause_spin()
             else:
-                add32(&self.waiters[i], <uint32_t>-1)
+                sched_yield()
+
+    cdef void leave_gate(self) noexcept nogil:
+        """Let the next one pass, if this thread holds the gate and nobody took it over."""
+        cdef uint64_t mine = get_passed_ns()
+        cdef uint32_t losses
+        if mine:
+            set_passed_ns(0)
+            # Before the gate opens: only its holder, and who takes it over, counts losses.
+            losses = load32(&self.gate_losses)
+            if losses:
+                store32(&self.gate_losses, losses - 1)
+            swap64_if(&self.gate, &mine, 0)
+
+    cdef void note_late(self) noexcept nogil:
+        """A holder was late. The count may miss one when two meet: it is a rule of thumb."""
+        cdef uint32_t losses = load32(&self.gate_losses) + GATE_LOSS
+        if losses >= GATE_LOSSES_MAX:
+            losses = 0
+            store32(&self.gate_rest, GATE_REST)
+        store32(&self.gate_losses, losses)
 
     cdef int wait_synced(self, uint64_t batch) noexcept nogil:
         """Return when the batch is on disk: 0, or -errno of the failure that ended the buffer.
@@ -342,12 +426,13 @@ cdef class GroupBuffer:
             self.release()
             qv_park(&self.room_word, seen)
 
-    cdef void tell(self, uint64_t first, uint64_t end, bint sync) noexcept nogil:
+    cdef void tell(self, uint64_t first, uint64_t end) noexcept nogil:
         """Wake those who wait for batches first ... end - 1, for room, and the event loop.
 
         Gives up the lock meanwhile: who is woken wants it at once, with the GIL in hand.
         """
         cdef bint event = self.event_wanted, room = self.room_waiters
+        cdef uint32_t rest = load32(&self.gate_rest)
         cdef uint64_t batch
         self.event_wanted = False
         self.room_waiters = 0
@@ -355,62 +440,17 @@ cdef class GroupBuffer:
         pthread_mutex_unlock(&self.lock)
         if event:
             qv_event_bump(self.event_fd)
+        if rest:
+            store32(&self.gate_rest, rest - 1)
         if end - first > WAIT_WORDS:
             first = end - WAIT_WORDS
         for batch in range(first, end):
             add32(&self.words[batch % WAIT_WORDS], 1)
-            if not sync and load32(&self.waiters[batch % WAIT_WORDS]):
-                # Who waits for the file alone is rare, and no part of the chain.
+            if load32(&self.waiters[batch % WAIT_WORDS]):
                 qv_unpark(&self.words[batch % WAIT_WORDS], True)
-        self.start_chain()
         if room:
             qv_unpark(&self.room_word, True)
         pthread_mutex_lock(&self.lock)
-
-    # Waking blocked threads one by one. Woken all at once they would only queue up again, for the
-    # GIL: one more sleep and two more switches each. So a woken thread wakes the next before it
-    # asks for the GIL, and is about done with it when that one arrives: it holds a baton. There
-    # are at most BATONS; whoever finds no batch on disk with a waiter gives its baton up, then
-    # looks once more, since the flusher starts no chain while it sees one running.
-
-    cdef void start_chain(self) noexcept nogil:
-        """Hand out batons to waiters of batches on disk, as long as there are both."""
-        while load32(&self.batons) < BATONS:
-            add32(&self.batons, 1)
-            if not self.wake_next():
-                self.drop_baton()
-                return
-
-    cdef void pass_on(self) noexcept nogil:
-        """Give the baton to the next waiter. For whoever was woken."""
-        if not self.wake_next():
-            self.drop_baton()
-            self.start_chain()
-
-    cdef void drop_baton(self) noexcept nogil:
-        """One baton less, never below none.
-
-        Who was woken without one (tell() without sync) drops somebody else's: then there is a
-        chain more for a moment, never one less.
-        """
-        cdef uint32_t batons = load32(&self.batons)
-        while batons and not swap32_if(&self.batons, &batons, batons - 1):
-            pass
-
-    cdef bint wake_next(self) noexcept nogil:
-        """Wake one waiter of the oldest batch on disk that has any; whether there was one.
-
-        A word that a batch not yet on disk shares is left out: it gets its turn with that batch.
-        """
-        cdef uint64_t synced = load64(&self.synced)
-        cdef uint64_t batch = load64(&self.head) + 1
-        batch = batch - WAIT_WORDS if batch > WAIT_WORDS else 0
-        while batch < synced:
-            if load32(&self.waiters[batch % WAIT_WORDS]) \
-                    and qv_unpark(&self.words[batch % WAIT_WORDS], False):
-                return True
-            batch += 1
-        return False
 
     cdef void fail(self, int error) noexcept nogil:
         """The end: under the lock. Everybody who waits or asks from now on gets `error`."""
@@ -536,7 +576,7 @@ cdef class GroupBuffer:
             store64(&self.synced, end)
         file.marked_ordinal = last.marked_ordinal
         file.is_done = last.closes_file
-        self.tell(old_synced if sync else first, end, sync)
+        self.tell(old_synced if sync else first, end)
 
     cdef int write_group(self, uint64_t first, uint64_t end, bint sync) noexcept nogil:
         cdef uint64_t batch
@@ -620,7 +660,7 @@ cdef class GroupBuffer:
         self.syncs += 1
         file.synced_ordinal = ordinal
         store64(&self.synced, end)
-        self.tell(old, end, True)
+        self.tell(old, end)
 
     cdef bint mark_due(self) noexcept nogil:
         """Whether more is on disk than the last mark says, and there is room to say it."""

@@ -1,6 +1,7 @@
-"""Nobody who waits is forgotten: blocked threads wake each other in a chain (buffer.pyx)."""
+"""Nobody who waits is forgotten: they are woken together, and pass a gate (buffer.pyx)."""
 
 import threading
+import time
 
 import pytest
 
@@ -48,3 +49,62 @@ def test_every_waiter_returns_whatever_it_waits_for(tmp_path, producers, buffer_
 
         assert not any(thread.is_alive() for thread in threads)
         assert len(journal) == rounds * producers
+
+
+def test_threads_that_come_back_late_hold_up_nobody(tmp_path):
+    """Half of the threads do other work, or end, after a wake-up, and never leave the gate."""
+    options = JournalOptions(directory=tmp_path, journal_type="NIO", file_size=256 * 1024)
+    with Journal(options) as journal:
+        journal.load()
+        rounds = 200
+
+        def produce(first: int, pause_s: float) -> None:
+            for i in range(rounds):
+                journal.add(first + i, 1, b"x", sync=True)
+                if pause_s and i % 4 == 0:
+                    time.sleep(pause_s)
+
+        threads = [
+            threading.Thread(
+                target=produce, args=(1 + k * rounds, 0.0002 if k % 2 else 0.0), daemon=True
+            )
+            for k in range(24)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(WAIT_S)
+
+        assert not any(thread.is_alive() for thread in threads)
+        assert len(journal) == rounds * len(threads)
+
+
+def test_a_gate_held_in_one_journal_does_not_close_another(tmp_path):
+    """Each thread waits in two journals in turn."""
+    journals = []
+    for name in ("first", "second"):
+        journal = Journal(
+            JournalOptions(directory=tmp_path / name, journal_type="NIO", file_size=256 * 1024)
+        )
+        journal.open()
+        journal.load()
+        journals.append(journal)
+    rounds = 100
+
+    def produce(first: int) -> None:
+        for i in range(rounds):
+            for journal in journals:
+                journal.add(first + i, 1, b"x", sync=True)
+
+    threads = [
+        threading.Thread(target=produce, args=(1 + k * rounds,), daemon=True) for k in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT_S)
+
+    assert not any(thread.is_alive() for thread in threads)
+    assert [len(journal) for journal in journals] == [rounds * len(threads)] * 2
+    for journal in journals:
+        journal.close()
