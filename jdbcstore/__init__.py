@@ -7,6 +7,7 @@ no files; whoever stands on it imports what is named here.
 from jdbcstore.database import Database
 from jdbcstore.errors import Fault, LeaseLost, classify
 from jdbcstore.lease import Lease, LeaseState
+from jdbcstore.node import NodeManager, NodeState
 from jdbcstore.options import DatabaseStoreOptions
 from jdbcstore.url import sqlalchemy_url
 
@@ -17,6 +18,8 @@ __all__ = [
     "Lease",
     "LeaseLost",
     "LeaseState",
+    "NodeManager",
+    "NodeState",
     "classify",
     "sqlalchemy_url",
 ]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from jdbcstore.database import READ_ONLY
 from jdbcstore.errors import Fault, classify
 from jdbcstore.schema import NODE_ROWS, create_if_missing, node_table
-from journal.errors import JournalIOError
+from journal.errors import JournalError, JournalIOError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -113,7 +113,7 @@ class NodeTable:
     def _failures(self) -> Iterator[None]:
         try:
             yield
-        except JournalIOError:
+        except JournalError:
             raise
         except Exception as error:
             what = " ".join(str(getattr(error, "orig", None) or error).split())[:300]

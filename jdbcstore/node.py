@@ -1,0 +1,381 @@
+"""Who is the primary, who waits as its backup, and what they tell each other: four rows of a table.
+
+    row 0  STATE      L active · F failing back · P paused · N or NULL not started
+    row 1  the primary's lease
+    row 2  the backup's lease: only its holder waits for the primary's
+    row 3  NODE_ID    a UUID, made by whoever comes first, shared by the pair
+
+    primary   start_primary():  F ─▶ primary's lease ─▶ (the broker loads) ─▶ activated(): L
+              pause_primary():  P ─▶ lease given up      the backup stays where it is
+              crash_primary():  lease given up, state as it was: L makes the backup take over
+    backup    start_backup():   backup's lease
+              await_primary():  until the state is L and the primary's lease is free: takes it
+
+The rows are the reference's, so that one of a pair may be a broker of the reference's. Unlike
+there, whoever writes a state as the holder of the lease proves it in the same transaction: one
+that stood still while another took over cannot say `P` in his name.
+"""
+
+from __future__ import annotations
+
+import enum
+import errno
+import logging
+import random
+import threading
+import time
+import uuid
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import sqlalchemy
+
+from jdbcstore.errors import LeaseLost
+from jdbcstore.lease import ACQUIRE_PAUSE_MAX_MS, Lease, LeaseState, boot_clock
+from jdbcstore.node_table import DatabaseAway, NodeTable
+from jdbcstore.schema import BACKUP_LOCK_ROW, NODE_ID_ROW, PRIMARY_LOCK_ROW, STATE_ROW
+from journal.errors import JournalClosed, JournalIOError, WrongState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import Connection
+
+    from jdbcstore.database import Database
+
+__all__ = ["NodeManager", "NodeState", "new_node_id"]
+
+log = logging.getLogger("jdbcstore")
+
+Answer = TypeVar("Answer")
+
+SETUP_ATTEMPTS: Final = 20  # JdbcSharedStateManager.MAX_SETUP_ATTEMPTS
+
+
+class NodeState(enum.Enum):
+    """What row 0 says; the values are what stands in the column."""
+
+    ACTIVE = "L"
+    FAILING_BACK = "F"
+    PAUSED = "P"
+    NOT_STARTED = "N"
+    FIRST_TIME_START = ""
+    """There is no such row; never written."""
+
+
+def new_node_id() -> str:
+    """A time-based UUID as text, 36 characters, without this machine's address in it.
+
+    >>> len(new_node_id()), uuid.UUID(new_node_id()).version
+    (36, 1)
+    """
+    # The multicast bit says that it is no network card's (RFC 4122, 4.5).
+    return str(uuid.uuid1(node=random.SystemRandom().getrandbits(48) | 1 << 40))
+
+
+class NodeManager:
+    """One broker of a pair that shares a database.
+
+    Args:
+        database: of the broker; its options say how long leases last and how long to wait for one.
+        on_lost: called once when one of the two leases is lost; the broker has to stop.
+        clock: seconds that never jump.
+        wall_clock: as for Lease.
+
+    Attributes:
+        primary_lease: of row 1; give it to the stores, so that it fences what they write.
+        backup_lease: of row 2.
+        node_id: from start() on.
+
+    Threads: any; one of the waiting methods at a time. A database that does not answer is asked
+    again, for ever, by all that wait; what does not wait raises JournalIOError.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        on_lost: Callable[[LeaseLost], object] | None = None,
+        clock: Callable[[], float] = boot_clock,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.primary_lease, self.backup_lease = (
+            Lease(database, row, on_lost=on_lost, clock=clock, wall_clock=wall_clock)
+            for row in (PRIMARY_LOCK_ROW, BACKUP_LOCK_ROW)
+        )
+        self.node_id = ""
+        self._table = NodeTable(database)
+        self._pause_s = min(database.options.lock_renew_period_ms, ACQUIRE_PAUSE_MAX_MS) / 1000
+        self._interrupted = threading.Event()
+        self._is_started = False
+        columns = self._table.table.c
+        state, node_id, row = columns["STATE"], columns["NODE_ID"], columns["ID"]
+        table = self._table.table
+        self._read_state = sqlalchemy.select(state).where(row == STATE_ROW)
+        self._write_state = (
+            table.update()
+            .where(row == STATE_ROW)
+            .values({state: sqlalchemy.bindparam("letter", type_=state.type)})
+        )
+        self._read_id = sqlalchemy.select(node_id).where(row == NODE_ID_ROW)
+        self._set_id = (
+            table.update()
+            .where(row == NODE_ID_ROW, node_id.is_(None))
+            .values({node_id: sqlalchemy.bindparam("new_id", type_=node_id.type)})
+        )
+        network_ms = database.options.network_timeout_ms
+        if not 0 <= network_ms <= database.options.lock_expiration_ms:
+            log.warning(
+                "jdbc-network-timeout is %d ms: an answer may come after the lease has expired "
+                "(jdbc-lock-expiration, %d ms)",
+                network_ms,
+                database.options.lock_expiration_ms,
+            )
+
+    # Life.
+
+    def start(self) -> None:
+        """Make the table where it is missing, and the node's id where there is none. Idempotent.
+
+        Raises:
+            JournalIOError: the database fails, or has no row for the id.
+        """
+        if self._is_started:
+            return
+        self._table.create()
+        self.node_id = self._set_up_id()
+        self._is_started = True
+
+    def _set_up_id(self) -> str:
+        """Whoever is first writes his id; all others read it, and nobody ever changes it."""
+        mine = new_node_id()
+        for _ in range(SETUP_ATTEMPTS):
+            if self._table.ask(
+                lambda connection: connection.execute(self._set_id, {"new_id": mine}).rowcount == 1
+            ):
+                return mine
+            found = self.read_node_id()
+            if found is not None:
+                return found
+        raise JournalIOError(
+            errno.ENOENT, f"no node id could be set up in row {NODE_ID_ROW}", self._table.table.name
+        )
+
+    def read_node_id(self) -> str | None:
+        """The id in the table; None before anybody set one up.
+
+        Raises:
+            JournalIOError: the database fails.
+        """
+        found = self._table.ask(
+            lambda connection: connection.execute(self._read_id).scalar_one_or_none(),
+            read_only=True,
+        )
+        # A CHAR column comes back with blanks behind it where what stands in it is shorter.
+        return None if found is None else str(found).strip() or None
+
+    def stop(self) -> None:
+        """Give both leases up; the state stays as it was. Idempotent."""
+        self._is_started = False
+        self.interrupt()
+        self.primary_lease.release()
+        self.backup_lease.release()
+        self._table.close()
+
+    def interrupt(self) -> None:
+        """End whatever waits here, now or with its next call, with JournalClosed."""
+        self._interrupted.set()
+        self.primary_lease.interrupt()
+        self.backup_lease.interrupt()
+
+    # State.
+
+    def read_state(self) -> NodeState:
+        """What row 0 says.
+
+        Raises:
+            JournalIOError: the database fails, or the row holds a letter nobody writes.
+        """
+        return self._table.ask(self._state_row, read_only=True)
+
+    def _state_row(self, connection: Connection) -> NodeState:
+        row = connection.execute(self._read_state).one_or_none()
+        if row is None:
+            return NodeState.FIRST_TIME_START
+        letter = (row[0] or "").strip()
+        try:
+            return NodeState(letter) if letter else NodeState.NOT_STARTED
+        except ValueError:
+            raise JournalIOError(
+                errno.EBADMSG, f"unknown state {letter!r}", self._table.table.name
+            ) from None
+
+    def _set_state(self, state: NodeState, *, as_holder: bool) -> None:
+        """Write row 0, as the holder only if the lease holds in the same transaction.
+
+        Raises:
+            LeaseLost: it does not.
+            JournalIOError: the database fails, or has no such row.
+        """
+
+        def write(connection: Connection) -> None:
+            if as_holder:
+                self.primary_lease.fence(connection)
+            if connection.execute(self._write_state, {"letter": state.value}).rowcount != 1:
+                raise JournalIOError(
+                    errno.ENOENT, f"no row {STATE_ROW} to write a state to", self._table.table.name
+                )
+
+        self._table.ask(write)
+
+    def is_awaiting_failback(self) -> bool:
+        """Whether a primary has asked for its place back: the state is F.
+
+        Raises:
+            JournalIOError: the database fails.
+        """
+        return self.read_state() is NodeState.FAILING_BACK
+
+    def is_primary_active(self) -> bool:
+        """Whether anybody holds the primary's lease.
+
+        Raises:
+            JournalIOError: the database fails.
+        """
+        return self.primary_lease.is_held()
+
+    # The primary.
+
+    def start_primary(self, timeout_ms: int | None = None) -> None:
+        """Ask for the place (F) and wait for the primary's lease, which is renewed from then on.
+
+        Args:
+            timeout_ms: milliseconds to wait; -1 for ever, 0 tries once; None takes
+                jdbc-lock-acquisition-timeout.
+
+        Raises:
+            JournalLocked: somebody else is primary when the time is over.
+            JournalClosed: interrupt() was called.
+            JournalIOError: the database refuses.
+        """
+        self._check_started()
+        self._insist(lambda: self._set_state(NodeState.FAILING_BACK, as_holder=False))
+        self.primary_lease.acquire(timeout_ms)
+
+    def activated(self) -> None:
+        """Say that the broker has loaded and serves (L): from now on a backup may take over.
+
+        Raises:
+            LeaseLost: the lease ended while the broker loaded.
+            JournalClosed: interrupt() was called.
+            JournalIOError: the database refuses.
+        """
+        self._check_started()
+        self._insist(lambda: self._set_state(NodeState.ACTIVE, as_holder=True))
+
+    def pause_primary(self) -> None:
+        """Give the place up in good order (P): no backup takes over.
+
+        Raises:
+            LeaseLost: somebody else has the place; nothing was changed.
+            JournalIOError: the database fails; the lease is still held.
+        """
+        self._check_started()
+        self._set_state(NodeState.PAUSED, as_holder=True)
+        self.primary_lease.release()
+
+    def crash_primary(self) -> None:
+        """Give the lease up and leave the state: a backup takes over if it is L."""
+        self.primary_lease.release()
+
+    # The backup.
+
+    def start_backup(self, timeout_ms: int | None = None) -> None:
+        """Wait for the backup's lease, which is renewed from then on.
+
+        Args:
+            timeout_ms: as for start_primary().
+
+        Raises:
+            JournalLocked: there is another backup when the time is over.
+            JournalClosed: interrupt() was called.
+            JournalIOError: the database refuses.
+        """
+        self._check_started()
+        self.backup_lease.acquire(timeout_ms)
+
+    def await_primary(self) -> None:
+        """Wait until the primary is gone while it was active, and take its lease.
+
+        The state is looked at again while the lease is held: a primary that paused, or that asks
+        for its place, gets it.
+
+        Raises:
+            JournalClosed: interrupt() was called.
+            LeaseLost: the backup's lease was lost: another one waits now.
+            JournalIOError: the database refuses.
+        """
+        self._check_started()
+        while not self._take_over():
+            if self.backup_lease.state is LeaseState.LOST:
+                raise LeaseLost("the backup's lease was lost while it waited for the primary's")
+            self._pause()
+
+    def _take_over(self) -> bool:
+        try:
+            if self.read_state() is not NodeState.ACTIVE or not self.primary_lease.try_acquire():
+                return False
+        except DatabaseAway as error:
+            log.warning("cannot look for the primary, trying again: %s", error)
+            return False
+        try:
+            self._table.ask(self._check_active)
+        except DatabaseAway as error:
+            log.warning("cannot read the state, giving the lease back: %s", error)
+        except LeaseLost as error:
+            log.debug("no take-over: %s", error)
+        else:
+            return True
+        self.primary_lease.release()
+        return False
+
+    def _check_active(self, connection: Connection) -> None:
+        """In one transaction: the lease is ours and unexpired, and the state is L."""
+        self.primary_lease.fence(connection)
+        state = self._state_row(connection)
+        if state is not NodeState.ACTIVE:
+            raise LeaseLost(f"the primary's state is {state.name}")
+
+    def release_backup(self) -> None:
+        """Give the backup's lease up, so that another backup may wait. Idempotent."""
+        self.backup_lease.release()
+
+    def await_active(self) -> None:
+        """Wait until somebody says that he is active (L).
+
+        Raises:
+            JournalClosed: interrupt() was called.
+            JournalIOError: the database refuses.
+        """
+        self._check_started()
+        while self._insist(self.read_state) is not NodeState.ACTIVE:
+            self._pause()
+
+    # Waiting.
+
+    def _check_started(self) -> None:
+        if not self._is_started:
+            raise WrongState("the node manager is not started")
+
+    def _insist(self, work: Callable[[], Answer]) -> Answer:
+        """Do something again and again until the database answers."""
+        while True:
+            try:
+                return work()
+            except DatabaseAway as error:
+                log.warning("the node manager waits for the database: %s", error)
+            self._pause()
+
+    def _pause(self) -> None:
+        if self._interrupted.wait(self._pause_s):
+            self._interrupted.clear()
+            raise JournalClosed("the node manager was interrupted")
