@@ -22,6 +22,7 @@
 _Static_assert(sizeof(off_t) == 8, "offsets are 64 bits wide");
 
 #define FILL_CHUNK ((uint64_t)1 << 20)
+#define FILL_CHUNK_CACHED ((uint64_t)64 << 10)
 
 /* Zeros for qv_fill and the probes. Not const: that would put a MiB into the object file. */
 static _Alignas(4096) uint8_t zeros[FILL_CHUNK];
@@ -228,16 +229,23 @@ int qv_write(int fd, const void *buffer, size_t size, uint64_t offset, int dsync
 
 int qv_fill(int fd, uint64_t offset, uint64_t size, int direct) {
     uint64_t end = offset + size;
+    uint64_t chunk = direct ? FILL_CHUNK : FILL_CHUNK_CACHED;
 
     if (!is_range(size, offset)) return -EINVAL;
     if (direct && ((offset | size) & 511) != 0) return -EINVAL;
     while (offset < end) {
-        uint64_t boundary = (offset / FILL_CHUNK + 1) * FILL_CHUNK;
+        uint64_t boundary = (offset / chunk + 1) * chunk;
         uint64_t next = boundary < end ? boundary : end;
         int error = qv_write(fd, zeros, (size_t)(next - offset), offset, 0);
         if (error < 0) return error;
         offset = next;
     }
+    return 0;
+}
+
+int qv_start_sync(int fd, uint64_t offset, uint64_t size) {
+    if (!is_range(size, offset)) return -EINVAL;
+    if (sync_file_range(fd, (off_t)offset, (off_t)size, SYNC_FILE_RANGE_WRITE) != 0) return -errno;
     return 0;
 }
 
@@ -338,6 +346,22 @@ int qv_map(int fd, size_t size, int writable, void **address) {
 }
 
 int qv_unmap(void *address, size_t size) { return munmap(address, size) != 0 ? -errno : 0; }
+
+int qv_store(int fd, void *address, const void *data, size_t size, uint64_t offset) {
+    qv_io_event event = {
+        .call = QV_CALL_WRITE, .fd = fd, .dirfd = -1, .data = data, .size = size, .offset = offset};
+    size_t allowed = size;
+    int64_t answer;
+
+    if (!is_range(size, offset)) return -EINVAL;
+    answer = qv_ask_io_hook(&event);
+    if (answer < 0) return (int)answer;
+    if (answer > 0 && (uint64_t)answer < size) allowed = (size_t)answer;
+    memcpy((char *)address + offset, data, allowed);
+    event.size = allowed;
+    tell(&event);
+    return allowed == size ? 0 : -EIO;
+}
 
 int qv_sync_map(int fd, void *address, size_t offset, size_t size) {
     char *first_byte = (char *)address + offset;

@@ -64,6 +64,7 @@ cdef extern from "ext/file_ops.h" nogil:
     int64_t qv_read(int fd, void *buffer, size_t size, uint64_t offset) noexcept
     int qv_write(int fd, const void *buffer, size_t size, uint64_t offset, int dsync) noexcept
     int qv_fill(int fd, uint64_t offset, uint64_t size, int direct) noexcept
+    int qv_start_sync(int fd, uint64_t offset, uint64_t size) noexcept
     int qv_advise(int fd, uint64_t offset, uint64_t size, int willneed) noexcept
 
     int qv_sync_data(int fd) noexcept
@@ -78,7 +79,7 @@ cdef extern from "ext/file_ops.h" nogil:
 
     int qv_map(int fd, size_t size, int writable, void **address) noexcept
     int qv_unmap(void *address, size_t size) noexcept
-    int qv_sync_map(int fd, void *address, size_t offset, size_t size) noexcept
+    int qv_store(int fd, void *address, const void *data, size_t size, uint64_t offset) noexcept
 
     int qv_block_size(int dirfd) noexcept
     int qv_supports_direct(int dirfd) noexcept

@@ -12,7 +12,7 @@ from benchmarks.measure import BATCH_SIZE, CannotRunError, Case, Outcome, main_f
 ROOT = Path(__file__).parents[2]
 EXT_SOURCES = ["file_ops", "aio_queue", "uring_queue", "completion", "clock", "park"]
 # The same calls as the journal type makes; of kernel AIO the better of its two syncs.
-MODES = {"NIO": "buf-fds", "ASYNCIO": "aio-fds", "MAPPED": "mmap-msync", "IO_URING": "uring-dsync"}
+MODES = {"NIO": "buf-fds", "ASYNCIO": "aio-fds", "MAPPED": "mmap-fds", "IO_URING": "uring-dsync"}
 # The best mode at every blocking point, and what several in flight are held against.
 BEST_MODE = "dio-fds"
 

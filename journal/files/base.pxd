@@ -22,19 +22,20 @@ cdef struct OpenFile:
     uint32_t synced_ordinal     # leaders known to be on disk
     uint32_t marked_ordinal     # what the last mark on disk claims
     bint is_done                # full, and the flusher will not touch it again
-    uint64_t dirty_from         # MAPPED: written from here on, and not synced (flusher only)
-    uint64_t dirty_end
+    uint64_t started            # what lies before is on its way to the disk (flusher only)
 
 cdef class BackEnd:
     cdef readonly str name
     cdef readonly uint32_t alignment
     cdef readonly uint32_t queue_depth
     cdef readonly bint direct
+    cdef public bint starts_early
 
     cdef int attach(self, OpenFile *file) noexcept nogil
     cdef int detach(self, OpenFile *file) noexcept nogil
     cdef int write(self, OpenFile *file, const uint8_t *data, uint64_t size, uint64_t offset,
                    bint sync) noexcept nogil
+    cdef void start_sync(self, OpenFile *file, uint64_t end) noexcept nogil
     cdef int sync(self, OpenFile *file) noexcept nogil
     cdef int submit(self, OpenFile *file, const uint8_t *data, uint64_t size, uint64_t offset,
                     bint sync, uint64_t tag) noexcept nogil
@@ -48,7 +49,8 @@ cdef int io_sync(int fd) noexcept nogil
 cdef int io_close(int fd) noexcept nogil
 cdef int io_map(int fd, uint64_t size, bint writable, void **address) noexcept nogil
 cdef int io_unmap(void *address, uint64_t size) noexcept nogil
-cdef int io_sync_map(int fd, void *address, uint64_t offset, uint64_t size) noexcept nogil
+cdef int io_store(int fd, void *address, const void *data, uint64_t size,
+                  uint64_t offset) noexcept nogil
 cdef int io_advise(int fd, uint64_t offset, uint64_t size, bint willneed) noexcept nogil
 cdef void *io_alloc(uint64_t size, uint64_t alignment) noexcept nogil
 cdef void io_free(void *memory) noexcept nogil

@@ -19,8 +19,8 @@ from journal.native cimport (
     qv_aio_open, qv_aio_submit, qv_aio_wait, qv_alloc_aligned, qv_block_size,
     qv_close, qv_file_size, qv_fill, qv_free_aligned, qv_map, qv_mkdir,
     qv_open, qv_open_dir, qv_read, qv_rename, qv_rename_to,
-    qv_set_io_hook, qv_supports_direct, qv_sync_all, qv_sync_data, qv_sync_dir, qv_sync_map,
-    qv_truncate, qv_unlink, qv_unmap, qv_uring_close, qv_uring_open,
+    qv_set_io_hook, qv_start_sync, qv_store, qv_supports_direct, qv_sync_all, qv_sync_data,
+    qv_sync_dir, qv_truncate, qv_unlink, qv_unmap, qv_uring_close, qv_uring_open,
     qv_uring_submit, qv_uring_wait, qv_write)
 
 from journal.errors import JournalIOError
@@ -53,8 +53,9 @@ cdef int io_unmap(void *address, uint64_t size) noexcept nogil:
     return qv_unmap(address, size)
 
 
-cdef int io_sync_map(int fd, void *address, uint64_t offset, uint64_t size) noexcept nogil:
-    return qv_sync_map(fd, address, offset, size)
+cdef int io_store(int fd, void *address, const void *data, uint64_t size,
+                  uint64_t offset) noexcept nogil:
+    return qv_store(fd, address, data, size, offset)
 
 
 cdef int io_advise(int fd, uint64_t offset, uint64_t size, bint willneed) noexcept nogil:
@@ -111,6 +112,13 @@ cdef void set_io_hook(qv_io_hook hook, void *context) noexcept nogil:
 
 # --- the back end ----------------------------------------------------------------------------
 
+cdef enum:
+    # Starting costs a system call, 10 us and a request to the device. Pieces of 64 KiB are how
+    # qv_fill lays files out in the page cache.
+    START_SIZE = 256 * 1024     # bytes
+    PIECE = 64 * 1024
+
+
 cdef class BackEnd:
     """How the flusher thread writes and syncs; this base does it by plain pwrite and fdatasync.
 
@@ -119,6 +127,9 @@ cdef class BackEnd:
         alignment: bytes that offset, size and buffer of every write are a multiple of; 1: any.
         queue_depth: writes that submit() takes before one must be awaited; 0: write() only.
         direct: the page cache is passed by.
+        starts_early: the page cache is sent to the disk as it fills, in pieces of START_SIZE: for
+            files that will be synced when they are left. Else a full file would be a burst that
+            everybody waits for, after a time in which the disk had nothing to do.
 
     Threads: one at a time calls write, sync, submit and wait.
     """
@@ -146,9 +157,21 @@ cdef class BackEnd:
         cdef int result = qv_write(file.fd, data, size, offset, False)
         # Write and fdatasync apart cost what RWF_DSYNC costs where the disk has no FUA, and do
         # better with many waiters.
-        if result == 0 and sync:
-            result = qv_sync_data(file.fd)
+        if result == 0:
+            if sync:
+                result = qv_sync_data(file.fd)
+            else:
+                self.start_sync(file, offset + size)
         return result
+
+    cdef void start_sync(self, OpenFile *file, uint64_t end) noexcept nogil:
+        """All before `end` was written, nothing of it synced: time to start, perhaps."""
+        if self.starts_early and end >= file.started + START_SIZE:
+            # A piece that is still being written to would go out twice.
+            end = end // PIECE * PIECE
+            # A hint: if it fails, so does the sync.
+            qv_start_sync(file.fd, file.started, end - file.started)
+            file.started = end
 
     cdef int sync(self, OpenFile *file) noexcept nogil:
         """Everything written to the file before is on disk when this returns 0."""

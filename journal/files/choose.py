@@ -36,6 +36,13 @@ def choose_back_end(folder: Folder, options: JournalOptions) -> BackEnd:
     Raises:
         JournalIOError: the folder cannot be probed.
     """
+    back_end = _choose(folder, options)
+    # Without datasync nothing waits for the disk, so the kernel may choose when to write.
+    back_end.starts_early = options.datasync and not back_end.direct
+    return back_end
+
+
+def _choose(folder: Folder, options: JournalOptions) -> BackEnd:
     wanted = options.journal_type
     if wanted is JournalType.NIO:
         return NioBackEnd("NIO")

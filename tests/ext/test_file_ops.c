@@ -330,6 +330,39 @@ static void test_what_a_map_changes_is_in_the_file_after_sync(void) {
     qv_close(dir);
 }
 
+static void test_stores_writes_and_reads_see_the_same_bytes(void) {
+    int dir = fresh_dir(), fd = new_file(dir, "a");
+    void *address;
+    char got[8];
+
+    CHECK_EQ(qv_fill(fd, 0, 3 * 4096, 0), 0);
+    CHECK_EQ(qv_map(fd, 3 * 4096, 1, &address), 0);
+    CHECK_EQ(qv_store(fd, address, "by store", 8, 4092), 0);
+    CHECK_EQ(qv_read(fd, got, 8, 4092), 8);
+    CHECK(memcmp(got, "by store", 8) == 0);
+    CHECK_EQ(qv_write(fd, "by write", 8, 4092, 0), 0);
+    CHECK(memcmp((char *)address + 4092, "by write", 8) == 0);
+    CHECK_EQ(qv_start_sync(fd, 0, 3 * 4096), 0);
+    CHECK_EQ(qv_sync_data(fd), 0);
+    CHECK_EQ(qv_store(fd, address, "after it", 8, 4092), 0);
+    CHECK_EQ(qv_sync_data(fd), 0);
+    CHECK_EQ(qv_read(fd, got, 8, 4092), 8);
+    CHECK(memcmp(got, "after it", 8) == 0);
+    CHECK_EQ(qv_unmap(address, 3 * 4096), 0);
+    qv_close(fd);
+    qv_close(dir);
+}
+
+static void test_starting_a_sync_of_what_cannot_be_synced_is_an_error(void) {
+    int dir = fresh_dir(), fd = new_file(dir, "a");
+
+    CHECK_EQ(qv_start_sync(fd, (uint64_t)INT64_MAX + 1, 1), -EINVAL);
+    CHECK_EQ(qv_start_sync(9999, 0, 1), -EBADF);
+    CHECK_EQ(qv_start_sync(fd, 0, 4096), 0); /* Beyond the end there is nothing to do. */
+    qv_close(fd);
+    qv_close(dir);
+}
+
 static void test_impossible_maps_are_refused(void) {
     int dir = fresh_dir(), fd = new_file(dir, "a"), reader = qv_open(dir, "a", QV_RDONLY);
     void *address = &address;
@@ -515,6 +548,8 @@ int main(void) {
         CASE(test_unlink_removes_files_only),
         CASE(test_truncate_cuts_and_grows),
         CASE(test_what_a_map_changes_is_in_the_file_after_sync),
+        CASE(test_stores_writes_and_reads_see_the_same_bytes),
+        CASE(test_starting_a_sync_of_what_cannot_be_synced_is_an_error),
         CASE(test_impossible_maps_are_refused),
         CASE(test_syncing_what_is_not_mapped_is_an_error),
         CASE(test_direct_writes_work_at_the_block_size_found),

@@ -37,6 +37,7 @@ static int64_t do_open(void) { return qv_open(dir, "a", QV_RDONLY); }
 static int64_t do_create(void) { return qv_open(dir, "new", QV_RDWR | QV_CREATE); }
 static int64_t do_read(void) { return qv_read(fd, buffer, 100, 50); }
 static int64_t do_write(void) { return qv_write(fd, buffer, 200, 60, 1); }
+static int64_t do_store(void) { return qv_store(fd, page, buffer, 200, 60); }
 static int64_t do_sync_data(void) { return qv_sync_data(fd); }
 static int64_t do_sync_all(void) { return qv_sync_all(fd); }
 static int64_t do_sync_dir(void) { return qv_sync_dir(dir); }
@@ -72,6 +73,7 @@ static const tapped_call calls[] = {
     {QV_CALL_CREATE, do_create},
     {QV_CALL_READ, do_read},
     {QV_CALL_WRITE, do_write},
+    {QV_CALL_WRITE, do_store},
     {QV_CALL_SYNC_DATA, do_sync_data},
     {QV_CALL_SYNC_ALL, do_sync_all},
     {QV_CALL_SYNC_DIR, do_sync_dir},
@@ -175,11 +177,16 @@ static void test_a_write_can_be_shortened_and_says_how_far_it_came(void) {
     CHECK_EQ(t.events[1].size, 512);
     tap_on(&t, QV_CALL_WRITE, 0, 1024); /* Not short. */
     CHECK_EQ(qv_write(fd, buffer, 1024, 2048, 0), 0);
+    tap_on(&t, QV_CALL_WRITE, 0, 10);
+    CHECK_EQ(qv_store(fd, page, buffer, 20, 3500), -EIO);
+    CHECK_EQ(t.events[1].size, 10);
     tap_off();
     CHECK_EQ(qv_read(fd, buffer, 4096, 0), 4096);
     CHECK_EQ(buffer[511], 9);
     CHECK_EQ(buffer[512], 0);
     CHECK_EQ(buffer[3071], 9);
+    CHECK_EQ(buffer[3509], 9);
+    CHECK_EQ(buffer[3510], 0);
     clear_scene();
 }
 
@@ -227,6 +234,14 @@ static void test_events_carry_what_was_asked(void) {
     CHECK_EQ(t.events[0].dsync, 1);
 
     tap_on(&t, 0, 0, 0);
+    CHECK_EQ(do_store(), 0);
+    CHECK_EQ(t.events[0].fd, fd);
+    CHECK(t.events[0].data == buffer);
+    CHECK_EQ(t.events[0].size, 200);
+    CHECK_EQ(t.events[0].offset, 60);
+    CHECK_EQ(t.events[0].dsync, 0);
+
+    tap_on(&t, 0, 0, 0);
     CHECK_EQ(do_sync_map(), 0);
     CHECK_EQ(t.events[0].fd, fd);
     CHECK(t.events[0].data == (char *)page + 30);
@@ -251,12 +266,22 @@ static void test_events_carry_what_was_asked(void) {
     clear_scene();
 }
 
-static void test_fill_is_told_write_by_write_up_to_each_mebibyte(void) {
+static void test_fill_is_told_write_by_write_up_to_each_piece(void) {
+    const uint64_t piece = 64 << 10;
     tap t;
 
     set_scene();
     tap_on(&t, 0, 0, 0);
-    CHECK_EQ(qv_fill(fd, 4096, 2 * MIB, 0), 0);
+    CHECK_EQ(qv_fill(fd, 4096, 2 * piece, 0), 0);
+    CHECK_EQ(t.count, 6);
+    CHECK_EQ(t.events[0].size, piece - 4096);
+    CHECK_EQ(t.events[2].offset, piece);
+    CHECK_EQ(t.events[2].size, piece);
+    CHECK_EQ(t.events[4].offset, 2 * piece);
+    CHECK_EQ(t.events[4].size, 4096);
+
+    tap_on(&t, 0, 0, 0);
+    CHECK_EQ(qv_fill(fd, 4096, 2 * MIB, 1), 0);
     CHECK_EQ(t.count, 6);
     CHECK_EQ(t.events[0].size, MIB - 4096);
     CHECK_EQ(t.events[2].offset, MIB);
@@ -295,7 +320,7 @@ int main(void) {
         CASE(test_a_write_can_be_shortened_and_says_how_far_it_came),
         CASE(test_other_calls_ignore_a_positive_answer),
         CASE(test_events_carry_what_was_asked),
-        CASE(test_fill_is_told_write_by_write_up_to_each_mebibyte),
+        CASE(test_fill_is_told_write_by_write_up_to_each_piece),
         CASE(test_refused_arguments_and_probes_are_not_told),
     };
 

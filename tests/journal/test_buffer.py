@@ -280,7 +280,7 @@ def test_the_first_failed_write_is_final(make, kind):
     asked = []
 
     def tap(event):
-        if event.call in ("write", "submit", "sync_map") and not event.is_done:
+        if event.call in ("write", "submit") and not event.is_done:
             asked.append(event.call)
             return -errno.EIO
         return 0
