@@ -92,7 +92,7 @@ cdef uint64_t FOREVER = <uint64_t>-1
 # processor, which may be the one that the holder waits for. One older than GATE_NS is on other
 # business. A yield moves a thread behind all others, so it must not come early; a preempted holder
 # that loses the gate ends in a crowd at the GIL. 64 threads on two processors, rate over the limit
-# program's: 1.4 with a GATE_NS of 50 us, 1.1 with 20 us. docs/decisions/0009 has the alternatives.
+# program's: 1.4 with a GATE_NS of 50 us, 1.1 with 20 us. docs/decisions/0010 has the alternatives.
 cdef uint64_t HOLD_NS = 7_000
 cdef uint64_t GATE_NS = 50_000
 cdef enum:
