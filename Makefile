@@ -25,7 +25,7 @@ EFFORT_ALL ?= 0.1
 EDITABLE := --config-settings editable_mode=compat
 
 # Every module that has a stub.
-STUBBED = $(shell find journal broker -name '*.pyi' | sed -e 's/\.pyi$$//' -e 's,/,.,g' | sort)
+STUBBED = $(shell find journal jdbcstore broker -name '*.pyi' | sed -e 's/\.pyi$$//' -e 's,/,.,g' | sort)
 # What a stub leaves out is internal.
 STUBTEST := --mypy-config-file pyproject.toml --ignore-missing-stub
 
@@ -80,7 +80,7 @@ soak: build ## the long runs in full
 check: build ## format, lint, types, stubs, layers, docs
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
-	PATH="$(dir $(PY)):$$PATH" cython-lint journal
+	PATH="$(dir $(PY)):$$PATH" cython-lint journal jdbcstore
 	$(PY) -m codespell_lib
 	$(PY) -m mypy
 	$(PY) -m mypy.stubtest $(STUBTEST) $(STUBBED)
@@ -119,7 +119,7 @@ bench-compare: build ## figures of this tree beside those of commit REF
 
 clean: ## remove what was built; .venv stays
 	rm -rf build dist *.egg-info .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
-	find journal broker -name '*.so' -delete
+	find journal jdbcstore broker -name '*.so' -delete
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 .PHONY: bench-peers help venv dev build debug run test test-all soak check sanitize coverage bench bench-compare clean

@@ -43,6 +43,8 @@ EXTENSIONS: dict[str, list[str]] = {
     "journal.take_over": [],
     "journal.life": [],
     "journal.journal": [],
+    "jdbcstore.live": [],
+    "jdbcstore.tickets": [],
 }
 
 MODE = os.environ.get("QUIVER_BUILD", "release")

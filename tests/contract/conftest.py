@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 import pytest
 
+from jdbcstore.options import DatabaseStoreOptions
+from jdbcstore.store import SqlStore
 from journal.journal import Journal
 from journal.options import JournalOptions, JournalType
 from tests.crash.model import open_and_load, read_folder_view
 from tests.crash.states import copy_out
+from tests.jdbcstore.reading import read_table_view
 
 
 @dataclass(frozen=True)
@@ -75,13 +78,55 @@ class FileStores:
             store.close()
 
 
+class SqlStores:
+    """Makes stores over one table of one database.
+
+    Attributes:
+        can: what these stores declare.
+    """
+
+    can = Capabilities()
+
+    def __init__(self, url):
+        self.url = url
+        self.open_stores = []
+
+    def new(self, **changes):
+        """A store that is not open yet; sizes of files and buffers mean nothing to it."""
+        del changes
+        store = SqlStore(DatabaseStoreOptions(connection_url=self.url))
+        self.open_stores.append(store)
+        return store
+
+    def loaded(self, **changes):
+        """A store that accepts appends."""
+        store = self.new(**changes)
+        open_and_load(store)
+        return store
+
+    def reopened(self):
+        """(a loaded store, what it held)."""
+        store = self.new()
+        view, _ = open_and_load(store)
+        return store, view
+
+    def abandoned_view(self, tmp_path):
+        """What a new start would find if the process died now."""
+        del tmp_path
+        return read_table_view(self.url)
+
+    def close(self):
+        for store in self.open_stores:
+            store.close()
+
+
 STORES = {
     f"{kind.value}-{'checksums' if checksums else 'plain'}": (
         lambda folder, kind=kind, checksums=checksums: FileStores(folder, kind, checksums)
     )
     for kind in JournalType
     for checksums in (True, False)
-}
+} | {"sqlite": lambda folder: SqlStores(f"sqlite:///{folder}.db")}
 
 
 @pytest.fixture(params=list(STORES))

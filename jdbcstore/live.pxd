@@ -1,0 +1,9 @@
+"""The typed header of live.pyx."""
+
+from libc.stdint cimport int64_t
+
+from journal.index cimport IdMap
+
+cdef class LiveIds:
+    cdef IdMap map
+    cdef readonly int64_t max_id    # the highest id that was ever put here; -1: none above it

@@ -1,0 +1,1 @@
+"""What the table of one journal can do, as fast as each database's driver allows."""

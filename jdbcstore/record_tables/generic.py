@@ -1,0 +1,239 @@
+"""The table of a journal on any database, by SQLAlchemy's own statements.
+
+The fast ways of single databases (postgresql.py, mysql.py, sqlite.py) are built upon this one and
+replace what they do better.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import bindparam, delete, func, insert, select, update
+
+from jdbcstore.record_tables.base import id_runs
+from jdbcstore.rows import (
+    ADD_RECORD,
+    ADD_RECORD_TX,
+    UPDATE_RECORD,
+    UPDATE_RECORD_TX,
+    Row,
+    signed_byte,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from sqlalchemy import Connection, Table
+
+    from jdbcstore.batch import Batch, StagedEnd
+    from jdbcstore.database import Database
+    from jdbcstore.fence import Fence
+
+__all__ = ["GenericTable"]
+
+# Ids in one IN list: Oracle takes 1000, SQL Server 2100 parameters in all.
+IN_LIST_MAX: Final = 500
+# Rows fetched at a time while loading, as many as fit a few MiB when they are of 1 KiB.
+SCAN_ROWS: Final = 2000
+# A store holds a few bodies at once while it sends them; the file journal takes 10 MiB.
+BODY_SIZE_MAX: Final = 32 * 1024 * 1024
+
+
+class GenericTable:
+    """See RecordTable.
+
+    Args:
+        database: where it is.
+        table: as schema.journal_table() describes it.
+        fence: what every transaction that writes begins with.
+    """
+
+    def __init__(self, database: Database, table: Table, fence: Fence | None) -> None:
+        self.database = database
+        self.table = table
+        self.fence = fence
+        self._connection: Connection | None = None
+
+    # --- the connection -----------------------------------------------------------------------
+
+    def connect(self) -> None:
+        """Connect, if not connected."""
+        if self._connection is None:
+            self._connection = self.database.connect()
+
+    def disconnect(self) -> None:
+        """Give up the connection, in whatever state it is."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            # Not back into the pool: nobody knows what is still running on it.
+            connection.invalidate()
+            connection.close()
+
+    @property
+    def connection(self) -> Connection:
+        """The connection; made if there is none."""
+        if self._connection is None:
+            self.connect()
+        assert self._connection is not None
+        return self._connection
+
+    @property
+    def body_size_max(self) -> int:
+        """Bytes of the largest body."""
+        return min(BODY_SIZE_MAX, self.database.dialect.max_blob_size)
+
+    def _hold_fence(self) -> None:
+        """Prove, inside a transaction, that the lease holds until its end."""
+        if self.fence is not None:
+            self.fence.hold(self.connection)
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def write(self, batch: Batch) -> None:
+        """Put one batch into the table in one transaction, behind the fence."""
+        with self.connection.begin():
+            self._hold_fence()
+            if batch.deleted_ids:
+                self.delete_ids(batch.deleted_ids)
+            rows = batch.live_rows()
+            if rows:
+                self.insert_rows(rows)
+            for end in batch.ends:
+                self.end_staged(end)
+
+    def insert_rows(self, rows: list[Row]) -> None:
+        """Insert rows, inside a transaction."""
+        self.connection.execute(insert(self.table), [self.values(row) for row in rows])
+
+    def values(self, row: Row) -> dict[str, Any]:
+        """A row as its columns."""
+        record_id, record_type, user_type, body, tx_id, tx_data, seq = row
+        return {
+            "id": record_id,
+            "recordType": record_type,
+            "compactCount": 0,
+            "txId": tx_id,
+            "userRecordType": signed_byte(user_type),
+            "variableSize": len(body),
+            "record": body,
+            "txDataSize": len(tx_data),
+            "txData": tx_data,
+            "txCheckNoRecords": 0,
+            "seq": seq,
+        }
+
+    def delete_ids(self, ids: Collection[int]) -> None:
+        """Delete records and their updates, inside a transaction; rows of open ones stay."""
+        table = self.table
+        plain = table.c.recordType.in_((ADD_RECORD, UPDATE_RECORD))
+        runs, rest = id_runs(ids)
+        if runs:
+            self.connection.execute(
+                delete(table).where(
+                    table.c.id.between(bindparam("first"), bindparam("final")), plain
+                ),
+                [{"first": first, "final": final} for first, final in runs],
+            )
+        for start in range(0, len(rest), IN_LIST_MAX):
+            some = rest[start : start + IN_LIST_MAX]
+            self.connection.execute(delete(table).where(table.c.id.in_(some), plain))
+
+    def end_staged(self, end: StagedEnd) -> None:
+        """End a transaction whose rows stand in the table, inside a transaction of ours."""
+        table = self.table
+        if end.is_commit:
+            self.connection.execute(
+                update(table)
+                .where(
+                    table.c.txId == end.tx_id,
+                    table.c.recordType.in_((ADD_RECORD_TX, UPDATE_RECORD_TX)),
+                )
+                .values(
+                    recordType=table.c.recordType - (ADD_RECORD_TX - ADD_RECORD),
+                    txId=0,
+                    seq=table.c.seq + end.seq_offset,
+                )
+            )
+            if end.deleted_ids:
+                self.delete_ids(end.deleted_ids)
+        self.connection.execute(delete(table).where(table.c.txId == end.tx_id))
+
+    def settle(self, committed: Collection[int], failed: Collection[int]) -> None:
+        """Tidy up what a load found; see RecordTable."""
+        table = self.table
+        with self.connection.begin():
+            self._hold_fence()
+            if committed:
+                self.connection.execute(
+                    update(table)
+                    .where(
+                        table.c.txId == bindparam("tx"),
+                        table.c.recordType.in_((ADD_RECORD_TX, UPDATE_RECORD_TX)),
+                    )
+                    .values(recordType=table.c.recordType - (ADD_RECORD_TX - ADD_RECORD), txId=0),
+                    [{"tx": tx_id} for tx_id in committed],
+                )
+            gone = [*committed, *failed]
+            self.connection.execute(
+                delete(table).where(table.c.txId == bindparam("tx")),
+                [{"tx": tx_id} for tx_id in gone],
+            )
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def holds(self, batch: Batch) -> bool:
+        """Whether the batch is in the table; see RecordTable."""
+        table = self.table
+        with self.connection.begin():
+            self._hold_fence()
+            if batch.ends:
+                # The last end took all rows of its transaction away, or none.
+                left = self.connection.execute(
+                    select(table.c.seq).where(table.c.txId == batch.ends[-1].tx_id).limit(1)
+                )
+                return left.first() is None
+            seqs = [row[6] for row in batch.rows if row is not None]
+            if not seqs:
+                return False  # Only deletes: they may be done twice.
+            found = self.connection.execute(select(table.c.seq).where(table.c.seq == seqs[-1]))
+            return found.first() is not None
+
+    def scan(self) -> Iterator[Sequence[Row]]:
+        """All rows by seq, some at a time, in bounded memory.
+
+        By key and not by a cursor: most drivers fetch a cursor's whole result at once.
+        """
+        table = self.table
+        columns = [
+            table.c[name]
+            for name in ("id", "recordType", "userRecordType", "record", "txId", "txData", "seq")
+        ]
+        statement = select(*columns).order_by(table.c.seq).limit(SCAN_ROWS)
+        after: int | None = None
+        while True:
+            chosen = statement if after is None else statement.where(table.c.seq > after)
+            with self.connection.begin():
+                found = self.connection.execute(chosen).fetchall()
+            if found:
+                yield [
+                    (
+                        record_id,
+                        record_type,
+                        user_type & 0xFF,
+                        bytes(body or b""),
+                        tx_id,
+                        bytes(tx_data or b""),
+                        seq,
+                    )
+                    for record_id, record_type, user_type, body, tx_id, tx_data, seq in found
+                ]
+                after = found[-1][6]
+            if len(found) < SCAN_ROWS:
+                return
+
+    def count(self) -> int:
+        """How many rows there are."""
+        with self.connection.begin():
+            return int(
+                self.connection.execute(select(func.count()).select_from(self.table)).scalar_one()
+            )

@@ -1,0 +1,137 @@
+"""Riding out the database: a batch is kept and written again until it is there, or time is up.
+
+What can happen to a commit, and what is done (errors.classify tells which it was):
+
+- conflict (deadlock, serialization, a lock not granted): the database rolled it back. Written again.
+- lost (refused, reset, terminated, timed out): nobody knows whether it was committed. The batch
+  is looked for in the table over a new connection, once the fence is held and so nothing of ours
+  runs there any more; there: acknowledged, not there: written again.
+- anything else: the store ends.
+
+Only the holder of the lease may go on: the fence is part of every transaction.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import time
+from typing import TYPE_CHECKING, Final
+
+from jdbcstore.errors import Fault
+from journal.errors import JournalError, JournalIOError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jdbcstore.batch import Batch
+    from jdbcstore.record_tables.base import RecordTable
+
+__all__ = ["Rider", "as_io_error"]
+
+log = logging.getLogger("jdbcstore")
+
+FIRST_PAUSE_S: Final = 0.02
+PAUSE_MAX_S: Final = 1.0
+
+
+class Rider:
+    """Writes batches to a table through outages.
+
+    Args:
+        table: where to.
+        ride_out_s: seconds that one batch may take in all, from its first failure.
+        fault_of: tells what an exception of the driver means.
+        sleep, clock: for tests.
+
+    Attributes:
+        outages: how many connections were lost.
+        read_back: how many batches turned out to be there after an unknown outcome.
+    """
+
+    def __init__(
+        self,
+        table: RecordTable,
+        ride_out_s: float,
+        fault_of: Callable[[Exception], Fault],
+        *,
+        sleep: Callable[[float], object] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.table = table
+        self.outages = 0
+        self.read_back = 0
+        self._ride_out_s = ride_out_s
+        self._fault_of = fault_of
+        self._sleep = sleep
+        self._clock = clock
+
+    def write(self, batch: Batch) -> None:
+        """Return once the batch is committed.
+
+        Raises:
+            JournalIOError: the database refuses it, or the time is up.
+            LeaseLost: somebody else has the store now.
+        """
+        if not batch.ends and not batch.deleted_ids and not any(batch.rows):
+            return  # All of it was undone before it was written.
+        try:
+            self.table.write(batch)
+        except JournalError:
+            raise
+        except Exception as error:  # noqa: BLE001 - Drivers have no common base; classify() decides.
+            self._ride_out(lambda: self.table.write(batch), batch, error)
+
+    def run(self, work: Callable[[], None]) -> None:
+        """Do something else that may be done twice, through outages. Errors as for write()."""
+        try:
+            work()
+        except JournalError:
+            raise
+        except Exception as error:  # noqa: BLE001 - As above.
+            self._ride_out(work, None, error)
+
+    def _ride_out(self, work: Callable[[], None], batch: Batch | None, error: Exception) -> None:
+        deadline = self._clock() + self._ride_out_s
+        pause = FIRST_PAUSE_S
+        is_unknown = False
+        while True:
+            fault = self._fault_of(error)
+            if fault is Fault.FATAL:
+                raise as_io_error(error) from error
+            if fault is Fault.LOST:
+                if not is_unknown:
+                    self.outages += 1
+                    log.warning("the database went away, waiting for it: %s", one_line(error))
+                is_unknown = True
+                self.table.disconnect()
+            if self._clock() + pause > deadline:
+                raise as_io_error(error) from error
+            self._sleep(pause)
+            pause = min(pause * 2, PAUSE_MAX_S)
+            try:
+                if is_unknown:
+                    self.table.connect()
+                    if batch is not None and self.table.holds(batch):
+                        self.read_back += 1
+                        log.warning("the database is back, and has what it was given last")
+                        return
+                    is_unknown = False
+                work()
+            except JournalError:
+                raise
+            except Exception as again:  # noqa: BLE001 - As above.
+                error = again
+            else:
+                log.warning("the database took what it was given, at last")
+                return
+
+
+def one_line(error: Exception) -> str:
+    """What a driver says, without the statement."""
+    return " ".join(str(getattr(error, "orig", None) or error).split())[:300]
+
+
+def as_io_error(error: Exception) -> JournalIOError:
+    """What a driver raised, as what a store raises."""
+    return JournalIOError(errno.EIO, f"the database failed: {one_line(error)}")
