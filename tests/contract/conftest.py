@@ -87,8 +87,8 @@ class SqlStores:
 
     can = Capabilities()
 
-    def __init__(self, url):
-        self.url = url
+    def __init__(self, database):
+        self.url = database.url
         self.open_stores = []
 
     def new(self, **changes):
@@ -126,13 +126,18 @@ STORES = {
     )
     for kind in JournalType
     for checksums in (True, False)
-} | {"sqlite": lambda folder: SqlStores(f"sqlite:///{folder}.db")}
+}
+# By the names of tests/servers.py; a server that is missing skips with the reason.
+DATABASES = ["sqlite", "postgresql", "mariadb"]
 
 
-@pytest.fixture(params=list(STORES))
+@pytest.fixture(params=[*STORES, *DATABASES])
 def stores(request, tmp_path):
     """Stores of one kind over one place, closed at the end."""
-    stores = STORES[request.param](tmp_path / "store")
+    if request.param in DATABASES:
+        stores = SqlStores(request.getfixturevalue("new_database")(request.param))
+    else:
+        stores = STORES[request.param](tmp_path / "store")
     yield stores
     stores.close()
 
