@@ -5,7 +5,7 @@ passed on while rows come, so memory is bounded; a second add row of an id is an
 reference writes updates with a callback as adds); transactions left open are reported and go.
 
 A row of a transaction counts at its commit row, or, once prepared, when it is ended. Deletes of a
-committed transaction are not applied again: their rows went in the same transaction of the database.
+committed transaction are not applied again: their rows went together with it.
 """
 
 from __future__ import annotations
@@ -170,9 +170,7 @@ class TableLoader:
         prepared, failed = [], []
         for tx_id, found in self.found.items():
             records = tuple(
-                SqlRecord(
-                    record_id, user_type, record_type == UPDATE_RECORD_TX, body, seq
-                )
+                SqlRecord(record_id, user_type, record_type == UPDATE_RECORD_TX, body, seq)
                 for record_id, record_type, user_type, body, _, _, seq in found.rows
                 if record_type != DELETE_RECORD_TX
             )

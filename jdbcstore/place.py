@@ -15,9 +15,8 @@ from journal.errors import JournalError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from jdbcstore.lease import Lease
     from jdbcstore.options import DatabaseStoreOptions
-    from jdbcstore.record_tables.base import RecordTable
+    from jdbcstore.record_tables.base import RecordTable, WriteFence
     from jdbcstore.rows import Row
 
 __all__ = ["Place"]
@@ -45,14 +44,13 @@ class Place:
         options: DatabaseStoreOptions,
         name: str,
         database: Database | None,
-        lease: Lease | None,
+        lease: WriteFence | None,
     ) -> None:
         self.options = options
         self.name = name
         self._database = database
         self._owns_database = database is None
         self._lease = lease
-        self._owns_lease = lease is None
 
     def open(self) -> None:
         """Connect, create the table if it is missing, take the lease.
@@ -68,7 +66,7 @@ class Place:
             table = journal_table(self.name, database.dialect)
             with database.connect() as connection:
                 create_if_missing(connection, table, database.dialect)
-            self.table = record_table(database, table, None)
+            self.table = record_table(database, table, self._lease)
             self.table.connect()
         self.rider = Rider(self.table, self.options.ride_out_ms / 1000, self.fault_of)
 

@@ -2,7 +2,7 @@
 
 What can happen to a commit, and what is done (errors.classify tells which it was):
 
-- conflict (deadlock, serialization, a lock not granted): the database rolled it back. Written again.
+- conflict (deadlock, serialization, a lock not granted): it was rolled back. Written again.
 - lost (refused, reset, terminated, timed out): nobody knows whether it was committed. The batch
   is looked for in the table over a new connection, once the fence is held and so nothing of ours
   runs there any more; there: acknowledged, not there: written again.

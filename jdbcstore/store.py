@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from jdbcstore.database import Database
-    from jdbcstore.lease import Lease
     from jdbcstore.options import DatabaseStoreOptions
+    from jdbcstore.record_tables.base import WriteFence
     from journal.api import Done
     from journal.completion import Completion
     from journal.loader import LoadResult
@@ -93,7 +93,7 @@ class SqlStore:
         table_name: str | None = None,
         *,
         database: Database | None = None,
-        lease: Lease | None = None,
+        lease: WriteFence | None = None,
         sync_transactional: bool = True,
         sync_non_transactional: bool = True,
     ) -> None:
@@ -370,8 +370,7 @@ class SqlStore:
     ) -> int:
         """Append a delete of a live record; a ticket. Arguments as for add().
 
-        Args:
-            body: only in a transaction: kept with the delete until the transaction ends.
+        Only in a transaction may there be a body: it is kept with the delete until that ends.
 
         Raises:
             UnknownRecord: the id is not live (not checked in a transaction).
@@ -405,7 +404,8 @@ class SqlStore:
         try:
             return self.update(record_id, user_type, body, sync=sync, done=done, wait=wait)
         except UnknownRecord:
-            return not_there(done)
+            not_there(done)
+            return None
 
     def try_delete(
         self,
@@ -419,7 +419,8 @@ class SqlStore:
         try:
             return self.delete(record_id, sync=sync, done=done, wait=wait)
         except UnknownRecord:
-            return not_there(done)
+            not_there(done)
+            return None
 
     def event(
         self,
@@ -750,7 +751,9 @@ class SqlStore:
                 raise JournalClosed("the store is closed") from self._failure
             raise WrongState(f"cannot append to a store that is {self.state}: load it first")
         if writer.tickets.error is not None:
-            raise JournalClosed(f"the store ended: {writer.tickets.error}") from writer.tickets.error
+            raise JournalClosed(
+                f"the store ended: {writer.tickets.error}"
+            ) from writer.tickets.error
         return writer
 
     def _loaded(self) -> GroupWriter:
@@ -782,4 +785,3 @@ def not_there(done: Done | None) -> None:
     """An operation that had nothing to write is done at once."""
     if done is not None:
         done(None)
-

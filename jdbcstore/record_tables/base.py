@@ -7,10 +7,52 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from sqlalchemy import Connection
+
     from jdbcstore.batch import Batch
     from jdbcstore.rows import Row
 
-__all__ = ["RecordTable", "id_runs"]
+__all__ = ["FenceStatement", "RecordTable", "WriteFence", "id_runs"]
+
+
+class FenceStatement(Protocol):
+    """One statement that proves the lease; see jdbcstore.lease_row.Fence."""
+
+    @property
+    def sql(self) -> str:
+        """With the driver's own marks for parameters."""
+        ...
+
+    @property
+    def parameters(self) -> tuple[object, ...]:
+        """For them."""
+        ...
+
+    @property
+    def raises(self) -> bool:
+        """Whether the database itself refuses the transaction by this statement."""
+        ...
+
+    @property
+    def returns_row(self) -> bool:
+        """It is a SELECT; if not, an UPDATE."""
+        ...
+
+
+class WriteFence(Protocol):
+    """What proves, inside each transaction that writes, that nobody else may: a Lease."""
+
+    def fence(self, connection: Connection) -> None:
+        """Prove it inside the connection's transaction, until that ends."""
+        ...
+
+    def fence_statement(self, *, may_raise: bool = True) -> FenceStatement:
+        """The same as one statement, to be sent with others."""
+        ...
+
+    def fenced(self) -> Exception:
+        """Count a transaction that the fence refused; the error for it."""
+        ...
 
 
 class RecordTable(Protocol):
@@ -89,5 +131,3 @@ def id_runs(ids: Collection[int], run_min: int = 8) -> tuple[list[tuple[int, int
                 rest += ordered[start:end]
             start = end
     return runs, rest
-
-

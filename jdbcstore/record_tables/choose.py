@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from jdbcstore.record_tables.generic import GenericTable
+from jdbcstore.record_tables.mysql import MySqlTable
 
 if TYPE_CHECKING:
     from sqlalchemy import Table
 
     from jdbcstore.database import Database
-    from jdbcstore.record_tables.base import RecordTable
+    from jdbcstore.record_tables.base import RecordTable, WriteFence
 
 __all__ = ["record_table"]
 
+# By the dialect's name.
+KINDS: Final[dict[str, type[GenericTable]]] = {"mysql": MySqlTable}
 
-def record_table(database: Database, table: Table, fence: object) -> RecordTable:
+
+def record_table(database: Database, table: Table, fence: WriteFence | None) -> RecordTable:
     """The fastest way that this database's driver has."""
-    return GenericTable(database, table, fence)
+    kind = KINDS.get(database.dialect.name, GenericTable)
+    return kind(database, table, fence)

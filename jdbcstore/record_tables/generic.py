@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from jdbcstore.batch import Batch, StagedEnd
     from jdbcstore.database import Database
-    from jdbcstore.fence import Fence
+    from jdbcstore.record_tables.base import WriteFence
 
 __all__ = ["GenericTable"]
 
@@ -45,10 +45,10 @@ class GenericTable:
     Args:
         database: where it is.
         table: as schema.journal_table() describes it.
-        fence: what every transaction that writes begins with.
+        fence: what every transaction that writes begins with; None only where nothing is written.
     """
 
-    def __init__(self, database: Database, table: Table, fence: Fence | None) -> None:
+    def __init__(self, database: Database, table: Table, fence: WriteFence | None) -> None:
         self.database = database
         self.table = table
         self.fence = fence
@@ -85,7 +85,7 @@ class GenericTable:
     def _hold_fence(self) -> None:
         """Prove, inside a transaction, that the lease holds until its end."""
         if self.fence is not None:
-            self.fence.hold(self.connection)
+            self.fence.fence(self.connection)
 
     # --- writing ------------------------------------------------------------------------------
 
