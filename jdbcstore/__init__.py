@@ -9,6 +9,7 @@ from jdbcstore.errors import Fault, LeaseLost, classify
 from jdbcstore.lease import Lease, LeaseState
 from jdbcstore.node import NodeManager, NodeState
 from jdbcstore.options import DatabaseStoreOptions
+from jdbcstore.store import SqlStore
 from jdbcstore.url import sqlalchemy_url
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "LeaseState",
     "NodeManager",
     "NodeState",
+    "SqlStore",
     "classify",
     "sqlalchemy_url",
 ]

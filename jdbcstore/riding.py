@@ -18,7 +18,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from jdbcstore.errors import Fault
+from jdbcstore.errors import Fault, LeaseLost
 from journal.errors import JournalError, JournalIOError
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Rider:
         table: where to.
         ride_out_s: seconds that one batch may take in all, from its first failure.
         fault_of: tells what an exception of the driver means.
+        renew: renews a lease that the fence found expired; False when somebody else had it since.
         sleep, clock: for tests.
 
     Attributes:
@@ -54,6 +55,7 @@ class Rider:
         table: RecordTable,
         ride_out_s: float,
         fault_of: Callable[[Exception], Fault],
+        renew: Callable[[], bool] | None = None,
         *,
         sleep: Callable[[float], object] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
@@ -63,6 +65,7 @@ class Rider:
         self.read_back = 0
         self._ride_out_s = ride_out_s
         self._fault_of = fault_of
+        self._renew = renew
         self._sleep = sleep
         self._clock = clock
 
@@ -77,54 +80,67 @@ class Rider:
             return  # All of it was undone before it was written.
         try:
             self.table.write(batch)
-        except JournalError:
-            raise
-        except Exception as error:  # noqa: BLE001 - Drivers have no common base; classify() decides.
+        except Exception as error:  # noqa: BLE001 - Drivers have no common base; fault_of() decides.
             self._ride_out(lambda: self.table.write(batch), batch, error)
 
     def run(self, work: Callable[[], None]) -> None:
         """Do something else that may be done twice, through outages. Errors as for write()."""
         try:
             work()
-        except JournalError:
-            raise
         except Exception as error:  # noqa: BLE001 - As above.
             self._ride_out(work, None, error)
 
     def _ride_out(self, work: Callable[[], None], batch: Batch | None, error: Exception) -> None:
         deadline = self._clock() + self._ride_out_s
-        pause = FIRST_PAUSE_S
+        pause_s = FIRST_PAUSE_S
         is_unknown = False
         while True:
-            fault = self._fault_of(error)
-            if fault is Fault.FATAL:
+            is_unknown = self._judge(error, is_unknown)
+            if self._clock() + pause_s > deadline:
                 raise as_io_error(error) from error
-            if fault is Fault.LOST:
-                if not is_unknown:
-                    self.outages += 1
-                    log.warning("the database went away, waiting for it: %s", one_line(error))
-                is_unknown = True
-                self.table.disconnect()
-            if self._clock() + pause > deadline:
-                raise as_io_error(error) from error
-            self._sleep(pause)
-            pause = min(pause * 2, PAUSE_MAX_S)
+            self._sleep(pause_s)
+            pause_s = min(pause_s * 2, PAUSE_MAX_S)
             try:
-                if is_unknown:
-                    self.table.connect()
-                    if batch is not None and self.table.holds(batch):
-                        self.read_back += 1
-                        log.warning("the database is back, and has what it was given last")
-                        return
-                    is_unknown = False
+                self.table.connect()
+                if is_unknown and batch is not None and self.table.holds(batch):
+                    self.read_back += 1
+                    log.warning("the database is back, and has what it was given last")
+                    return
+                is_unknown = False
                 work()
-            except JournalError:
-                raise
             except Exception as again:  # noqa: BLE001 - As above.
                 error = again
             else:
                 log.warning("the database took what it was given, at last")
                 return
+
+    def _judge(self, error: Exception, is_unknown: bool) -> bool:
+        """Whether the outcome of the last commit is unknown; raises when it is no use to go on."""
+        if isinstance(error, LeaseLost):
+            # The fence said so, hence nothing was written. If nobody took it meanwhile, go on.
+            if self._renew is None or not self._is_renewed():
+                raise error
+            return is_unknown
+        if isinstance(error, JournalError):
+            raise error
+        fault = self._fault_of(error)
+        if fault is Fault.FATAL:
+            raise as_io_error(error) from error
+        if fault is Fault.CONFLICT:
+            return is_unknown
+        if not is_unknown:
+            self.outages += 1
+            log.warning("the database went away, waiting for it: %s", one_line(error))
+        self.table.disconnect()
+        return True
+
+    def _is_renewed(self) -> bool:
+        assert self._renew is not None
+        try:
+            return self._renew()
+        except JournalIOError as error:
+            log.warning("the lease is in doubt: %s", error)
+            return True  # Asked again by the fence of the next try.
 
 
 def one_line(error: Exception) -> str:

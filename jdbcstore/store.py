@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from jdbcstore.database import Database
+    from jdbcstore.lease import Lease
     from jdbcstore.options import DatabaseStoreOptions
-    from jdbcstore.record_tables.base import WriteFence
     from journal.api import Done
     from journal.completion import Completion
     from journal.loader import LoadResult
@@ -93,12 +93,14 @@ class SqlStore:
         table_name: str | None = None,
         *,
         database: Database | None = None,
-        lease: WriteFence | None = None,
+        lease: Lease | None = None,
         sync_transactional: bool = True,
         sync_non_transactional: bool = True,
     ) -> None:
         self.options = options
-        self.place = Place(options, table_name or options.message_table_name, database, lease)
+        self.place = Place(
+            options, table_name or options.message_table_name, database, lease, self.fail
+        )
         self.state = "new"
         self._sync_transactional = sync_transactional
         self._sync_non_transactional = sync_non_transactional
@@ -205,6 +207,14 @@ class SqlStore:
     def __exit__(self, *exception: object) -> None:
         """Close it."""
         self.close()
+
+    def fail(self, error: Exception) -> None:
+        """End it: whoever waits, and whoever asks from now on, gets `error`.
+
+        For whoever holds the lease of several stores and hears that it was lost.
+        """
+        if self._writer is not None:
+            self._writer.fail(error)
 
     @property
     def is_closed(self) -> bool:

@@ -94,7 +94,9 @@ class SqlStores:
     def new(self, **changes):
         """A store that is not open yet; sizes of files and buffers mean nothing to it."""
         del changes
-        store = SqlStore(DatabaseStoreOptions(connection_url=self.url))
+        store = SqlStore(
+            DatabaseStoreOptions(connection_url=self.url, lock_acquisition_timeout_ms=10_000)
+        )
         self.open_stores.append(store)
         return store
 

@@ -75,10 +75,10 @@ def test_a_wheel_works_in_an_empty_environment(tmp_path):
     assert Path(shown.stdout.strip()).is_relative_to(tmp_path / "empty")
     assert (tmp_path / "empty/bin/journal").exists()
     assert (tmp_path / "empty/bin/journal-bench").exists()
-    assert {"journal/py.typed", "broker/py.typed"} <= set(names)
+    assert {"journal/py.typed", "jdbcstore/py.typed", "broker/py.typed"} <= set(names)
     assert any(name.endswith(EXTENSION_SUFFIXES[0]) for name in names)
     assert not [name for name in names if name.endswith((".pyx", ".c", ".h"))]
     assert {name.split("/")[0] for name in names} == {
-        *("journal", "broker"),
+        *("journal", "jdbcstore", "broker"),
         *(name.split("/")[0] for name in names if ".dist-info/" in name),
     }
