@@ -122,7 +122,6 @@ class LeaseRow:
         self._release = (
             table.update().where(is_row, holder == me).values({holder: None, expires: None})
         )
-        self._break = table.update().where(is_row).values({holder: None, expires: None})
         self._look = sqlalchemy.select(holder, expires, now).where(is_row)
 
     def try_acquire(self, connection: Connection, me: str, expiration_ms: int) -> bool:
@@ -142,10 +141,6 @@ class LeaseRow:
     def release(self, connection: Connection, me: str) -> bool:
         """Let the lease be free; False if it was not ours."""
         return int(connection.execute(self._release, {"me": me}).rowcount) == 1
-
-    def release_of_anybody(self, connection: Connection) -> bool:
-        """Let the lease be free whoever has it; False if the row does not exist."""
-        return int(connection.execute(self._break).rowcount) == 1
 
     def look(self, connection: Connection) -> LeaseView | None:
         """What the row says; None if there is no such row."""

@@ -11,6 +11,7 @@ from journal.cli.compact import compact
 from journal.cli.exec import exec_script
 from journal.cli.folder import example
 from journal.cli.guard import run
+from journal.cli.plugins import PluggableGroup
 from journal.cli.print_data import print_data
 from journal.cli.recover import recover
 from journal.cli.stat import stat
@@ -21,6 +22,7 @@ __all__ = ["journal", "main"]
 
 
 @click.group(
+    cls=PluggableGroup,
     no_args_is_help=False,  # One line says that a command is missing, as of every wrong use.
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=example("journal print-data data/journal --decode"),

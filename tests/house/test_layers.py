@@ -29,6 +29,8 @@ MAY_USE = {
         "journal.index",
         "journal.loader",
     ),
+    # Commands that `journal` finds by entry point.
+    "jdbcstore.cli": ("jdbcstore", "journal"),
     "broker": ("broker", "journal.api", "journal.errors", "journal.options"),
     # And the wording that every print of a journal shares.
     "broker.storage": (
@@ -49,6 +51,8 @@ MUST_NOT_USE = {
     "journal": ("journal.cli", "journal.tools"),
     "journal.tools": ("journal.cli",),
     "journal.cli": (),
+    "jdbcstore": ("jdbcstore.cli",),
+    "jdbcstore.cli": (),
     # Objects become records below everything that moves messages.
     "broker.storage": (
         "broker.transport",
@@ -149,6 +153,8 @@ def test_every_cython_module_has_a_row_in_the_table():
         ("journal/loader.pyx", "journal.tools.stat"),
         ("journal/tools/stat.py", "journal.cli"),
         ("jdbcstore/store.py", "journal.format"),
+        ("jdbcstore/lease.py", "jdbcstore.cli.locks"),
+        ("journal/cli/main.py", "jdbcstore.cli.locks"),
         ("broker/storage/records.py", "broker.session"),
         ("broker/queue.py", "journal.journal"),
         ("broker/server.py", "pipeline.audit"),

@@ -1,0 +1,1 @@
+"""Commands for stores in a database; `journal` finds them by entry point."""
