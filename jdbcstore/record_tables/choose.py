@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from jdbcstore.record_tables.generic import GenericTable
 from jdbcstore.record_tables.mysql import MySqlTable
+from jdbcstore.record_tables.sqlite import SqliteTable
 
 if TYPE_CHECKING:
     from sqlalchemy import Table
@@ -16,10 +17,15 @@ if TYPE_CHECKING:
 __all__ = ["record_table"]
 
 # By the dialect's name.
-KINDS: Final[dict[str, type[GenericTable]]] = {"mysql": MySqlTable}
+KINDS: Final[dict[str, type[GenericTable]]] = {"mysql": MySqlTable, "sqlite": SqliteTable}
 
 
 def record_table(database: Database, table: Table, fence: WriteFence | None) -> RecordTable:
     """The fastest way that this database's driver has."""
+    if database.dialect.name == "postgresql":
+        # Its driver need not be installed where nobody uses it.
+        from jdbcstore.record_tables.postgresql import PostgresTable
+
+        return PostgresTable(database, table, fence)
     kind = KINDS.get(database.dialect.name, GenericTable)
     return kind(database, table, fence)

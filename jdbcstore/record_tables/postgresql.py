@@ -1,0 +1,396 @@
+"""The table of a journal on PostgreSQL: one round trip a batch, in the protocol's own bytes.
+
+- A few rows: a pipeline of prepared statements, BEGIN, fence, deletes, inserts and COMMIT, sent
+  together; the last answer says that it is committed.
+- Many rows: one simple query `fence; DELETE …; COPY …`, then the rows as COPY BINARY. Statements of
+  one simple query are one transaction, committed before the last of them is reported as done
+  (https://www.postgresql.org/docs/15/protocol-flow.html, "Multiple Statements in a Simple Query").
+
+The driver's connection is spoken to by psycopg.pq, libpq's own calls: the cursors of psycopg do for
+every row what is done here once a batch. No call here waits without the network timeout, and none
+holds the GIL while it waits.
+"""
+
+from __future__ import annotations
+
+import select
+import struct
+import time
+from typing import TYPE_CHECKING, Final
+
+import psycopg
+from psycopg.pq import ExecStatus
+from sqlalchemy import text
+
+from jdbcstore.record_tables.base import id_runs
+from jdbcstore.record_tables.generic import GenericTable
+from jdbcstore.rows import signed_byte
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from psycopg.pq.abc import PGconn, PGresult
+    from sqlalchemy import Connection
+
+    from jdbcstore.batch import Batch
+    from jdbcstore.record_tables.base import FenceStatement
+    from jdbcstore.rows import Row
+
+__all__ = ["PostgresTable", "copy_rows"]
+
+# Above this COPY is faster than one INSERT from arrays, measured with rows of 1 KiB.
+COPY_ROWS_MIN: Final = 48
+# Up to here single INSERTs are faster than one from arrays.
+SINGLE_ROWS_MAX: Final = 4
+DIVISION_BY_ZERO: Final = "22012"  # What the fence raises (lease_row.Fence).
+
+# COPY BINARY: https://www.postgresql.org/docs/15/sql-copy.html, "Binary Format". A row is the
+# number of its fields, then each field's size and bytes.
+COPY_HEAD: Final = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
+COPY_TAIL: Final = struct.pack("!h", -1)
+# Eleven fields: id, recordType, compactCount, txId, userRecordType, variableSize, record's size.
+ROW_HEAD: Final = struct.Struct("!hiqihihiqihiii")
+# txDataSize, txData's size.
+TX_DATA_HEAD: Final = struct.Struct("!iii")
+# txCheckNoRecords, seq.
+ROW_TAIL: Final = struct.Struct("!iiiq")
+# The two together where txData is empty, as it nearly always is.
+PLAIN_TAIL: Final = struct.Struct("!iiiiiiq")
+INT2, INT4, INT8 = struct.Struct("!h"), struct.Struct("!i"), struct.Struct("!q")
+ARRAY_HEAD: Final = struct.Struct("!iiiii")
+SIZED_INT2, SIZED_INT8 = struct.Struct("!ih"), struct.Struct("!iq")
+# Oids of pg_type.
+INT8_OID, INT2_OID, BYTEA_OID = 20, 21, 17
+ERRORS: Final = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE)
+
+
+def copy_rows(rows: Sequence[Row]) -> bytes:
+    """Rows as COPY BINARY takes them."""
+    parts = [COPY_HEAD]
+    put = parts.append
+    head, plain_tail = ROW_HEAD.pack, PLAIN_TAIL.pack
+    for record_id, record_type, user_type, body, tx_id, tx_data, seq in rows:
+        size = len(body)
+        user_type = user_type - 256 if user_type > 127 else user_type
+        put(head(11, 8, record_id, 2, record_type, 2, 0, 8, tx_id, 2, user_type, 4, size, size))
+        put(body)
+        if tx_data:
+            put(TX_DATA_HEAD.pack(4, len(tx_data), len(tx_data)))
+            put(tx_data)
+            put(ROW_TAIL.pack(4, 0, 8, seq))
+        else:
+            put(plain_tail(4, 0, 0, 4, 0, 8, seq))
+    put(COPY_TAIL)
+    return b"".join(parts)
+
+
+def array(oid: int, count: int, elements: bytes) -> bytes:
+    """A one-dimensional array without NULLs, in binary form; elements carry their sizes."""
+    return ARRAY_HEAD.pack(1, 0, oid, count, 1) + elements
+
+
+class PostgresTable(GenericTable):
+    """See RecordTable."""
+
+    _pgconn: PGconn | None = None
+    _poll: select.poll | None = None
+    _prepared: set[bytes]
+    # (pid, when it began) of the session before this one, as long as it may be running.
+    _old_session: tuple[int, object] | None = None
+    _session: tuple[int, object] | None = None
+
+    # --- the connection -----------------------------------------------------------------------
+
+    def connect(self) -> None:
+        """Connect, and end the session before, should it still be running."""
+        if self._connection is not None:
+            return
+        connection = self.database.connect()
+        try:
+            self._end_old_session(connection)
+            self._session = self._session_of(connection)
+            connection.rollback()
+        except BaseException:
+            connection.invalidate()
+            connection.close()
+            raise
+        self._connection = connection
+        driver: psycopg.Connection[tuple[object, ...]] | None = (
+            connection.connection.driver_connection
+        )
+        assert driver is not None
+        self._pgconn = driver.pgconn
+        self._prepared = set()
+        self._poll = select.poll()
+        self._poll.register(self._pgconn.socket, select.POLLIN)
+
+    def disconnect(self) -> None:
+        """Give up the connection, in whatever state it is."""
+        if self._connection is not None and self._session is not None:
+            self._old_session = self._session
+        self._pgconn = self._poll = self._session = None
+        super().disconnect()
+
+    def _session_of(self, connection: Connection) -> tuple[int, object]:
+        found = connection.execute(
+            text("SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()")
+        ).one()
+        return found[0], found[1]
+
+    def _end_old_session(self, connection: Connection) -> None:
+        """What was sent to it and not yet looked at must never be run."""
+        if self._old_session is None:
+            return
+        deadline = time.monotonic() + self._timeout_s
+        which = {"pid": self._old_session[0], "start": self._old_session[1]}
+        while connection.execute(
+            text(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE pid = :pid AND backend_start = :start"
+            ),
+            which,
+        ).all():
+            connection.rollback()
+            if time.monotonic() > deadline:
+                raise psycopg.OperationalError("our old session in the database does not end")
+            time.sleep(0.05)
+        connection.rollback()
+        self._old_session = None
+
+    @property
+    def _timeout_s(self) -> float:
+        """Seconds that an answer may take."""
+        timeout_ms = self.database.options.network_timeout_ms
+        return timeout_ms / 1000 if timeout_ms >= 0 else 1e9
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def write(self, batch: Batch) -> None:
+        """Put one batch into the table in one transaction, behind the fence."""
+        if batch.ends or self.fence is None:
+            super().write(batch)
+            return
+        fence = self.fence.fence_statement()
+        self.connect()
+        rows = batch.live_rows()
+        try:
+            if len(rows) >= COPY_ROWS_MIN:
+                self._copy(fence, rows, batch)
+            else:
+                self._pipeline(fence, rows, batch)
+        except psycopg.Error as error:
+            if error.sqlstate == DIVISION_BY_ZERO:
+                raise self.fence.fenced() from error
+            raise
+
+    def _copy(self, fence: FenceStatement, rows: list[Row], batch: Batch) -> None:
+        """One simple query, and the rows behind it."""
+        pgconn = self._pgconn
+        assert pgconn is not None
+        table = self.database.dialect.quoted(self.table)
+        deletes = "".join(f"{one};" for one in self._delete_texts(batch))
+        names = ",".join(column.name for column in self.table.columns)
+        query = f"{literal(fence)};{deletes}COPY {table} ({names}) FROM STDIN (FORMAT BINARY)"
+        pgconn.send_query(query.encode())
+        data = copy_rows(rows)
+        while True:
+            result = self._result()
+            if result is None:
+                raise psycopg.OperationalError("the database did not ask for the rows")
+            if result.status == ExecStatus.COPY_IN:
+                break
+            if result.status in ERRORS:
+                self._finish(result)
+        pgconn.put_copy_data(data)
+        pgconn.put_copy_end()
+        self._finish(None)
+
+    def _pipeline(self, fence: FenceStatement, rows: list[Row], batch: Batch) -> None:
+        """Prepared statements, sent together and answered together."""
+        pgconn = self._pgconn
+        assert pgconn is not None
+        fence_name = self._prepare(numbered(fence.sql))
+        begin, commit = self._prepare(b"BEGIN"), self._prepare(b"COMMIT")
+        inserts = self._inserts(rows)
+        committed = False
+        pgconn.enter_pipeline_mode()
+        try:
+            pgconn.send_query_prepared(begin, None)
+            pgconn.send_query_prepared(fence_name, [str(one).encode() for one in fence.parameters])
+            for delete in self._delete_texts(batch):
+                pgconn.send_query_params(delete.encode(), None)
+            for name, values in inserts:
+                pgconn.send_query_prepared(name, values, [1] * len(values))
+            pgconn.send_query_prepared(commit, None)
+            pgconn.pipeline_sync()
+            failed = None
+            while (result := self._result(is_pipeline=True)) is not None:
+                if result.status == ExecStatus.PIPELINE_SYNC:
+                    break
+                if result.status in ERRORS and failed is None:
+                    failed = result
+                # A COMMIT of a failed transaction says ROLLBACK.
+                committed = committed or result.command_status == b"COMMIT"
+        finally:
+            if pgconn.status == psycopg.pq.ConnStatus.OK:
+                pgconn.exit_pipeline_mode()
+        if failed is not None:
+            self._run(b"ROLLBACK")
+            raise psycopg.errors.error_from_result(failed)
+        if not committed:
+            raise psycopg.OperationalError("the database did not confirm the commit")
+
+    def _inserts(self, rows: list[Row]) -> list[tuple[bytes, list[bytes]]]:
+        """(prepared statement, values) that insert the rows, in order."""
+        if not rows:
+            return []
+        table = self.database.dialect.quoted(self.table)
+        names = ",".join(column.name for column in self.table.columns)
+        if len(rows) <= SINGLE_ROWS_MAX:
+            name = self._prepare(
+                f"INSERT INTO {table} ({names}) VALUES ($1,$2,0,$3,$4,$5,$6,$7,$8,0,$9)".encode()
+            )
+            return [
+                (
+                    name,
+                    [
+                        INT8.pack(record_id),
+                        INT2.pack(record_type),
+                        INT8.pack(tx_id),
+                        INT2.pack(signed_byte(user_type)),
+                        INT4.pack(len(body)),
+                        body,
+                        INT4.pack(len(tx_data)),
+                        tx_data,
+                        INT8.pack(seq),
+                    ],
+                )
+                for record_id, record_type, user_type, body, tx_id, tx_data, seq in rows
+            ]
+        name = self._prepare(
+            (
+                f"INSERT INTO {table} ({names}) SELECT id, kind, 0, tx, type,"
+                " length(body), body, length(data), data, 0, seq FROM unnest($1::bigint[],"
+                " $2::smallint[], $3::bigint[], $4::smallint[], $5::bytea[], $6::bytea[],"
+                " $7::bigint[]) AS row (id, kind, tx, type, body, data, seq)"
+            ).encode()
+        )
+        count = len(rows)
+        big, small = SIZED_INT8.pack, SIZED_INT2.pack
+        sized = INT4.pack
+        values = [
+            array(INT8_OID, count, b"".join([big(8, row[0]) for row in rows])),
+            array(INT2_OID, count, b"".join([small(2, row[1]) for row in rows])),
+            array(INT8_OID, count, b"".join([big(8, row[4]) for row in rows])),
+            array(INT2_OID, count, b"".join([small(2, signed_byte(row[2])) for row in rows])),
+            array(BYTEA_OID, count, b"".join([sized(len(row[3])) + row[3] for row in rows])),
+            array(BYTEA_OID, count, b"".join([sized(len(row[5])) + row[5] for row in rows])),
+            array(INT8_OID, count, b"".join([big(8, row[6]) for row in rows])),
+        ]
+        return [(name, values)]
+
+    def _delete_texts(self, batch: Batch) -> list[str]:
+        """DELETE statements; ids are numbers, so they stand in the text."""
+        if not batch.deleted_ids:
+            return []
+        table = self.database.dialect.quoted(self.table)
+        runs, rest = id_runs(batch.deleted_ids)
+        texts = [
+            f"DELETE FROM {table} WHERE id BETWEEN {first} AND {final} AND recordType IN (11,12)"
+            for first, final in runs
+        ]
+        if rest:
+            ids = ",".join(map(str, rest))
+            texts.append(
+                f"DELETE FROM {table} WHERE id = ANY ('{{{ids}}}'::bigint[])"
+                " AND recordType IN (11,12)"
+            )
+        return texts
+
+    # --- libpq --------------------------------------------------------------------------------
+
+    def _prepare(self, statement: bytes) -> bytes:
+        """The name of a prepared statement."""
+        name = b"q%x" % (hash(statement) & 0xFFFFFFFFFFFFFFFF)
+        if name not in self._prepared:
+            assert self._pgconn is not None
+            self._pgconn.send_prepare(name, statement)
+            self._finish(None)
+            self._prepared.add(name)
+        return name
+
+    def _run(self, statement: bytes) -> None:
+        assert self._pgconn is not None
+        self._pgconn.send_query(statement)
+        self._finish(None)
+
+    def _finish(self, failed: PGresult | None) -> None:
+        """Take all answers to the last query; raises the first error among them."""
+        while (result := self._result()) is not None:
+            if result.status in ERRORS and failed is None:
+                failed = result
+        if failed is not None:
+            raise psycopg.errors.error_from_result(failed)
+
+    def _result(self, *, is_pipeline: bool = False) -> PGresult | None:
+        """The next answer, None after the last one to a query.
+
+        Raises:
+            psycopg.OperationalError: the connection is lost, or the network timeout passed.
+        """
+        pgconn, poll = self._pgconn, self._poll
+        assert pgconn is not None
+        assert poll is not None
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            unsent = pgconn.flush()
+            if not unsent and not pgconn.is_busy():
+                result = pgconn.get_result()
+                if result is None and is_pipeline:
+                    if pgconn.status != psycopg.pq.ConnStatus.OK:
+                        raise psycopg.OperationalError("the connection was lost")
+                    continue  # Between the answers to two statements of the pipeline.
+                return result
+            if unsent:
+                poll.modify(pgconn.socket, select.POLLIN | select.POLLOUT)
+            wait_ms = max(0, int((deadline - time.monotonic()) * 1000) + 1)
+            events = poll.poll(min(wait_ms, 1 << 30))
+            if unsent:
+                poll.modify(pgconn.socket, select.POLLIN)
+            if not events:
+                raise psycopg.OperationalError(
+                    f"no answer from the database for {self._timeout_s:.0f} s"
+                )
+            if events[0][1] & ~select.POLLOUT:
+                pgconn.consume_input()
+
+
+def numbered(sql: str) -> bytes:
+    """A statement with psycopg's marks as libpq takes it.
+
+    >>> numbered("SELECT 1 WHERE a = %s AND b LIKE 'x%%' AND c = %s")
+    b"SELECT 1 WHERE a = $1 AND b LIKE 'x%' AND c = $2"
+    """
+    parts = sql.split("%s")
+    numbered_parts = [parts[0], *(f"${number}{part}" for number, part in enumerate(parts[1:], 1))]
+    return "".join(numbered_parts).replace("%%", "%").encode()
+
+
+def literal(fence: FenceStatement) -> str:
+    """The fence with its parameters in the text, for a simple query."""
+    values = [quoted(one) for one in fence.parameters]
+    parts = [part.replace("%%", "%") for part in fence.sql.split("%s")]
+    return "".join(part + value for part, value in zip(parts, [*values, ""], strict=True))
+
+
+def quoted(value: object) -> str:
+    """A number or a text as a literal, whatever standard_conforming_strings says.
+
+    >>> quoted("it's"), quoted(7)
+    ("E'it''s'", '7')
+    """
+    if isinstance(value, int):
+        return str(value)
+    text_value = str(value)
+    assert "\0" not in text_value
+    return "E'" + text_value.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -1,0 +1,44 @@
+"""What is packed for PostgreSQL is what it takes, and quoting leaves no way out."""
+
+import pytest
+
+from jdbcstore.record_tables.mysql import quoted_bytes
+from jdbcstore.record_tables.postgresql import copy_rows, numbered, quoted
+
+
+def test_a_row_is_packed_as_copy_binary_wants_it():
+    packed = copy_rows([(1, 13, 255, b"body", 50, b"x", 9)])
+
+    head, rest = packed[:19], packed[19:]
+    assert head == b"PGCOPY\n\xff\r\n\0" + bytes(8)
+    fields = []
+    assert rest[:2] == b"\0\x0b"
+    rest = rest[2:]
+    for _ in range(11):
+        size = int.from_bytes(rest[:4], "big")
+        fields.append(rest[4 : 4 + size])
+        rest = rest[4 + size :]
+    numbers = [int.from_bytes(field, "big", signed=True) for field in fields]
+    assert [numbers[i] for i in (0, 1, 2, 3, 4, 5, 7, 9, 10)] == [1, 13, 0, 50, -1, 4, 1, 0, 9]
+    assert (fields[6], fields[8]) == (b"body", b"x")
+    assert rest == b"\xff\xff"
+
+
+@pytest.mark.parametrize("text", ["it's", "a\\'; DROP TABLE x; --", "%s %%", "'" * 9])
+def test_a_quoted_text_ends_at_its_last_quote_only(text):
+    inside = quoted(text)[2:-1]
+
+    assert inside.replace("''", "").replace("\\\\", "").count("'") == 0
+    assert inside.replace("''", "'").replace("\\\\", "\\") == text
+
+
+def test_marks_are_numbered():
+    assert numbered("a = %s AND b LIKE '5%%' AND c = %s") == b"a = $1 AND b LIKE '5%' AND c = $2"
+
+
+@pytest.mark.parametrize("body", [b"'", b"\\", b"\\'", b"a\0b", bytes(range(256))])
+def test_quoted_bytes_hold_no_bare_quote(body):
+    inside = quoted_bytes(body)[len(b"_binary'") : -1]
+
+    assert inside.replace(b"\\\\", b"").replace(b"\\'", b"").count(b"'") == 0
+    assert inside.replace(b"\\'", b"'").replace(b"\\\\", b"\\") == body
