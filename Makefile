@@ -6,7 +6,7 @@ PYTHON ?= python3
 HAS_ALL := $(shell $(PYTHON) -c "import importlib.metadata as m; \
     old = lambda name, least: int(m.version(name).split('.')[0]) < least; \
     print('no' if old('Cython', 3) or old('setuptools', 77) or old('click', 8) or old('rich', 13) \
-    or old('pytest', 8) or old('hypothesis', 6) or old('SQLAlchemy', 2) or old('psycopg', 3) \
+    or old('pytest', 8) or old('pytest-xdist', 3) or old('hypothesis', 6) or old('SQLAlchemy', 2) or old('psycopg', 3) \
     or old('PyMySQL', 1) else 'yes')" 2>/dev/null)
 ifeq ($(HAS_ALL),yes)
 PY := $(shell command -v $(PYTHON))
@@ -20,6 +20,8 @@ PYTEST := $(PY) -m pytest
 QUICK := not slow and not soak and not interop
 # How much of the long runs (crash states, kills, model steps) is done: a share of the full length.
 EFFORT_ALL ?= 0.1
+# Tests side by side in `make soak`.
+SOAK_JOBS ?= 2
 
 # A development install is a plain path: a finder would mix the modules of two trees.
 EDITABLE := --config-settings editable_mode=compat
@@ -74,8 +76,8 @@ test: build ## what a developer runs before a commit
 test-all: build ## all of it: crash states, kills, fuzzing, the reference; long runs at a tenth of their length
 	$(PYTEST) -m "not soak" --effort $(EFFORT_ALL)
 
-soak: build ## the long runs in full
-	$(PYTEST) --effort 1
+soak: build ## the long runs in full; figures at the end
+	$(PYTEST) --effort 1 -n $(SOAK_JOBS) --dist worksteal -o faulthandler_timeout=3600
 
 check: build ## format, lint, types, stubs, layers, docs
 	$(PY) -m ruff format --check .

@@ -2,7 +2,10 @@
 
 import pytest
 
+from tests.figures import figures, pytest_terminal_summary
 from tests.servers import SERVERS, ServerMissingError, new_sqlite_database
+
+__all__ = ["figures", "pytest_terminal_summary"]
 
 
 def pytest_addoption(parser):

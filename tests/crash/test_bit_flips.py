@@ -107,14 +107,15 @@ def sector_faults(files, rng, count):
         yield name, changed, f"{name}: {kind} at {start}"
 
 
-def test_every_flipped_bit_is_reported_or_harmless(memory, effort):
+def test_every_flipped_bit_is_reported_or_harmless(memory, effort, figures):
     step = max(1, round(1 / effort(100) * 20))
     files, view = small_journal(memory / "journal", checksums=True)
     counts, silent = sweep(memory / "journal", files, view, flips(files, step))
 
     plain_files, plain_view = small_journal(memory / "plain", checksums=False)
-    plain, _ = sweep(memory / "plain", plain_files, plain_view, flips(plain_files, step * 4))
-    print(f"flipped bits, with checksums {counts}; in the reference's format {plain}")
+    plain, _ = sweep(memory / "plain", plain_files, plain_view, flips(plain_files, step))
+    figures("flipped bits, with checksums", **counts)
+    figures("flipped bits, in the reference's format", **plain)
 
     assert silent == []
     assert counts["reported"] > counts["harmless"]
@@ -122,7 +123,7 @@ def test_every_flipped_bit_is_reported_or_harmless(memory, effort):
     assert plain["silent"] > 0
 
 
-def test_a_sector_gone_bad_is_reported_or_harmless(memory, effort):
+def test_a_sector_gone_bad_is_reported_or_harmless(memory, effort, figures):
     files, view = small_journal(memory / "journal", checksums=True)
     rng = seeded("sectors")
 
@@ -130,11 +131,11 @@ def test_a_sector_gone_bad_is_reported_or_harmless(memory, effort):
         memory / "journal", files, view, sector_faults(files, rng, effort(5_000, least=200))
     )
 
-    print(f"bad sectors: {counts}")
+    figures("bad sectors", **counts)
     assert silent == []
 
 
-def test_a_file_that_was_cut_is_reported(memory):
+def test_a_file_that_was_cut_is_reported(memory, figures):
     files, view = small_journal(memory / "journal", checksums=True)
     cuts = [
         (name, content[:size], f"{name} cut at {size}")
@@ -144,5 +145,5 @@ def test_a_file_that_was_cut_is_reported(memory):
 
     counts, silent = sweep(memory / "journal", files, view, cuts)
 
-    print(f"files cut: {counts}")
+    figures("files cut short", **counts)
     assert silent == []

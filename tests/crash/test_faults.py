@@ -104,12 +104,14 @@ def check_reopened(folder, kind, history, disk, rng):
 
 @KINDS
 @pytest.mark.parametrize("fault", FAULTS)
-def test_any_call_of_a_running_journal_may_fail(memory, kind, fault, effort):
+def test_any_call_of_a_running_journal_may_fail(memory, kind, fault, effort, figures):
     counter = Fault(fault)
     run_with(memory / "journal", kind, counter)
     rng = seeded(kind, fault)
     calls = range(1, counter.count + 1)
-    for due in sorted(rng.sample(calls, min(len(calls), effort(len(calls), least=8)))):
+    calls = sorted(rng.sample(calls, min(len(calls), effort(len(calls), least=8))))
+    figures("faults in a running journal", calls_failed=len(calls))
+    for due in calls:
         failing = Fault(fault, due)
 
         history, disk = run_with(memory / "journal", kind, failing)
@@ -180,7 +182,7 @@ def torn_folder(folder, kind):
 
 @KINDS
 @pytest.mark.parametrize("fault", ["EIO", "ENOSPC", "broken"])
-def test_any_call_of_a_load_may_fail(memory, kind, fault, effort):
+def test_any_call_of_a_load_may_fail(memory, kind, fault, effort, figures):
     """It says so, gives everything up, and the next load finds what the first would have."""
     folder = memory / "journal"
     view, files = torn_folder(folder, kind)
@@ -188,7 +190,9 @@ def test_any_call_of_a_load_may_fail(memory, kind, fault, effort):
     load_with(folder, kind, counter)
     rng = seeded("load", kind, fault)
     calls = range(1, counter.count + 1)
-    for due in sorted(rng.sample(calls, min(len(calls), effort(len(calls), least=8)))):
+    calls = sorted(rng.sample(calls, min(len(calls), effort(len(calls), least=8))))
+    figures("faults in a load", calls_failed=len(calls))
+    for due in calls:
         copy_out(files, folder)
         failing = Fault(fault, due)
 

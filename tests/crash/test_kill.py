@@ -19,6 +19,8 @@ from tests.crash.workload import TYPES
 from tests.crash.writer import body_of
 
 WRITERS = ["writer", pytest.param("exec_writer", marks=pytest.mark.slow)]
+# Kills of each I/O type.
+ROUNDS = {"writer": 250, "exec_writer": 500}
 ROUND_S = 60
 
 
@@ -31,6 +33,7 @@ class Killer:
         self.kind = kind
         self.rng = rng
         self.history = History()
+        self.kills = 0
         self.acks = 0
         self.copied = 0
         self.complaints = complaints
@@ -55,6 +58,7 @@ class Killer:
         if writer.returncode != -signal.SIGKILL:
             self.complaints.seek(0)
             pytest.fail(self.complaints.read().decode()[-2000:])
+        self.kills += 1
 
     def follow(self, writer):
         if self.rng.random() < 0.15:
@@ -107,9 +111,9 @@ def kill(writer):
 
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("writer", WRITERS)
-def test_a_killed_writer_loses_nothing_acknowledged(tmp_path, writer, kind, effort):
+def test_a_killed_writer_loses_nothing_acknowledged(tmp_path, writer, kind, effort, figures):
     folder = tmp_path / "journal"
-    rounds = effort(250, least=4)
+    rounds = effort(ROUNDS[writer], least=4)
 
     with (tmp_path / "complaints").open("w+b") as complaints:
         killer = Killer(writer, folder, kind, random.Random(kind), complaints)
@@ -121,7 +125,9 @@ def test_a_killed_writer_loses_nothing_acknowledged(tmp_path, writer, kind, effo
     assert killer.acks > rounds
     # Or no round would say anything about compaction.
     assert killer.copied
-    print(
-        f"{writer}, {kind}: {rounds} kills, {killer.acks} acknowledgements,"
-        f" {killer.copied} folders that had been compacted"
+    figures(
+        f"kill -9, {writer}",
+        kills=killer.kills,
+        acknowledgements=killer.acks,
+        folders_that_had_been_compacted=killer.copied,
     )

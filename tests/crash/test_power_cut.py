@@ -35,8 +35,8 @@ def without(log, *kinds):
 
 
 @KINDS
-def test_no_power_cut_loses_or_invents_anything(memory, kind, effort):
-    wanted = effort(10_000, least=100)
+def test_no_power_cut_loses_or_invents_anything(memory, kind, effort, figures):
+    wanted = effort(3_000, least=100)
     states = 0
     seed = 0
     while states < wanted:
@@ -47,7 +47,7 @@ def test_no_power_cut_loses_or_invents_anything(memory, kind, effort):
 
         states += len(judge.states)
         seed += 1
-    print(f"{kind}: {states} distinct states of {seed} workloads")
+    figures("power cuts", distinct_states=states, workloads=seed)
 
 
 @KINDS
@@ -96,7 +96,7 @@ def judge_without_checksums(memory):
 
 
 @KINDS
-def test_recovery_can_be_cut_too_and_run_again(memory, kind, effort):
+def test_recovery_can_be_cut_too_and_run_again(memory, kind, effort, figures):
     """A cut, a load, and another cut anywhere in that load or in the appends behind it."""
     wanted = effort(2_000, least=40)
     states = seed = 0
@@ -106,6 +106,7 @@ def test_recovery_can_be_cut_too_and_run_again(memory, kind, effort):
         for _ in range(4):
             states += cut_twice(memory, kind, operations, log, rng)
         seed += 1
+    figures("power cuts in a recovery", distinct_states=states, workloads=seed)
 
 
 def played(log):
@@ -179,14 +180,15 @@ def cut_again(memory, kind, before, disk, rng, *, acked=None, forget=False):
 
 
 @KINDS
-def test_what_a_load_has_given_stays_so(memory, kind, effort):
+def test_what_a_load_has_given_stays_so(memory, kind, effort, figures):
     """A killed process leaves writes that are in no disk's cache yet; a load must not rely on them.
 
     The process dies, its writes are still in the page cache, the journal is loaded from there, and
     then the power goes.
     """
-    for seed in range(effort(200, least=4)):
-        kill_and_cut(memory, kind, seed)
+    seeds = effort(100, least=4)
+    states = sum(kill_and_cut(memory, kind, seed) for seed in range(seeds))
+    figures("power cuts after a kill and a load", distinct_states=states, workloads=seeds)
 
 
 def test_a_load_that_does_not_sync_is_caught(memory):
@@ -204,4 +206,4 @@ def kill_and_cut(memory, kind, seed, *, forget=False):
     disk, acked, tried = played(log[: rng.randrange(len(log))])
     count = Judge(operations, memory / "state").judge(disk.folder(), acked, tried)
 
-    cut_again(memory, kind, operations[:count], disk, rng, acked=acked, forget=forget)
+    return cut_again(memory, kind, operations[:count], disk, rng, acked=acked, forget=forget)

@@ -6,7 +6,7 @@ from journal.journal import Journal
 from journal.options import JournalOptions, JournalType
 
 TYPES = [kind.value for kind in JournalType]
-FILE_SIZES = (1024, 2048, 4096, 8192)
+FILE_SIZES = (2048, 4096, 8192)
 
 
 def small_options(folder, kind, **changes):
@@ -25,13 +25,18 @@ def small_options(folder, kind, **changes):
     return JournalOptions(**(options | changes))
 
 
+def smallest_file(kind):
+    """Bytes of the smallest file that a type takes, with blocks of 512 bytes."""
+    return 1536 if JournalType(kind).is_direct else 1024
+
+
 def random_options(folder, kind, rng, **changes):
     """small_options() with sizes and limits drawn by `rng`."""
     return small_options(
         folder,
         kind,
         **{
-            "file_size": rng.choice(FILE_SIZES[1:]),
+            "file_size": rng.choice((smallest_file(kind), *FILE_SIZES)),
             "buffer_size": rng.choice((1024, 4096, 65536)),
             "buffer_timeout_ns": rng.choice((0, 50_000, 2_000_000)),
             "pool_files": rng.choice((-1, 2, 4)),

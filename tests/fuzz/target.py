@@ -8,6 +8,7 @@ NAME is a key of TARGETS. Everything behind the corpus folder goes to libFuzzer.
 import os
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import atheris
@@ -22,6 +23,7 @@ with atheris.instrument_imports(include=["broker", "journal"]):
     from tests.crash.model import read_folder_view
 
 FOLDER = Path(tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
+INPUT_S = 10
 DECODER = JournalDecoder()
 
 
@@ -70,10 +72,17 @@ def record(data):
         return
 
 
+def timed(target, data):
+    """Run a target; an input that takes long is a finding. Not by the clock: we may be paused."""
+    begun = time.process_time()
+    target(data)
+    assert time.process_time() - begun < INPUT_S
+
+
 TARGETS = {"read": read, "load": load, "control": control, "record": record}
 
 
 if __name__ == "__main__":
     target = TARGETS[sys.argv.pop(1)]
-    atheris.Setup(sys.argv, target)
+    atheris.Setup(sys.argv, lambda data: timed(target, data))
     atheris.Fuzz()

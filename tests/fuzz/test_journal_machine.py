@@ -6,12 +6,18 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
 
 from journal.journal import Journal
 from tests.crash.model import Model, open_and_load, read_folder_view, same
 from tests.crash.states import copy_out
-from tests.crash.workload import TYPES, small_options
+from tests.crash.workload import TYPES, small_options, smallest_file
 
 BODIES = st.binary(max_size=700)
 USER_TYPES = st.integers(0, 255)
@@ -19,8 +25,20 @@ SYNCS = st.sampled_from([True, False, None])
 PICK = st.integers(0, 1 << 30)
 
 
+FULL = 2_500  # examples of each I/O type
+SHARE = 5  # Shares of the full length are so many times smaller: they run in `make test-all`.
+
+
 class JournalMachine(RuleBasedStateMachine):
-    """`model` is what the journal must hold; ids that a transaction touches are left alone."""
+    """`model` is what the journal must hold; ids that a transaction touches are left alone.
+
+    Attributes:
+        kind: the I/O type; a subclass sets it.
+        ran: examples and steps that all machines of the subclass took.
+    """
+
+    kind: str
+    ran: dict
 
     def __init__(self):
         super().__init__()
@@ -30,19 +48,20 @@ class JournalMachine(RuleBasedStateMachine):
         self.next_id = 0
         self.busy = {}
         self.journal = None
+        self.ran["examples"] += 1
 
     @initialize(
-        kind=st.sampled_from(TYPES),
         checksums=st.booleans(),
-        file_size=st.sampled_from([2048, 4096, 16384]),
+        file_size=st.sampled_from([None, 2048, 4096, 16384]),
         buffer_size=st.sampled_from([1024, 4096, 65536]),
         buffer_timeout_ns=st.sampled_from([0, 10_000, 3_000_000]),
         pool_files=st.sampled_from([-1, 0, 2, 5]),
         min_files=st.sampled_from([2, 4]),
         compact_min_files=st.sampled_from([0, 3]),
     )
-    def start(self, kind, **options):
-        self.options = small_options(self.folder, kind, compact_percentage=70, **options)
+    def start(self, file_size, **options):
+        options["file_size"] = file_size or smallest_file(self.kind)
+        self.options = small_options(self.folder, self.kind, compact_percentage=70, **options)
         self.open()
 
     def open(self):
@@ -63,6 +82,10 @@ class JournalMachine(RuleBasedStateMachine):
 
     def fits(self, body):
         return body[: max(0, self.journal.record_size_max - 60)]
+
+    @invariant()
+    def count_step(self):
+        self.ran["steps"] += 1
 
     @rule(user_type=USER_TYPES, body=BODIES, sync=SYNCS)
     def add(self, user_type, body, sync):
@@ -163,11 +186,13 @@ class JournalMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-def test_a_journal_behaves_as_its_model(effort):
-    full = 10_000
-    is_full = effort(full) == full
-    JournalMachine.TestCase.settings = settings(
-        max_examples=full if is_full else effort(full // 5, least=30),
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_journal_behaves_as_its_model(kind, effort, figures):
+    is_full = effort(FULL) == FULL
+    machine = type("JournalMachine", (JournalMachine,), {"kind": kind})
+    machine.ran = {"examples": 0, "steps": 0}
+    machine.TestCase.settings = settings(
+        max_examples=FULL if is_full else effort(FULL // SHARE, least=10),
         # Shares of the full length take the same steps every time, so that a change is what turns
         # them red; the full length looks for new ones.
         derandomize=not is_full,
@@ -176,4 +201,7 @@ def test_a_journal_behaves_as_its_model(effort):
         print_blob=True,
         suppress_health_check=list(HealthCheck),
     )
-    JournalMachine.TestCase("runTest").runTest()
+    try:
+        machine.TestCase("runTest").runTest()
+    finally:
+        figures("model machine", **machine.ran)
