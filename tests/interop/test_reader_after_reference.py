@@ -2,6 +2,7 @@
 
 import pytest
 
+from journal import Journal, JournalOptions
 from journal.folder import JournalName, list_files
 from journal.reader import read_folder
 from tests.interop.layout import END_MARK, FileLayout, Record
@@ -88,6 +89,28 @@ def test_reference_used_our_files_again(reference, folder, alignment):
     reference.run(folder, f"open\n{deletes}\nnext\nreclaim\n{fill}\nstop\n", **settings(alignment))
 
     assert_same_records(reference, folder, alignment)
+
+
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+def test_reference_freed_our_files_and_wrote_no_record(reference, folder, alignment):
+    """Of a file that it frees it writes 16 bytes of header, before our leader and our records."""
+    dead = [Record("add", i, 1, bytes([0xF1]) * 700) for i in range(1, 200)]
+    deletes = [Record("delete", i) for i in range(1, 200)]
+    stays = Record("add", 500, 1, b"stays")
+    layouts = over_files([*dead, *deletes, stays], folder, alignment=alignment, size=SIZE)
+
+    reference.run(folder, "open\nreclaim\nstop\n", **settings(alignment))
+
+    views = read_folder(list_files(folder, JournalName()))
+    assert max(view.file_id for view in views) > layouts[-1].file_id
+    assert_same_records(reference, folder, alignment)
+    journal = Journal(JournalOptions(directory=folder, journal_type="NIO", file_size=SIZE))
+    ids = []
+    journal.open()
+    result = journal.load(lambda batch: ids.extend(record.record_id for record in batch))
+    journal.close()
+    assert ids == [500]
+    assert result.damages == []
 
 
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
