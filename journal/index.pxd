@@ -32,6 +32,7 @@ cdef struct RecordEntry:
     int32_t file                # slot of the file that holds the add
     uint32_t bytes              # as charged to live bytes
     int32_t updates             # first UpdateEntry, -1: none; in an unused entry: next unused
+    bint is_partial             # its add is gone: `file` holds the first update that is left
 
 cdef struct UpdateEntry:
     int32_t file
@@ -118,6 +119,9 @@ cdef class RecordIndex:
     cdef int update(self, int64_t record_id, int32_t file, uint32_t bytes,
                     bint replaceable) noexcept nogil                           # 1 known, 0 unknown
     cdef int remove(self, int64_t record_id, int32_t file) noexcept nogil      # 1 known, 0 unknown
+    # A load finds an update whose add is gone.
+    cdef int add_partial(self, int64_t record_id, int32_t file, uint32_t bytes) noexcept nogil
+    cdef void forget_partial(self, int64_t record_id) noexcept nogil
     # Transactions. tx_operation and tx_prepare open the transaction on first use.
     cdef bint tx_is_open(self, int64_t tx_id) noexcept nogil
     cdef int tx_operation(self, int64_t tx_id, uint8_t kind, int64_t record_id, int32_t file,

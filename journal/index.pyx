@@ -298,6 +298,7 @@ cdef class RecordIndex:
         self.records[place].file = file
         self.records[place].bytes = bytes
         self.records[place].updates = -1
+        self.records[place].is_partial = False
         self.files[file].positives += 1
         self.files[file].live_bytes += bytes
         self.files[file].add_count += 1
@@ -375,6 +376,38 @@ cdef class RecordIndex:
         entry.updates = <int32_t>self.record_unused
         self.record_unused = <uint32_t>place
         return 1
+
+    cdef int add_partial(self, int64_t record_id, int32_t file, uint32_t bytes) noexcept nogil:
+        """An update of an unknown record stands in `file`, which it pins as an add would."""
+        cdef int result = self.add(record_id, file, bytes)
+        if result == 0:
+            self.records[id_map_get(&self.record_map, record_id)].is_partial = True
+        return result
+
+    cdef void forget_partial(self, int64_t record_id) noexcept nogil:
+        """As if add_partial() had not been called; nothing happens once the record was removed."""
+        cdef int64_t place = id_map_get(&self.record_map, record_id)
+        cdef RecordEntry *entry
+        cdef UpdateEntry *update
+        cdef int32_t i, following
+        if place < 0 or not self.records[place].is_partial:
+            return
+        id_map_pop(&self.record_map, record_id)
+        entry = &self.records[place]
+        self.files[entry.file].positives -= 1
+        self.files[entry.file].add_count -= 1
+        self.files[entry.file].live_bytes -= entry.bytes
+        i = entry.updates
+        while i >= 0:
+            update = &self.updates[i]
+            self.files[update.file].positives -= update.count
+            self.files[update.file].live_bytes -= update.bytes
+            following = update.next
+            update.next = self.update_unused
+            self.update_unused = i
+            i = following
+        entry.updates = <int32_t>self.record_unused
+        self.record_unused = <uint32_t>place
 
     # Transactions.
 

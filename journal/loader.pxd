@@ -47,6 +47,7 @@ cdef class Loader:
     # State.
     cdef list loaded            # LoadedFile, in the order of their ids
     cdef list found             # (Damage, bool), in order
+    cdef list without_add       # ids of updates that pin their files as adds do, for now
     cdef Locators live
     cdef IdMap deleted
     cdef uint64_t deletes_since_prune
@@ -65,6 +66,7 @@ cdef class Loader:
 
     cdef int apply(self, FileScan scan, int32_t file, int32_t slot) noexcept nogil
     cdef int apply_record(self, const Record *record, int32_t file, int32_t slot) noexcept nogil
+    cdef int hold_update(self, const Record *record, int32_t slot) noexcept with gil
     cdef int apply_operation(self, const Record *record, int32_t file, int32_t slot) noexcept nogil
     cdef int apply_prepare(self, const Record *record, int32_t file, int32_t slot) noexcept nogil
     cdef int apply_commit(self, const Record *record, int32_t slot) noexcept nogil

@@ -327,6 +327,7 @@ cdef class Loader:
         self.prune_count = prune_count
         self.loaded = []
         self.found = []
+        self.without_add = []
         self.dropped = []
         self.max_id = -1
         self.holder_unused = -1
@@ -377,6 +378,8 @@ cdef class Loader:
             if scan.header.checksum != CHECKSUM_NONE:
                 sealed.add(file.name)
             scan = None
+        for record_id in self.without_add:
+            self.index.forget_partial(record_id)
         self._check_headers(claims)
         self._check_ids(sealed)
         with nogil:
@@ -448,7 +451,7 @@ cdef class Loader:
         slot = self.index.file_new(scan.header.file_id)
         if slot < 0:
             raise MemoryError
-        self.file_has_data = scan.data_file_marks > 0 or (scan.has_leaders and bool(scan.found))
+        self.file_has_data = scan.breaks_off() or (scan.has_leaders and bool(scan.found))
         with nogil:
             failed = self.apply(scan, number, slot)
             if scan.is_sound:
@@ -594,12 +597,26 @@ cdef class Loader:
         elif record.type == UPDATE_RECORD:
             done = self.index.update(record.record_id, slot, record.body_size + RECORD_CHARGE,
                                      self.replaceable[record.user_type])
+            if done == 0:
+                done = self.hold_update(record, slot)
         else:
             return self.apply_operation(record, file, slot)
         if done < 0:
             return NO_MEMORY
         locate(&locator, record, file)
         return self.emit(&locator)
+
+    cdef int hold_update(self, const Record *record, int32_t slot) noexcept with gil:
+        """An update whose add went with its file, deleted since: the delete must outlive it.
+
+        Else the file with the delete would be freed first, and the update loaded as live again.
+        So it pins its file until the delete releases it; without one it is forgotten at the end.
+        """
+        try:
+            self.without_add.append(record.record_id)
+        except MemoryError:
+            return NO_MEMORY
+        return self.index.add_partial(record.record_id, slot, record.body_size + RECORD_CHARGE)
 
     cdef int apply_operation(self, const Record *record, int32_t file, int32_t slot) noexcept nogil:
         cdef Holder *holder = self.open_holder(record.tx_id)

@@ -71,6 +71,7 @@ cdef class FileScan:
                        uint64_t broken) noexcept nogil
     cdef void examine_header(self, const uint8_t *data, uint64_t size) noexcept nogil
     cdef bint has_data(self) noexcept nogil
+    cdef bint breaks_off(self) noexcept nogil
     cdef object judge(self, bint is_newest)
     cdef object judge_size(self)
     cdef object judge_by_reference(self)

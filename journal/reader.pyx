@@ -293,7 +293,7 @@ cdef class FileScan:
     cdef bint has_data(self) noexcept nogil:
         """Whether the reference would keep the file, or anything of ours may be lost in it."""
         cdef size_t i
-        if self.data_file_marks or self.marked:
+        if self.breaks_off() or self.marked:
             return True
         for i in range(self.count):
             if self.items[i].what == SCAN_LEADER_ALONE:
@@ -303,6 +303,14 @@ cdef class FileScan:
                     or self.items[i].record.checksum == CHECKSUM_BAD):
                 return True
         return False
+
+    cdef bint breaks_off(self) noexcept nogil:
+        """Whether the reference keeps the file for what only begins like a record of it.
+
+        Behind a header of ours that is chance: the bytes of an earlier use, where a record's id
+        and size read as a type and this file's id. A torn record of ours has its leader.
+        """
+        return self.data_file_marks > 0 and self.header.checksum != CHECKSUM_OK
 
     # --- what to believe -----------------------------------------------------------------------
 

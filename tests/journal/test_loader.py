@@ -2,6 +2,7 @@
 
 import pytest
 
+from journal import Journal, JournalOptions
 from journal.errors import JournalDamaged, JournalError, JournalIOError, OptionError
 from journal.folder import JournalName, list_files
 from journal.index import RecordIndex
@@ -556,3 +557,72 @@ def test_every_flipped_bit_is_reported_or_harmless(tmp_path):
             silent.append((bit // 8, bit % 8))
 
     assert silent == []
+
+
+# --- what earlier uses of files leave ---
+
+
+def used_again(folder, old, file_id):
+    """A file of ours, free under a new id: our header, and behind it what it held before."""
+    path = old.save(folder, 99)
+    poke(path, 0, bytes(Built(file_id=file_id).data))
+    return path
+
+
+def test_stale_bytes_that_read_like_a_record_s_head_make_no_file_the_newest(tmp_path):
+    """A delete of record 11 ends in 0b, and its size, 18: a transaction's add in file 18."""
+    newest = Built(file_id=10)
+    newest.add(1)
+    newest.mark()
+    offset = newest.add(2, bytes(600))
+    newest.add(3)
+    newest.data[offset : offset + 500] = bytes(500)
+    newest.save(tmp_path)
+    old = Built(file_id=5)
+    old.delete(11)
+    used_again(tmp_path, old.end(), 18)
+
+    result, loader = load(tmp_path, damage="fail")
+
+    assert live_ids(loader) == [1]
+    assert [damage.torn for damage in result.damages] == [True]
+    assert [file.has_data for file in result.files] == [True, False]
+
+
+def test_delete_outlives_an_update_whose_add_is_gone(tmp_path):
+    """Or the update came back, alone, once the file with the delete had been used again."""
+    first = Built(file_id=2)
+    first.update(14)
+    first.add(19)
+    first.end().save(tmp_path)
+    second = Built(file_id=3)
+    second.delete(14)
+    second.end().save(tmp_path)
+    third = Built(file_id=4)
+    third.add(20)
+    third.mark().save(tmp_path)
+
+    for _ in range(2):
+        journal = Journal(JournalOptions(directory=tmp_path, journal_type="NIO", file_size=16384))
+        ids = []
+        journal.open()
+        journal.load(lambda batch, ids=ids: ids.extend(record.record_id for record in batch))
+        journal.reclaim()
+        negatives = {file.file_id: file.negatives for file in journal.file_counts()}
+        journal.close()
+
+        assert ids == [19, 20]
+        assert negatives[3] == {2: 1}
+
+
+def test_update_without_add_or_delete_pins_nothing(tmp_path):
+    built = Built(file_id=2)
+    built.update(14)
+    built.update(14)
+    built.add(19)
+    built.end().save(tmp_path)
+
+    result, loader = load(tmp_path, damage="fail")
+
+    assert [record.record_id for record in loader.records()] == [14, 14, 19]
+    assert result.record_count == 1
