@@ -131,7 +131,7 @@ def go_on_in(DataFiles files, DataFile file, found):
     files.open_file(file)
     file.opened.position = (
         max(found.append_position, file.opened.first) + alignment - 1) // alignment * alignment
-    if file.opened.position == file.opened.first:
+    if file.opened.position == file.opened.first and found.record_count:
         # A compaction begins records inside the header block. The file is not empty for that, and
         # whoever asks so by its position must not think it is.
         file.opened.position += alignment
