@@ -66,6 +66,8 @@ class Database:
                 f"{url.drivername} needs the Python package {error.name}; install it"
             ) from error
         self.dialect = dialect_of(self.engine.dialect)
+        self.dialect.opened(url)
+        self._is_open = True
         self._first_statements = pool.first_statements
         event.listen(self.engine, "do_connect", self._open)
         event.listen(self.engine, "connect", self._set_up)
@@ -118,6 +120,9 @@ class Database:
     def close(self) -> None:
         """Close every connection that is not in use. Idempotent."""
         self.engine.dispose()
+        if self._is_open:
+            self._is_open = False
+            self.dialect.closed(self.engine.url)
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -326,6 +326,12 @@ class Dialect:
         del url, network_timeout_ms, args, named
         return None
 
+    def opened(self, url: sqlalchemy.URL) -> None:
+        """A `Database` was made for this URL."""
+
+    def closed(self, url: sqlalchemy.URL) -> None:
+        """A `Database` for this URL has closed its connections."""
+
     def set_up(self, raw: RawConnection, network_timeout_ms: int) -> None:
         """Prepare a new connection of the driver."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import sqlalchemy
 
+from jdbcstore.dialects.derby import Derby
 from jdbcstore.dialects.mysql import MySQL
 from jdbcstore.dialects.postgresql import PostgreSQL
 from jdbcstore.dialects.sqlite import SQLite
@@ -24,6 +25,7 @@ DIALECTS: Final[dict[str, type[Dialect]]] = {
     "mysql": MySQL,
     "mariadb": MySQL,
     "sqlite": SQLite,
+    "derby": Derby,
 }
 
 
