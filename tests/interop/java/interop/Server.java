@@ -21,6 +21,9 @@ import java.util.Map;
  *   compact       loads, compacts, reports the load of the result
  *   run           runs the script in the file `script`
  *   append-after  loads, adds `count` synced records from id `first_id` on, stops
+ *   sql-load      loads the journal table `table` of the database `url`, reports, stops
+ *   sql-run       runs the script in the file `script` on such a table (see SqlJournal)
+ *   node          does `action` with the node manager called `name` (see SqlNodes)
  *   bench, bench-load, bench-compact, calibrate              see Bench
  */
 final class Server {
@@ -78,6 +81,12 @@ final class Server {
             return Bench.load(settings);
          case "bench-compact":
             return Bench.compact(settings);
+         case "sql-load":
+            return SqlJournal.load(settings);
+         case "sql-run":
+            return SqlJournal.run(settings);
+         case "node":
+            return SqlNodes.act(settings);
          case "calibrate":
             return Bench.calibrate(settings);
          default:

@@ -7,6 +7,7 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
 
 import org.apache.activemq.artemis.core.io.SequentialFileFactory;
+import org.apache.activemq.artemis.core.journal.Journal;
 import org.apache.activemq.artemis.core.journal.JournalLoadInformation;
 import org.apache.activemq.artemis.core.journal.PreparedTransactionInfo;
 import org.apache.activemq.artemis.core.journal.RecordInfo;
@@ -20,7 +21,7 @@ final class Views {
    }
 
    /** Loads `journal` (started, not loaded) and leaves it loaded: `load` of expected.json. */
-   static Map<String, Object> load(OpenJournal journal) throws Exception {
+   static Map<String, Object> load(Journal journal) throws Exception {
       List<RecordInfo> committed = new ArrayList<>();
       List<PreparedTransactionInfo> prepared = new ArrayList<>();
       List<Object> failed = new ArrayList<>();
