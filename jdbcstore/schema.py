@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy
-from sqlalchemy import CHAR, VARCHAR, Column, Identity, Index, MetaData, PrimaryKeyConstraint, Table
+from sqlalchemy import CHAR, VARCHAR, Column, Index, MetaData, PrimaryKeyConstraint, Table
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.elements import quoted_name
 
@@ -78,11 +78,11 @@ def journal_table(name: str, dialect: Dialect) -> Table:
         _column("seq", types.seq, nullable=not dialect.seq_is_key),
         *([PrimaryKeyConstraint("seq")] if dialect.seq_is_key else []),
     )
-    _index(table, "_IDX", "id")
-    _index(table, "_TX_IDX", "txId")
+    _index(table, dialect, "_IDX", "id")
+    _index(table, dialect, "_TX_IDX", "txId")
     if not dialect.seq_is_key:
         # Ours: the reference sorts the whole table at every start, and cannot find a batch again.
-        _index(table, "_SEQ_IDX", "seq")
+        _index(table, dialect, "_SEQ_IDX", "seq")
     return table
 
 
@@ -97,17 +97,23 @@ def file_table(name: str, dialect: Dialect) -> Table:
         OptionError: the name cannot be a table's.
     """
     types = dialect.column_types()
-    identity = [Identity(always=True, start=1, increment=1)] if dialect.file_key_is_identity else []
+    identity = dialect.file_identity()
     table = _table(
         name,
         dialect,
-        Column(_plain("ID"), types.file_key, *identity, autoincrement=True, nullable=False),
+        Column(
+            _plain("ID"),
+            types.file_key,
+            *([identity] if identity else []),
+            autoincrement=True,
+            nullable=False,
+        ),
         _column("FILENAME", VARCHAR(255)),
         _column("EXTENSION", VARCHAR(10)),
         _column("DATA", types.file_data),
         PrimaryKeyConstraint("ID"),
     )
-    _index(table, "_IDX", "FILENAME")
+    _index(table, dialect, "_IDX", "FILENAME")
     return table
 
 
@@ -147,10 +153,9 @@ def _column(name: str, kind: AnyType, *, nullable: bool = True) -> Column[Any]:
     return Column(_plain(name), kind, nullable=nullable, autoincrement=False)
 
 
-def _index(table: Table, suffix: str, column: str) -> None:
-    # The suffix is folded with the table's name, as it is where the reference writes no quotes.
-    suffix = suffix.lower() if table.name.islower() else suffix
-    Index(quoted_name(table.name + suffix, quote=True), table.c[column])
+def _index(table: Table, dialect: Dialect, suffix: str, column: str) -> None:
+    name = dialect.index_name(str(table.name), suffix)
+    Index(quoted_name(name, quote=True), table.c[column])
 
 
 def create_if_missing(

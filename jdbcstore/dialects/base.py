@@ -10,10 +10,11 @@ for what is said beside each.
 from __future__ import annotations
 
 import enum
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
 
-from sqlalchemy import BigInteger, Integer, LargeBinary, SmallInteger
+from sqlalchemy import BigInteger, Identity, Integer, LargeBinary, SmallInteger
 from sqlalchemy.types import TypeEngine
 
 from jdbcstore.errors import Fault, fault_of_sqlstate
@@ -148,8 +149,8 @@ class Dialect:
     """Whether seq is the journal table's primary key; if not, we add an index on it."""
     table_options: ClassVar[dict[str, Any]] = {}
     """Keyword arguments for SQLAlchemy's Table."""
-    file_key_is_identity: ClassVar[bool] = False
-    """Whether a file's key is an IDENTITY column, by the SQL standard, from 1."""
+    index_name_max: ClassVar[int] = 63
+    """Characters of an index's name at most."""
 
     def __init__(self, engine_dialect: EngineDialect) -> None:
         self.engine_dialect = engine_dialect
@@ -176,6 +177,19 @@ class Dialect:
         name = table if isinstance(table, str) else table.name
         return self.engine_dialect.identifier_preparer.quote_identifier(name)
 
+    def index_name(self, table_name: str, suffix: str) -> str:
+        """A name for an index: table and suffix, as the reference has it.
+
+        One that is too long for the database, where the reference fails, is cut, with a checksum
+        of what was cut in its place.
+        """
+        name = table_name + (suffix.lower() if table_name.islower() else suffix)
+        if len(name) <= self.index_name_max:
+            return name
+        mark = f"_{zlib.crc32(table_name.encode()):08X}"
+        kept = table_name[: self.index_name_max - len(suffix) - len(mark)]
+        return self.index_name(f"{kept}{self.name_case.fold(mark)}", suffix)
+
     # Columns.
 
     def column_types(self) -> ColumnTypes:
@@ -190,6 +204,10 @@ class Dialect:
             node_key=Integer(),
             seq=BigInteger(),
         )
+
+    def file_identity(self) -> Identity | None:
+        """How a file's key is made, where AUTO_INCREMENT and the like do not say it."""
+        return None
 
     # Time, locks, transactions.
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy
 
+from jdbcstore.dialects.db2 import DB2
 from jdbcstore.dialects.derby import Derby
+from jdbcstore.dialects.mssql import SQLServer
 from jdbcstore.dialects.mysql import MySQL
+from jdbcstore.dialects.oracle import Oracle
 from jdbcstore.dialects.postgresql import PostgreSQL
 from jdbcstore.dialects.sqlite import SQLite
 from journal.errors import OptionError
@@ -19,6 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["dialect_named", "dialect_of"]
 
+# Our drivers, and how they mark parameters, for a dialect that is not given its driver.
+DRIVERS: Final = {"mssql": "mssql+mssqlpython", "db2": "db2+ibm_db"}
+PARAMSTYLES: Final = {"mssql": "qmark", "oracle": "named"}
+
 # By SQLAlchemy's name of the database.
 DIALECTS: Final[dict[str, type[Dialect]]] = {
     "postgresql": PostgreSQL,
@@ -26,6 +33,9 @@ DIALECTS: Final[dict[str, type[Dialect]]] = {
     "mariadb": MySQL,
     "sqlite": SQLite,
     "derby": Derby,
+    "oracle": Oracle,
+    "mssql": SQLServer,
+    "ibm_db_sa": DB2,
 }
 
 
@@ -48,4 +58,6 @@ def dialect_named(name: str) -> Dialect:
     >>> dialect_named("postgresql").table_name("MESSAGES")
     'messages'
     """
-    return dialect_of(sqlalchemy.make_url(f"{name}://").get_dialect()())
+    url = sqlalchemy.make_url(f"{DRIVERS.get(name, name)}://")
+    kind: Any = url.get_dialect()
+    return dialect_of(kind(paramstyle=PARAMSTYLES.get(url.get_backend_name())))

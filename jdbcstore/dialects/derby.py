@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy
+from sqlalchemy import Identity
 from sqlalchemy.dialects import registry
 
 from jdbcstore.dialects import jdbc, jvm
@@ -62,7 +63,7 @@ class Derby(Dialect):
     name_case = NameCase.UPPER
     max_blob_size = 2_147_483_647
     table_name_max = 121  # 128, less the suffix of an index.
-    file_key_is_identity = True
+    index_name_max = 128
     now_ms = f"{NOW_FUNCTION}()"
     from_nothing = " FROM SYSIBM.SYSDUMMY1"
     row_lock = " FOR UPDATE WITH RS"
@@ -71,6 +72,10 @@ class Derby(Dialect):
         """BLOB, which is 2 GiB here."""
         blob = sqlalchemy.BLOB()
         return replace(super().column_types(), blob=blob, file_data=blob)
+
+    def file_identity(self) -> Identity | None:
+        """ALWAYS, from 1."""
+        return Identity(always=True, start=1, increment=1)
 
     def open_raw(
         self,

@@ -1,0 +1,91 @@
+"""Microsoft SQL Server by mssql-python, or by pymssql if the URL says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy
+
+from jdbcstore.dialects.base import ColumnTypes, Dialect
+from jdbcstore.errors import Fault, fault_of_sqlstate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Table
+
+    from jdbcstore.dialects.base import RawConnection
+
+__all__ = ["SQLServer"]
+
+# Numbers of sys.messages, as pymssql reports them; 20,000 and above are FreeTDS's own.
+LOST: Final = frozenset(
+    {
+        *(596, 6005, 6006),  # The session was killed; the server is shut down.
+        *(976, 978, 983),  # An availability group's replica that takes no connections now.
+        *(3906, 3908),  # The database is read only, or recovers.
+        *(10053, 10054, 10060, 64, 121, 233),  # The network.
+        *(40197, 40501, 40613, 49918, 49919, 49920),  # Azure: busy, or moving.
+        *(20002, 20003, 20004, 20006, 20009, 20047),
+    }
+)
+CONFLICT: Final = frozenset({1204, 1205, 1222, 3960, 701, 1105, 9002})
+# SQLSTATEs that mssql-python turns into texts of its own, and no longer shows.
+SQLSTATES: Final = (
+    *("08001", "08002", "08003", "08007", "08S01", "40001", "40003", "HYT00", "HYT01", "57014"),
+)
+
+
+class SQLServer(Dialect):
+    """SQL Server 2016 and later."""
+
+    name = "mssql"
+    max_blob_size = 2_147_483_647
+    table_name_max = 121  # 128, less the suffix of an index.
+    index_name_max = 128
+    now_ms = "DATEDIFF_BIG(MILLISECOND, CAST('1970-01-01' AS DATETIME2), SYSUTCDATETIME())"
+    # FOR UPDATE exists for cursors only.
+    row_lock = ""
+    row_lock_hint = " WITH (UPDLOCK, ROWLOCK, HOLDLOCK)"
+
+    def column_types(self) -> ColumnTypes:
+        """VARBINARY(max)."""
+        blob = sqlalchemy.VARBINARY("max")  # type: ignore[arg-type]
+        return replace(super().column_types(), blob=blob, file_data=blob)
+
+    def connect_arguments(self, network_timeout_ms: int) -> dict[str, Any]:
+        """How long to wait for an answer, in whole seconds."""
+        if network_timeout_ms <= 0:
+            return {}
+        seconds = -(-network_timeout_ms // 1000)
+        if self.engine_dialect.driver == "pymssql":
+            return {"timeout": seconds, "login_timeout": seconds}
+        return {"timeout": seconds}
+
+    def insert_rows(
+        self, raw: RawConnection, table: Table, rows: Sequence[tuple[object, ...]]
+    ) -> None:
+        """As elsewhere; pymssql would write bytes that look like text as text."""
+        if self.engine_dialect.driver == "pymssql":
+            rows = [tuple(bytearray(v) if isinstance(v, bytes) else v for v in row) for row in rows]
+        super().insert_rows(raw, table, rows)
+
+    def fault(self, exception: BaseException) -> Fault:
+        """By the server's number, or by what mssql-python leaves of the SQLSTATE."""
+        number = exception.args[0] if exception.args else None
+        if isinstance(number, tuple) and number:
+            number = number[0]  # pymssql wraps number and text once more when connecting fails.
+        if isinstance(number, int):
+            if number in LOST:
+                return Fault.LOST
+            return Fault.CONFLICT if number in CONFLICT else Fault.FATAL
+        text = getattr(exception, "driver_error", None)
+        if text is not None:
+            from mssql_python.exceptions import sqlstate_to_exception
+
+            for sqlstate in SQLSTATES:
+                known = sqlstate_to_exception(sqlstate, "")
+                if known is not None and known.driver_error == text:
+                    return fault_of_sqlstate(sqlstate)
+        return Fault.FATAL
