@@ -18,12 +18,11 @@ from journal.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from sqlalchemy.engine.interfaces import Dialect as EngineDialect
+
     from jdbcstore.dialects.base import RawConnection
 
 __all__ = ["DB2"]
-
-# It logs every error with its traceback, beside raising it.
-logging.getLogger("ibm_db_sa").setLevel(logging.CRITICAL + 1)
 
 PORT: Final = 50000
 # A value of a CLI connection string cannot be escaped.
@@ -65,6 +64,11 @@ class DB2(Dialect):
     ).format(utc="CURRENT TIMESTAMP - CURRENT TIMEZONE")
     from_nothing = " FROM SYSIBM.SYSDUMMY1"
     row_lock = " WITH RS USE AND KEEP UPDATE LOCKS"
+
+    def __init__(self, engine_dialect: EngineDialect) -> None:
+        super().__init__(engine_dialect)
+        # It logs every error with its traceback, beside raising it, and sets this when imported.
+        logging.getLogger("ibm_db_sa").setLevel(logging.CRITICAL + 1)
 
     def column_types(self) -> ColumnTypes:
         """BLOB(2G)."""

@@ -115,7 +115,7 @@ class Oracle(Dialect):
 
     def file_identity(self) -> Identity | None:
         """BY DEFAULT ON NULL, as the reference writes it."""
-        return Identity(always=False, on_null=True)
+        return Identity(always=False, oracle_on_null=True)
 
     def connect_arguments(self, network_timeout_ms: int) -> dict[str, Any]:
         """How long to wait for a listener."""

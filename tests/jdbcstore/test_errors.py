@@ -5,9 +5,9 @@ import pymysql
 import pytest
 import sqlalchemy.exc
 
-from jdbcstore import Fault, LeaseLost, classify
-from jdbcstore.dialects import dialect_named
-from journal.errors import JournalClosed
+from jdbcstore import Fault, LeaseLost, classify, sqlalchemy_url
+from jdbcstore.dialects import dialect_named, jdbc
+from journal.errors import JournalClosed, OptionError
 
 
 def mysql(number):
@@ -64,3 +64,117 @@ def test_an_invalidated_connection_is_lost():
 
 def test_a_lost_lease_closes_the_store():
     assert issubclass(LeaseLost, JournalClosed)
+
+
+def oracle(code):
+    import oracledb
+
+    class Said:
+        full_code = code
+
+    return oracledb.DatabaseError(Said())
+
+
+@pytest.mark.parametrize(
+    ("code", "fault"),
+    [
+        ("ORA-03113", Fault.LOST),
+        ("ORA-12541", Fault.LOST),
+        ("DPY-4011", Fault.LOST),
+        ("DPY-4024", Fault.LOST),
+        ("ORA-00060", Fault.CONFLICT),
+        ("ORA-08177", Fault.CONFLICT),
+        ("ORA-00001", Fault.FATAL),
+        ("ORA-00942", Fault.FATAL),
+    ],
+)
+def test_oracles_codes(code, fault):
+    assert classify(oracle(code), dialect_named("oracle")) is fault
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("SQL0911N  Rolled back. Reason code 2.  SQLSTATE=40001 SQLCODE=-911", Fault.CONFLICT),
+        ("SQL0913N  Unsuccessful.  SQLSTATE=57033 SQLCODE=-913", Fault.CONFLICT),
+        ("SQL30081N  A communication error.  SQLSTATE=08001 SQLCODE=-30081", Fault.LOST),
+        ("[IBM][CLI Driver] SQL30081N  A communication error", Fault.LOST),
+        ("SQL1224N  SQLSTATE=55032 SQLCODE=-1224", Fault.LOST),
+        ("SQL0803N  Duplicate.  SQLSTATE=23505 SQLCODE=-803", Fault.FATAL),
+        ("SQL0204N  Undefined.  SQLSTATE=42704 SQLCODE=-204", Fault.FATAL),
+        ("no state at all", Fault.FATAL),
+    ],
+)
+def test_db2s_states_are_in_its_text(text, fault):
+    assert classify(RuntimeError(text), dialect_named("db2")) is fault
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        ((1205, b"deadlock"), Fault.CONFLICT),
+        ((1222, b"lock time-out"), Fault.CONFLICT),
+        ((20047, b"DBPROCESS is dead"), Fault.LOST),
+        (((20009, b"Unable to connect"),), Fault.LOST),
+        ((596, b"killed"), Fault.LOST),
+        ((2627, b"duplicate key"), Fault.FATAL),
+        (("text",), Fault.FATAL),
+    ],
+)
+def test_sql_servers_numbers(arguments, fault):
+    assert classify(RuntimeError(*arguments), dialect_named("mssql")) is fault
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "fault"),
+    [
+        ("08S01", Fault.LOST),
+        ("08001", Fault.LOST),
+        ("HYT00", Fault.LOST),
+        ("40001", Fault.CONFLICT),
+        ("23000", Fault.FATAL),
+    ],
+)
+def test_what_mssql_python_leaves_of_a_state(sqlstate, fault):
+    exceptions = pytest.importorskip("mssql_python.exceptions")
+
+    error = exceptions.sqlstate_to_exception(sqlstate, "text")
+
+    assert classify(error, dialect_named("mssql")) is fault
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "fault"),
+    [
+        ("08006", Fault.LOST),
+        ("XJ015", Fault.LOST),
+        ("40001", Fault.CONFLICT),
+        ("40XL1", Fault.CONFLICT),
+        ("40XT0", Fault.FATAL),
+        ("XJ040", Fault.FATAL),
+        ("23505", Fault.FATAL),
+        (None, Fault.FATAL),
+    ],
+)
+def test_derbys_states(sqlstate, fault):
+    error = jdbc.OperationalError("text")
+    error.sqlstate = sqlstate
+
+    assert classify(error, dialect_named("derby")) is fault
+
+
+def test_a_db2_connection_string_cannot_be_broken_out_of():
+    dialect = dialect_named("db2")
+    url = sqlalchemy_url("jdbc:db2://db/S:user=me;sslConnection=true;").set(password="a;UID=root")
+
+    with pytest.raises(OptionError):
+        dialect.connection_string(url, -1)
+
+
+def test_a_db2_connection_string_holds_every_keyword():
+    url = sqlalchemy_url("jdbc:db2://db/S:user=me;password=pw;securityMechanism=9;")
+
+    assert dialect_named("db2").connection_string(url, 1500) == (
+        "ConnectTimeout=2;ReceiveTimeout=2;DATABASE=S;HOSTNAME=db;PORT=50000;PROTOCOL=TCPIP;"
+        "UID=me;PWD=pw;Authentication=SERVER_ENCRYPT;"
+    )

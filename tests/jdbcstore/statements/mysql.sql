@@ -1,0 +1,18 @@
+CREATE TABLE `messages` ( id BIGINT, recordType SMALLINT, compactCount SMALLINT, txId BIGINT, userRecordType SMALLINT, variableSize INTEGER, record LONGBLOB, txDataSize INTEGER, txData LONGBLOB, txCheckNoRecords INTEGER, seq BIGINT )ENGINE=InnoDB;
+CREATE INDEX `messages_idx` ON `messages` (id);
+CREATE INDEX `messages_seq_idx` ON `messages` (seq);
+CREATE INDEX `messages_tx_idx` ON `messages` (txId);
+CREATE TABLE `large_messages` ( ID BIGINT NOT NULL AUTO_INCREMENT, FILENAME VARCHAR(255), EXTENSION VARCHAR(10), DATA LONGBLOB, PRIMARY KEY (ID) )ENGINE=InnoDB;
+CREATE INDEX `large_messages_idx` ON `large_messages` (FILENAME);
+CREATE TABLE `node_manager_store` ( ID INTEGER NOT NULL, HOLDER_ID VARCHAR(128), HOLDER_EXPIRATION_TIME BIGINT, NODE_ID CHAR(36), STATE CHAR(1), PRIMARY KEY (ID) )ENGINE=InnoDB;
+SELECT (TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) DIV 1000);
+SELECT ID FROM `node_manager_store` WHERE ID = 1 FOR UPDATE;
+INSERT INTO `messages` (id,recordType,compactCount,txId,userRecordType,variableSize,record,txDataSize,txData,txCheckNoRecords,seq) VALUES (%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s);
+DELETE FROM `messages` WHERE id IN (%s,%s,%s);
+DELETE FROM `messages` WHERE txId IN (%s);
+UPDATE `node_manager_store` SET HOLDER_ID=%s, HOLDER_EXPIRATION_TIME=(((TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) DIV 1000)) + %s) WHERE `node_manager_store`.ID = %s AND (`node_manager_store`.HOLDER_EXPIRATION_TIME IS NULL OR `node_manager_store`.HOLDER_EXPIRATION_TIME < ((TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) DIV 1000)));
+UPDATE `node_manager_store` SET HOLDER_EXPIRATION_TIME=(((TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) DIV 1000)) + %s) WHERE `node_manager_store`.ID = %s AND `node_manager_store`.HOLDER_ID = %s AND `node_manager_store`.HOLDER_EXPIRATION_TIME IS NOT NULL;
+UPDATE `node_manager_store` SET HOLDER_ID=%s, HOLDER_EXPIRATION_TIME=%s WHERE `node_manager_store`.ID = %s AND `node_manager_store`.HOLDER_ID = %s;
+SELECT `node_manager_store`.HOLDER_ID, `node_manager_store`.HOLDER_EXPIRATION_TIME, ((TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) DIV 1000)) FROM `node_manager_store` WHERE `node_manager_store`.ID = %s;
+SELECT 1 FROM `node_manager_store` WHERE ID = 1 AND HOLDER_ID = %s AND HOLDER_EXPIRATION_TIME >= (TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) DIV 1000) FOR UPDATE;
+UPDATE `node_manager_store` SET HOLDER_EXPIRATION_TIME = (TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) DIV 1000) + %s WHERE ID = 1 AND HOLDER_ID = %s AND HOLDER_EXPIRATION_TIME >= (TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) DIV 1000);

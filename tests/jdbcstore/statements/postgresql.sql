@@ -1,0 +1,18 @@
+CREATE TABLE "messages" ( id BIGINT, recordType SMALLINT, compactCount SMALLINT, txId BIGINT, userRecordType SMALLINT, variableSize INTEGER, record BYTEA, txDataSize INTEGER, txData BYTEA, txCheckNoRecords INTEGER, seq BIGINT );
+CREATE INDEX "messages_idx" ON "messages" (id);
+CREATE INDEX "messages_seq_idx" ON "messages" (seq);
+CREATE INDEX "messages_tx_idx" ON "messages" (txId);
+CREATE TABLE "large_messages" ( ID BIGSERIAL NOT NULL, FILENAME VARCHAR(255), EXTENSION VARCHAR(10), DATA OID, PRIMARY KEY (ID) );
+CREATE INDEX "large_messages_idx" ON "large_messages" (FILENAME);
+CREATE TABLE "node_manager_store" ( ID INTEGER NOT NULL, HOLDER_ID VARCHAR(128), HOLDER_EXPIRATION_TIME BIGINT, NODE_ID CHAR(36), STATE CHAR(1), PRIMARY KEY (ID) );
+SELECT CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT);
+SELECT ID FROM "node_manager_store" WHERE ID = 1 FOR UPDATE;
+INSERT INTO "messages" (id,recordType,compactCount,txId,userRecordType,variableSize,record,txDataSize,txData,txCheckNoRecords,seq) VALUES (%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s);
+DELETE FROM "messages" WHERE id IN (%s,%s,%s);
+DELETE FROM "messages" WHERE txId IN (%s);
+UPDATE "node_manager_store" SET HOLDER_ID=%(me)s::VARCHAR, HOLDER_EXPIRATION_TIME=((CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)) + %(expiration_ms)s::BIGINT) WHERE "node_manager_store".ID = %(ID_1)s::INTEGER AND ("node_manager_store".HOLDER_EXPIRATION_TIME IS NULL OR "node_manager_store".HOLDER_EXPIRATION_TIME < (CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)));
+UPDATE "node_manager_store" SET HOLDER_EXPIRATION_TIME=((CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)) + %(expiration_ms)s::BIGINT) WHERE "node_manager_store".ID = %(ID_1)s::INTEGER AND "node_manager_store".HOLDER_ID = %(me)s::VARCHAR AND "node_manager_store".HOLDER_EXPIRATION_TIME IS NOT NULL;
+UPDATE "node_manager_store" SET HOLDER_ID=%(HOLDER_ID)s::VARCHAR, HOLDER_EXPIRATION_TIME=%(HOLDER_EXPIRATION_TIME)s::BIGINT WHERE "node_manager_store".ID = %(ID_1)s::INTEGER AND "node_manager_store".HOLDER_ID = %(me)s::VARCHAR;
+SELECT "node_manager_store".HOLDER_ID, "node_manager_store".HOLDER_EXPIRATION_TIME, (CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)) FROM "node_manager_store" WHERE "node_manager_store".ID = %(ID_1)s::INTEGER;
+SELECT 1 / count(*) FROM (SELECT 1 FROM "node_manager_store" WHERE ID = 1 AND HOLDER_ID = %s AND HOLDER_EXPIRATION_TIME >= CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT) FOR UPDATE) AS held;
+UPDATE "node_manager_store" SET HOLDER_EXPIRATION_TIME = CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT) + %s WHERE ID = 1 AND HOLDER_ID = %s AND HOLDER_EXPIRATION_TIME >= CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT);
