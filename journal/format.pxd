@@ -44,6 +44,7 @@ cdef enum:
     SCAN_MARK = 2               # `record.ordinal` records of this file are synced
     SCAN_END_MARK = 3           # the same, and no record of ours follows in this file
     SCAN_LEADER_ALONE = 4       # a leader of this file with no record behind it
+    SCAN_MORE = 5               # what is in memory ends before it can be told: see Scan.end
 
 cdef struct Header:
     int32_t version
@@ -66,9 +67,14 @@ cdef struct Record:
     uint8_t compact_count
     int8_t checksum
 
+# Where a scan of a file stands. `data` may be the whole file or a window on it: the bytes from
+# `base` to `end`. A window may move between two calls, as long as it holds what begins at
+# `position`.
 cdef struct Scan:
-    const uint8_t *data         # the file from its first byte
-    uint64_t size
+    const uint8_t *data
+    uint64_t base               # what data[0] is, in bytes from the start of the file
+    uint64_t end                # end of what is in memory
+    uint64_t size               # of the file
     uint64_t position           # where the next byte is looked at
     int64_t file_id
     int32_t version
@@ -76,9 +82,15 @@ cdef struct Scan:
     bint leaders                # look for leaders and marks
     uint64_t last_data_position  # end of the last whole record
     uint64_t data_file_marks    # how often the reference would have marked it as a data file
-    # Where the last scan_next first passed something that began like a record of this file and
-    # was none; 0: nowhere.
-    uint64_t broken_offset
+    uint64_t noise_end          # end of the last byte that is neither zero nor part of anything
+    # Of what the last scan_next passed on its way; 0: nothing.
+    uint64_t noise_offset       # the first byte that is neither zero nor part of what it found
+    uint64_t broken_offset      # the first thing that began like a record of this file and was none
+    # Kept over SCAN_MORE: the leader passed last, where it ends and what it says.
+    bint is_halfway
+    uint64_t leader_end
+    uint32_t leader_sum
+    uint32_t leader_ordinal
 
 cdef uint32_t record_size(uint8_t type, uint32_t body_size) noexcept nogil
 cdef uint32_t encode_record(
@@ -95,5 +107,6 @@ cdef uint32_t leader_padding(uint64_t offset) noexcept nogil
 cdef int decode_header(const uint8_t *data, uint64_t size, Header *header) noexcept nogil
 cdef void scan_begin(Scan *scan, const uint8_t *data, uint64_t size, const Header *header,
                      uint64_t position) noexcept nogil
+cdef void scan_in_windows(Scan *scan, uint64_t size) noexcept nogil
 cdef int scan_next(Scan *scan, Record *record) noexcept nogil
 cdef uint32_t checksum(uint32_t crc, const uint8_t *data, uint64_t size) noexcept nogil

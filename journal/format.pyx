@@ -44,6 +44,9 @@ cdef extern from *:
         memcpy(&v, p, 8);
         return v;
     }
+    static inline int qv_four_zero(const uint8_t *p) {
+        return (qv_word(p) | qv_word(p + 8) | qv_word(p + 16) | qv_word(p + 24)) == 0;
+    }
     static inline uint64_t qv_get64(const uint8_t *p) { return __builtin_bswap64(qv_word(p)); }
     static inline uint32_t qv_get32(const uint8_t *p) {
         uint32_t v;
@@ -56,9 +59,11 @@ cdef extern from *:
     uint32_t get32 "qv_get32"(const uint8_t *p) noexcept nogil
     uint64_t get64 "qv_get64"(const uint8_t *p) noexcept nogil
     uint64_t native_word "qv_word"(const uint8_t *p) noexcept nogil
+    bint native_words_are_zero "qv_four_zero"(const uint8_t *p) noexcept nogil
 
 cdef enum:
     HIGH_BITS = 0x80
+    FIELDS_SIZE_MAX = 27        # type to user type, of an add or update in a transaction
 
 # Bytes of a record beside its body, format 2, by type (10 to 19). Source: spec of JournalImpl.
 cdef uint32_t[10] FIXED_SIZE = [23, 23, 23, 31, 31, 30, 18, 26, 22, 18]
@@ -238,6 +243,8 @@ cdef void scan_begin(Scan *scan, const uint8_t *data, uint64_t size, const Heade
                      uint64_t position) noexcept nogil:
     """Point `scan` at `position` of a whole file in memory; `data` must outlive the scan."""
     scan.data = data
+    scan.base = 0
+    scan.end = size
     scan.size = size
     scan.position = position
     scan.file_id = header.file_id
@@ -246,23 +253,30 @@ cdef void scan_begin(Scan *scan, const uint8_t *data, uint64_t size, const Heade
     scan.leaders = True
     scan.last_data_position = HEADER_SIZE
     scan.data_file_marks = 0
+    scan.noise_end = 0
+    scan.noise_offset = 0
     scan.broken_offset = 0
+    scan.is_halfway = False
 
 
 cdef enum Parsed:
     PARSED = 0
     NOT_A_RECORD = 1            # nothing that would make the reference keep the file
     BROKEN_RECORD = 2           # began like a record of this file: a data file, torn or damaged
+    NOT_IN_MEMORY = 3
 
 
 cdef Parsed parse_record(const Scan *scan, uint64_t position, Record *record) noexcept nogil:
     """The eleven checks of JournalImpl.readJournalFile, in its order, at one position."""
-    cdef const uint8_t *data = scan.data
-    cdef uint64_t size = scan.size
-    cdef uint64_t p = position + 1
-    cdef uint8_t type = data[position]
+    cdef const uint8_t *data = scan.data + (position - scan.base)   # The record's own.
+    cdef uint64_t size = scan.size - position       # Of the file, from here on.
+    cdef uint64_t known = scan.end - position       # In memory, from here on.
+    cdef uint64_t p = 1
+    cdef uint8_t type = data[0]
     cdef int64_t body_size = 0
     cdef uint64_t total
+    if known < FIELDS_SIZE_MAX and known < size:
+        return NOT_IN_MEMORY
     record.compact_count = 0
     record.tx_id = 0
     record.record_id = 0
@@ -315,14 +329,16 @@ cdef Parsed parse_record(const Scan *scan, uint64_t position, Record *record) no
     total = FIXED_SIZE[type - EVENT_RECORD] + <uint64_t>body_size
     if scan.version < 2:
         total -= 1
-    if total > size - position:
+    if total > size:
         return BROKEN_RECORD
-    if get32(data + position + total - 4) != total:
+    if total > known:
+        return NOT_IN_MEMORY
+    if get32(data + total - 4) != total:
         return BROKEN_RECORD
     record.type = type
     record.offset = position
     record.size = <uint32_t>total
-    record.body_offset = p
+    record.body_offset = position + p
     record.body_size = <uint32_t>body_size
     return PARSED
 
@@ -330,13 +346,29 @@ cdef Parsed parse_record(const Scan *scan, uint64_t position, Record *record) no
 cdef inline bint starts_like_a_record(const Scan *scan, uint64_t position) noexcept nogil:
     """Whether a broken record at `position` carries this file's id, as far as the file goes."""
     cdef uint32_t file_id = <uint32_t>(scan.file_id & 0x7FFFFFFF)
+    cdef const uint8_t *data = scan.data + (position - scan.base)
     cdef uint64_t i
     if scan.size - position >= 5:
-        return get32(scan.data + position + 1) == file_id
+        return get32(data + 1) == file_id
     for i in range(1, scan.size - position):
-        if scan.data[position + i] != <uint8_t>(file_id >> (32 - 8 * i)):
+        if data[i] != <uint8_t>(file_id >> (32 - 8 * i)):
             return False
     return True
+
+
+cdef inline int scan_found(Scan *scan, uint64_t begin, uint64_t end, int what) noexcept nogil:
+    """Something begins at `begin`, its leader included; go on at `end`."""
+    if scan.noise_offset >= begin:
+        scan.noise_offset = 0
+    scan.position = end
+    scan.is_halfway = False
+    return what
+
+
+cdef void scan_in_windows(Scan *scan, uint64_t size) noexcept nogil:
+    """Have a scan that begins look at nothing before scan_next asked for it by SCAN_MORE."""
+    scan.end = 0
+    scan.size = size
 
 
 cdef int scan_next(Scan *scan, Record *record) noexcept nogil:
@@ -345,19 +377,26 @@ cdef int scan_next(Scan *scan, Record *record) noexcept nogil:
     Records are found by the reference's rules alone, so that `leaders` off gives its raw view.
     A leader that stands right before a record judges it (record.checksum, record.ordinal).
     Marks are given only when their crc holds for this file: others are noise or stale.
+    After SCAN_MORE the next call goes on where this one stopped.
     """
     cdef const uint8_t *data = scan.data
-    cdef uint64_t p = scan.position
+    cdef uint64_t base = scan.base, p = scan.position
     cdef uint64_t leader_end = 0      # where a well-formed leader just passed ends; 0: none
-    cdef uint32_t leader_sum = 0, leader_ordinal = 0, crc = 0, ordinal = 0
+    cdef uint32_t crc = 0, ordinal = 0
     cdef uint8_t byte
     cdef Parsed parsed
-    scan.broken_offset = 0
-    while p < scan.size:
-        byte = data[p]
+    if scan.is_halfway:
+        leader_end = scan.leader_end
+    else:
+        scan.noise_offset = 0
+        scan.broken_offset = 0
+    while p < scan.end:
+        byte = data[p - base]
         if byte == 0:
             p += 1
-            while scan.size - p >= 8 and native_word(data + p) == 0:
+            while scan.end - p >= 32 and native_words_are_zero(data + (p - base)):
+                p += 32
+            while scan.end - p >= 8 and native_word(data + (p - base)) == 0:
                 p += 8
             continue
         if <uint8_t>(byte - EVENT_RECORD) < 10:
@@ -365,47 +404,57 @@ cdef int scan_next(Scan *scan, Record *record) noexcept nogil:
             if parsed == PARSED:
                 record.checksum = CHECKSUM_NONE
                 record.ordinal = 0
-                if leader_end == p and p:
-                    record.ordinal = leader_ordinal
-                    record.checksum = CHECKSUM_BAD
-                    if leader_sum == leader_crc(scan.file_id, leader_ordinal, data + p,
-                                                record.size):
-                        record.checksum = CHECKSUM_OK
-                scan.position = p + record.size
-                scan.last_data_position = scan.position
-                return SCAN_RECORD
+                scan.last_data_position = p + record.size
+                if leader_end != p or not p:
+                    return scan_found(scan, p, p + record.size, SCAN_RECORD)
+                record.ordinal = scan.leader_ordinal
+                record.checksum = CHECKSUM_BAD
+                if scan.leader_sum == leader_crc(scan.file_id, scan.leader_ordinal,
+                                                 data + (p - base), record.size):
+                    record.checksum = CHECKSUM_OK
+                return scan_found(scan, p - LEADER_SIZE, p + record.size, SCAN_RECORD)
+            if parsed == NOT_IN_MEMORY:
+                break
             if parsed == BROKEN_RECORD:
                 scan.data_file_marks += 1
             if starts_like_a_record(scan, p):
                 if leader_end == p and p:
                     record.type = byte
                     record.offset = p
-                    record.ordinal = leader_ordinal
+                    record.ordinal = scan.leader_ordinal
                     record.size = 0
-                    scan.position = p + 1
-                    return SCAN_LEADER_ALONE
+                    scan.noise_end = p + 1
+                    return scan_found(scan, p - LEADER_SIZE, p + 1, SCAN_LEADER_ALONE)
                 if scan.broken_offset == 0:
                     scan.broken_offset = p
-            p += 1
-            continue
-        if scan.leaders and LEADER <= byte <= END_MARK and byte != HEADER_LEADER \
-                and scan.size - p >= LEADER_SIZE \
-                and get_seven_bits(data + p + 1, &crc, &ordinal):
-            if byte == LEADER:
-                leader_sum = crc
-                leader_ordinal = ordinal
-                leader_end = p + LEADER_SIZE
-                p = leader_end
-                continue
-            if crc == mark_crc(byte, scan.file_id, ordinal):
-                record.offset = p
-                record.size = LEADER_SIZE
-                record.ordinal = ordinal
-                scan.position = p + LEADER_SIZE
-                return SCAN_MARK if byte == MARK else SCAN_END_MARK
+        elif scan.leaders and LEADER <= byte <= END_MARK and byte != HEADER_LEADER \
+                and scan.size - p >= LEADER_SIZE:
+            if scan.end - p < LEADER_SIZE:
+                break
+            if get_seven_bits(data + (p - base) + 1, &crc, &ordinal):
+                if byte == LEADER:
+                    if scan.noise_offset == 0:
+                        scan.noise_offset = p
+                    leader_end = p + LEADER_SIZE
+                    scan.noise_end = leader_end
+                    scan.leader_sum = crc
+                    scan.leader_ordinal = ordinal
+                    p = leader_end
+                    continue
+                if crc == mark_crc(byte, scan.file_id, ordinal):
+                    record.offset = p
+                    record.size = LEADER_SIZE
+                    record.ordinal = ordinal
+                    return scan_found(scan, p, p + LEADER_SIZE,
+                                      SCAN_MARK if byte == MARK else SCAN_END_MARK)
+        if scan.noise_offset == 0:
+            scan.noise_offset = p
         p += 1
+        scan.noise_end = p
     scan.position = p
-    return SCAN_END
+    scan.leader_end = leader_end
+    scan.is_halfway = scan.end < scan.size
+    return SCAN_MORE if scan.is_halfway else SCAN_END
 
 
 # --- for Python ------------------------------------------------------------------------------

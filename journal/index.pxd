@@ -23,6 +23,7 @@ cdef struct IdMap:
 cdef int id_map_init(IdMap *map) noexcept nogil
 cdef void id_map_free(IdMap *map) noexcept nogil
 cdef int id_map_reserve(IdMap *map, uint64_t count) noexcept nogil
+cdef void id_map_expect(const IdMap *map, int64_t key) noexcept nogil
 cdef int64_t id_map_get(const IdMap *map, int64_t key) noexcept nogil          # value or -1
 cdef int id_map_put(IdMap *map, int64_t key, uint32_t value) noexcept nogil    # 0 or NO_MEMORY
 cdef int64_t id_map_pop(IdMap *map, int64_t key) noexcept nogil                # value or -1
@@ -114,6 +115,8 @@ cdef class RecordIndex:
     cdef void file_drop(self, int32_t file) noexcept nogil     # also its negatives elsewhere
     cdef int64_t negative(self, int32_t file, int32_t target) noexcept nogil
     # Records outside transactions.
+    cdef void expect(self, int64_t record_id) noexcept nogil
+    cdef void expect_entry(self, int64_t record_id) noexcept nogil
     cdef bint contains(self, int64_t record_id) noexcept nogil
     cdef int add(self, int64_t record_id, int32_t file, uint32_t bytes) noexcept nogil
     cdef int update(self, int64_t record_id, int32_t file, uint32_t bytes,

@@ -37,6 +37,7 @@ cdef extern from *:
         else free(memory);
     }
     """
+    void prefetch "__builtin_prefetch"(const void *memory) noexcept nogil
     void *table_alloc "qv_table_alloc"(size_t size) noexcept nogil
     void table_free "qv_table_free"(void *memory, size_t size) noexcept nogil
 from libc.string cimport memset
@@ -101,6 +102,11 @@ cdef int id_map_reserve(IdMap *map, uint64_t count) noexcept nogil:
             map.entries[place] = entries[old]
     table_free(entries, old_room * sizeof(IdEntry))
     return 0
+
+
+cdef void id_map_expect(const IdMap *map, int64_t key) noexcept nogil:
+    """Have the line for a key on its way; a use of it comes some keys later."""
+    prefetch(&map.entries[id_home(map, <uint64_t>key)])
 
 
 cdef int64_t id_map_get(const IdMap *map, int64_t key) noexcept nogil:
@@ -265,6 +271,16 @@ cdef class RecordIndex:
         return 0
 
     # Records outside transactions.
+
+    cdef void expect(self, int64_t record_id) noexcept nogil:
+        """Have the map's line for an id on its way; a use of it comes some records later."""
+        id_map_expect(&self.record_map, record_id)
+
+    cdef void expect_entry(self, int64_t record_id) noexcept nogil:
+        """The same for what the map says of it; expect() was called some records before."""
+        cdef int64_t place = id_map_get(&self.record_map, record_id)
+        if place >= 0:
+            prefetch(&self.records[place])
 
     cdef bint contains(self, int64_t record_id) noexcept nogil:
         return id_map_get(&self.record_map, record_id) >= 0

@@ -43,6 +43,7 @@ cdef class Loader:
     cdef bint[256] replaceable
     cdef int readahead
     cdef int64_t prune_count
+    cdef int64_t step_size
     cdef object progress
     # State.
     cdef list loaded            # LoadedFile, in the order of their ids

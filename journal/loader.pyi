@@ -120,9 +120,10 @@ class Loader:
         user_version: int = 0,
         damage: Literal["fail", "quarantine"] = "fail",
         replaceable: Collection[int] = (),
-        readahead: int = 3,
+        readahead: int = 8,
         progress: Callable[[int, int, int, int], object] | None = None,
         prune_count: int = ...,
+        step_size: int = ...,
     ) -> None: ...
     @property
     def files(self) -> list[JournalFile]: ...

@@ -1,14 +1,16 @@
 """Load a journal: which records are live, which transactions are open, what is damaged.
 
     files, in the order of their ids
-      |  read, scan, checksum     worker threads without the GIL, at most `readahead` files ahead
-      v
+      |  scan, checksum           worker threads and the caller's, without the GIL, at most
+      |                           `readahead` files ahead; each file through a small window, so
+      v                           that its bytes are looked at while they are in the cache
     FileScan.judge                what of each file can be believed (reader.pyx)
       v
     apply                         in log order: the record index, open transactions, columns of
       |                           locators; no Python object a record
       v
-    deliver                       reads the files again and hands out live records in batches
+    deliver                       reads live bodies again, where their files hold them (bodies.pyx),
+                                  and hands out live records in batches
 
 The order and rules are the reference's (JournalImpl.load). Adds and updates come out in log order,
 those of a transaction at its commit; deletes are applied by id at the end, so an id is never
@@ -21,36 +23,39 @@ checksums is dropped whole. So is every one that is open at the end of a file in
 vanished that nobody can name, since nothing counts its operations there. Known limit, with
 damage="quarantine" only: a transaction whose every record in such a file vanished looks whole.
 
-Memory: 40 bytes a live add or update, the index's share, and one FileScan a file read ahead.
+Memory: 40 bytes a live add or update, the index's share, a FileScan a file read ahead (80 bytes a
+record of it), and a window a thread, no file as a whole.
 """
 
 import array
 import itertools
-import errno
-import mmap
 import os
-from collections import OrderedDict, deque
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.errno cimport ENOMEM
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
 from journal.errors import Damage, JournalDamaged, JournalIOError, OptionError
 from journal.format import header_block
-from journal.reader import MAP_SIZE_MIN, read_bytes
+from journal.reader import read_bytes
+from journal.window import STEP_SIZE
 
+from journal.bodies cimport BodyReader
 from journal.format cimport (
     ADD_RECORD, ADD_RECORD_TX, CHECKSUM_NONE, CHECKSUM_OK, COMMIT_RECORD, DELETE_RECORD,
     DELETE_RECORD_TX, EVENT_RECORD, HEADER_SIZE, PREPARE_RECORD, ROLLBACK_RECORD,
     SCAN_RECORD, UPDATE_RECORD, UPDATE_RECORD_TX)
 from journal.index cimport (
-    NO_MEMORY, TX_ADD, TX_DELETE, TX_REPLACEABLE, TX_UPDATE, id_map_free, id_map_get, id_map_init,
-    id_map_pop, id_map_put)
+    NO_MEMORY, TX_ADD, TX_DELETE, TX_REPLACEABLE, TX_UPDATE, id_map_expect, id_map_free,
+    id_map_get, id_map_init, id_map_pop, id_map_put)
 from journal.reclaim cimport find_reclaimable
 from journal.reader cimport DAMAGED, LIVE, NO_CLAIM, Item
+from journal.window cimport FileWindow
 
 __all__ = [
     "DeletedRecord", "FailedTransaction", "FileShare", "LiveRecord", "LoadResult", "LoadedFile",
@@ -61,6 +66,7 @@ cdef enum:
     PRUNE_COUNT = 1 << 20       # deletes after which dead locators are dropped
     RECORD_CHARGE = 23          # bytes beside the body that an add or update is charged
     TX_RECORD_CHARGE = 31
+    EXPECT_AHEAD = 16           # records: some hundred nanoseconds, more than memory takes
     KEPT_OPERATIONS = 64        # room a closed transaction leaves to the next one
 
 # Why a transaction was dropped.
@@ -77,10 +83,11 @@ DROPPED = (
     "transaction {} was prepared without all its operations: its commit is dropped",
 )
 CHECKSUM_WORDS = ("none", "ok", "bad")
+READAHEAD = 8                   # files: some 80 bytes a record of each
 BATCH_RECORDS = 1024
 COLUMN_RECORDS = 65536
 BATCH_BYTES = 8 << 20           # bodies in one batch, unless a single one is larger
-FILES_OPEN_MAX = 4              # files whose bytes are kept while records are delivered
+COLUMN_BYTES = 1 << 20          # the same of columns: a block that stays in the cache
 
 
 @cython.freelist(1024)
@@ -306,14 +313,15 @@ cdef class Loader:
         replaceable: user types whose updates replace one another.
         readahead: files read and scanned ahead of the one that is applied.
         prune_count: deletes after which dead records are dropped while loading.
+        step_size: bytes of a file that are read, then scanned, at once.
         progress: called after each file with files done, files in all, bytes done, bytes in all.
 
     Threads: one caller at a time.
     """
 
     def __init__(self, files, RecordIndex index not None, *, int32_t user_version=0,
-                 str damage="fail", replaceable=(), int readahead=3, progress=None,
-                 int64_t prune_count=PRUNE_COUNT):
+                 str damage="fail", replaceable=(), int readahead=READAHEAD, progress=None,
+                 int64_t prune_count=PRUNE_COUNT, int64_t step_size=STEP_SIZE):
         if damage not in ("fail", "quarantine"):
             raise OptionError(f"damage={damage!r}: must be 'fail' or 'quarantine'")
         if not 1 <= readahead <= 64:
@@ -325,6 +333,7 @@ cdef class Loader:
         self.readahead = readahead
         self.progress = progress
         self.prune_count = prune_count
+        self.step_size = step_size
         self.loaded = []
         self.found = []
         self.without_add = []
@@ -400,21 +409,24 @@ cdef class Loader:
         cdef FileScan scan
         total = sum(file.size for file in self.files)
         done = 0
-        buffers = deque()
-        newest, known = self._find_newest(buffers)
+        windows = deque()
         # Its threads start with the first submit, so that a small folder costs none.
         with ThreadPoolExecutor(self._thread_count(), "journal-load") as pool:
             ahead = deque()
             following = 0
+            newest = -1
+            known = {}
             try:
                 for number, file in enumerate(self.files):
                     while following < len(self.files) and len(ahead) < self.readahead:
                         if following in known:
                             ahead.append(known.pop(following))
                         else:
-                            ahead.append(pool.submit(scan_file, self.files[following],
-                                                     self.user_version, buffers))
+                            ahead.append(pool.submit(self._scan, self.files[following], windows))
                         following += 1
+                    if newest < 0:
+                        newest, known = self._find_newest(ahead, windows)
+                    self._help(ahead, number, windows)
                     first = ahead.popleft()
                     scan = first if isinstance(first, FileScan) else first.result()
                     first = None
@@ -428,16 +440,43 @@ cdef class Loader:
                     if not isinstance(future, FileScan):
                         future.cancel()
 
-    def _thread_count(self):
-        return min(self.readahead, max(1, len(os.sched_getaffinity(0))))
+    def _scan(self, file, windows):
+        """Read and scan one file, through a window that is free or a new one; on any thread."""
+        try:
+            window = windows.pop()
+        except IndexError:
+            window = FileWindow(self.step_size)
+        scan = window.read(file.path, lambda window: scan_window(file, self.user_version, window))
+        windows.append(window)
+        return scan
 
-    def _find_newest(self, buffers):
-        """Index of the newest file with data, and the scans that finding it took."""
+    def _help(self, ahead, number, windows):
+        """Scan what no thread has begun, as long as the first file ahead is not done."""
+        for place, future in enumerate(ahead):
+            first = ahead[0]
+            if isinstance(first, FileScan) or first.done():
+                return
+            if not isinstance(future, FileScan) and future.cancel():
+                ahead[place] = self._scan(self.files[number + place], windows)
+
+    def _thread_count(self):
+        # The caller's thread scans too.
+        return max(1, min(self.readahead, len(os.sched_getaffinity(0)) - 1))
+
+    def _find_newest(self, ahead, windows):
+        """Index of the newest file with data, and the scans that finding it took.
+
+        Args:
+            ahead: scans of the first files, done or not.
+        """
         cdef FileScan scan
         known = {}
         for number in range(len(self.files) - 1, -1, -1):
-            scan = scan_file(self.files[number], self.user_version, buffers)
-            known[number] = scan
+            if number < len(ahead):
+                scan = ahead[number].result()
+            else:
+                scan = self._scan(self.files[number], windows)
+                known[number] = scan
             if scan.has_data():
                 return number, known
         return 0, known
@@ -564,6 +603,12 @@ cdef class Loader:
         cdef size_t i
         cdef Item *item
         for i in range(scan.count):
+            # Ids in an order of their own miss the cache with every look into the index.
+            if i + EXPECT_AHEAD < scan.count:
+                self.index.expect(scan.items[i + EXPECT_AHEAD].record.record_id)
+                item = &scan.items[i + EXPECT_AHEAD // 2]
+                if item.record.type == UPDATE_RECORD or item.record.type == DELETE_RECORD:
+                    self.index.expect_entry(item.record.record_id)
             item = &scan.items[i]
             if item.what == SCAN_RECORD and item.verdict == LIVE:
                 if self.apply_record(&item.record, file, slot) < 0:
@@ -712,6 +757,8 @@ cdef class Loader:
         if self.deleted.count == 0:
             return
         for i in range(self.live.count):
+            if i + EXPECT_AHEAD < self.live.count:
+                id_map_expect(&self.deleted, self.live.first[i + EXPECT_AHEAD].record_id)
             if id_map_get(&self.deleted, self.live.first[i].record_id) < 0:
                 self.live.first[kept] = self.live.first[i]
                 kept += 1
@@ -781,28 +828,28 @@ cdef class Loader:
         cdef size_t j
         cdef Holder *holder
         cdef Locator *locator
-        files = FileCache(self.loaded)
         order = sorted((self.holders[i].sequence, i) for i in range(self.holder_count)
                        if self.holders[i].is_used)
-        for _, i in order:
-            holder = &self.holders[i]
-            records = []
-            deletes = []
-            for j in range(holder.operations.count):
-                locator = &holder.operations.first[j]
-                body = bytes(read_body(files, locator))
-                if locator.type == DELETE_RECORD_TX:
-                    deletes.append(DeletedRecord(locator.record_id, body))
+        with BodyReader(self.loaded) as bodies:
+            for _, i in order:
+                holder = &self.holders[i]
+                records = []
+                deletes = []
+                for j in range(holder.operations.count):
+                    locator = &holder.operations.first[j]
+                    body = read_body(bodies, locator)
+                    if locator.type == DELETE_RECORD_TX:
+                        deletes.append(DeletedRecord(locator.record_id, body))
+                    else:
+                        records.append(live_record(self.loaded[locator.file].name, locator, body))
+                if holder.is_prepared and not holder.is_invalid \
+                        and id_map_get(&self.tainted, holder.tx_id) < 0:
+                    result.prepared.append(PreparedTransaction(
+                        holder.tx_id, read_body(bodies, &holder.extra), tuple(records),
+                        tuple(deletes)))
                 else:
-                    records.append(live_record(self.loaded[locator.file].name, locator, body))
-            if holder.is_prepared and not holder.is_invalid \
-                    and id_map_get(&self.tainted, holder.tx_id) < 0:
-                result.prepared.append(PreparedTransaction(
-                    holder.tx_id, bytes(read_body(files, &holder.extra)), tuple(records),
-                    tuple(deletes)))
-            else:
-                result.failed.append(FailedTransaction(
-                    holder.tx_id, tuple(records), tuple(deletes)))
+                    result.failed.append(FailedTransaction(
+                        holder.tx_id, tuple(records), tuple(deletes)))
 
     # --- what the index says -------------------------------------------------------------------
 
@@ -855,24 +902,21 @@ cdef class Loader:
         cdef size_t i, size = 0, limit = batch_records
         cdef Locator *locator
         cdef int32_t current = -1
-        cdef const uint8_t[::1] data
         cdef str name = None
         cdef list batch = []
-        files = FileCache(self.loaded)
-        for i in range(self.live.count):
-            locator = &self.live.first[i]
-            if locator.file != current:
-                data = None     # A view of it would forbid its buffer to be used again.
-                data = files.get(locator.file)
-                name = self.loaded[locator.file].name
-                current = locator.file
-            batch.append(live_record(name, locator, (<const char *>&data[0])[
-                locator.body_offset:locator.body_offset + locator.body_size]))
-            size += locator.body_size
-            if <size_t>len(batch) >= limit or size >= <size_t>BATCH_BYTES:
-                on_batch(batch)
-                batch = []
-                size = 0
+        cdef BodyReader bodies
+        with BodyReader(self.loaded) as bodies:
+            for i in range(self.live.count):
+                locator = &self.live.first[i]
+                if locator.file != current:
+                    current = locator.file
+                    name = self.loaded[current].name
+                batch.append(live_record(name, locator, read_body(bodies, locator)))
+                size += locator.body_size
+                if <size_t>len(batch) >= limit or size >= <size_t>BATCH_BYTES:
+                    on_batch(batch)
+                    batch = []
+                    size = 0
         if batch:
             on_batch(batch)
         return self.live.count
@@ -882,7 +926,7 @@ cdef class Loader:
 
         Args:
             on_batch: called with RecordColumns of at least one record.
-            batch_records: at most so many at once; fewer where their bodies reach 8 MiB.
+            batch_records: at most so many at once; fewer where their bodies reach 1 MiB.
 
         Returns:
             How many records there were.
@@ -891,45 +935,43 @@ cdef class Loader:
             JournalIOError: a file cannot be read again, or has changed since it was loaded.
         """
         cdef size_t first = 0, last, i, size
-        cdef int32_t current = -1
-        cdef const uint8_t[::1] data
         cdef Locator *locator
         cdef int64_t[::1] ids
         cdef uint8_t[::1] user_types, updates
         cdef int32_t[::1] offsets
-        cdef bytes bodies
+        cdef bytes block
         cdef char *out
-        files = FileCache(self.loaded)
-        while first < self.live.count:
-            last, size = first, 0
-            while last < self.live.count and last - first < <size_t>batch_records and (
-                    size == 0 or size + self.live.first[last].body_size <= <size_t>BATCH_BYTES):
-                size += self.live.first[last].body_size
-                last += 1
-            columns = RecordColumns(
-                array.array("q", bytes(8 * (last - first))), bytearray(last - first),
-                bytearray(last - first), array.array("i", bytes(4 * (last - first + 1))),
-                PyBytes_FromStringAndSize(NULL, size))
-            ids, user_types, updates, offsets, bodies = (
-                columns.record_ids, columns.user_types, columns.updates, columns.offsets,
-                columns.bodies)
-            out = PyBytes_AS_STRING(bodies)     # Nobody else knows these bytes yet.
-            size = 0
-            for i in range(first, last):
-                locator = &self.live.first[i]
-                if locator.file != current:
-                    data = None
-                    data = files.get(locator.file)
-                    current = locator.file
-                ids[i - first] = locator.record_id
-                user_types[i - first] = locator.user_type
-                updates[i - first] = is_update(locator)
-                memcpy(out + size, &data[0] + locator.body_offset, locator.body_size)
-                size += locator.body_size
-                offsets[i - first + 1] = <int32_t>size
-            ids, user_types, updates, offsets = None, None, None, None
-            on_batch(columns)
-            first = last
+        cdef BodyReader bodies
+        with BodyReader(self.loaded) as bodies:
+            while first < self.live.count:
+                last, size = first, 0
+                while last < self.live.count and last - first < <size_t>batch_records and (
+                        size == 0
+                        or size + self.live.first[last].body_size <= <size_t>COLUMN_BYTES):
+                    size += self.live.first[last].body_size
+                    last += 1
+                columns = RecordColumns(
+                    array.array("q", bytes(8 * (last - first))), bytearray(last - first),
+                    bytearray(last - first), array.array("i", bytes(4 * (last - first + 1))),
+                    PyBytes_FromStringAndSize(NULL, size))
+                ids, user_types, updates, offsets, block = (
+                    columns.record_ids, columns.user_types, columns.updates, columns.offsets,
+                    columns.bodies)
+                out = PyBytes_AS_STRING(block)      # Nobody else knows these bytes yet.
+                size = 0
+                for i in range(first, last):
+                    locator = &self.live.first[i]
+                    ids[i - first] = locator.record_id
+                    user_types[i - first] = locator.user_type
+                    updates[i - first] = is_update(locator)
+                    memcpy(out + size,
+                           bodies.get(locator.file, locator.body_offset, locator.body_size),
+                           locator.body_size)
+                    size += locator.body_size
+                    offsets[i - first + 1] = <int32_t>size
+                ids, user_types, updates, offsets = None, None, None, None
+                on_batch(columns)
+                first = last
         return self.live.count
 
     def records(self):
@@ -939,34 +981,23 @@ cdef class Loader:
             JournalIOError: a file cannot be read again, or has changed since it was loaded.
         """
         cdef size_t i
-        files = FileCache(self.loaded)
-        for i in range(self.live.count):
-            yield live_record(self.loaded[self.live.first[i].file].name, &self.live.first[i],
-                              bytes(read_body(files, &self.live.first[i])))
+        cdef BodyReader bodies
+        with BodyReader(self.loaded) as bodies:
+            for i in range(self.live.count):
+                yield live_record(self.loaded[self.live.first[i].file].name, &self.live.first[i],
+                                  read_body(bodies, &self.live.first[i]))
 
 
-def huge_buffer(size):
-    """Memory for a file, in huge pages where there are some: one page fault instead of 512."""
-    buffer = mmap.mmap(-1, max(size, 1))
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        try:
-            buffer.madvise(mmap.MADV_HUGEPAGE)
-        except OSError as error:
-            if error.errno != errno.EINVAL:  # A kernel that was built without them.
-                raise
-    return buffer
-
-
-def scan_file(file, int32_t user_version, buffers):
-    """Read and scan one file; on any thread."""
-    try:
-        buffer = buffers.pop()
-    except IndexError:
-        buffer = b""
-    if len(buffer) < file.size <= MAP_SIZE_MIN:
-        buffer = huge_buffer(file.size)
-    scan = scan_bytes(file.name, read_bytes(file.path, buffer), user_version)
-    buffers.append(buffer)
+def scan_window(file, int32_t user_version, FileWindow window not None):
+    """Scan the file that `window` is open on."""
+    cdef FileScan scan = FileScan(file.name, user_version)
+    cdef int failed
+    with nogil:
+        failed = scan.scan_file(window)
+    if failed == -ENOMEM:
+        raise MemoryError
+    if failed:
+        raise JournalIOError(-failed, "cannot read", os.fspath(file.path))
     return scan
 
 
@@ -1001,31 +1032,7 @@ cdef LiveRecord live_record(str name, const Locator *locator, object body):
     return record
 
 
-class FileCache:
-    """The bytes of the files used last, in buffers that are used again: copy what is to be kept."""
-
-    def __init__(self, loaded):
-        self.loaded = loaded
-        self.kept = OrderedDict()
-
-    def get(self, number):
-        """The whole file, as a memoryview that holds until the next call."""
-        found = self.kept.get(number)
-        if found is not None:
-            return found[0]
-        file = self.loaded[number]
-        buffer = None
-        if len(self.kept) == FILES_OPEN_MAX:
-            _, (data, buffer) = self.kept.popitem(last=False)
-            data.release()
-        if file.size <= MAP_SIZE_MIN and (buffer is None or len(buffer) < file.size):
-            buffer = bytearray(file.size)
-        data = read_bytes(file.path, buffer)
-        if len(data) != file.size:
-            raise JournalIOError(5, f"{file.name}: changed while it was being read", file.name)
-        self.kept[number] = data, buffer
-        return data
-
-
-cdef object read_body(object files, const Locator *locator):
-    return files.get(locator.file)[locator.body_offset:locator.body_offset + locator.body_size]
+cdef bytes read_body(BodyReader bodies, const Locator *locator):
+    return PyBytes_FromStringAndSize(
+        <const char *>bodies.get(locator.file, locator.body_offset, locator.body_size),
+        locator.body_size)

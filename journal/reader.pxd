@@ -2,7 +2,8 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from journal.format cimport Header, Record
+from journal.format cimport HEADER_SIZE, LEADER_SIZE, Header, Record, Scan
+from journal.window cimport FileWindow, Window
 
 # What stands at a place of a file: SCAN_* of format.pxd, and this.
 cdef enum:
@@ -37,6 +38,7 @@ cdef class FileScan:
     # Identity.
     cdef readonly str name
     cdef Header header
+    cdef uint8_t[HEADER_SIZE + LEADER_SIZE] head    # The file's first bytes.
     cdef uint64_t size
     cdef int32_t user_version
     # Found by scan().
@@ -67,9 +69,11 @@ cdef class FileScan:
 
     cdef int scan(self, const uint8_t *data, uint64_t size) noexcept nogil
     cdef int push(self, uint8_t what, const Record *record) noexcept nogil
-    cdef int push_hole(self, const uint8_t *data, uint64_t start, uint64_t end,
-                       uint64_t broken) noexcept nogil
-    cdef void examine_header(self, const uint8_t *data, uint64_t size) noexcept nogil
+    cdef int scan_file(self, FileWindow window) noexcept nogil
+    cdef int scan_through(self, Scan *scan, Window *window) noexcept nogil
+    cdef int push_hole(self, const Scan *scan, uint64_t end) noexcept nogil
+    cdef uint64_t end_of_last(self) noexcept nogil
+    cdef int examine_header(self, Scan *scan, Window *window) noexcept nogil
     cdef bint has_data(self) noexcept nogil
     cdef bint breaks_off(self) noexcept nogil
     cdef object judge(self, bint is_newest)

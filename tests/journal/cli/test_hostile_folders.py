@@ -11,6 +11,7 @@ import pytest
 
 import journal.folder
 import journal.reader
+import journal.window
 from journal.errors import JournalIOError
 from journal.files.base import Folder
 from journal.files.tap import set_tap
@@ -84,7 +85,11 @@ def failing(method, error_number):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("module", [journal.folder, journal.reader], ids=["header", "records"])
+@pytest.mark.parametrize(
+    "modules",
+    [(journal.folder,), (journal.reader, journal.window)],
+    ids=["header", "records"],
+)
 @pytest.mark.parametrize(
     ("method", "error_number", "words"),
     [
@@ -96,9 +101,10 @@ def failing(method, error_number):
     ids=["forbidden", "vanished", "descriptors", "device"],
 )
 def test_file_that_cannot_be_read_is_one_line(
-    command, module, method, error_number, words, folder, call, monkeypatch
+    command, modules, method, error_number, words, folder, call, monkeypatch
 ):
-    monkeypatch.setattr(module, "Folder", failing(method, error_number))
+    for module in modules:
+        monkeypatch.setattr(module, "Folder", failing(method, error_number))
 
     assert refused(call(command, folder), "activemq-data-1.amq", words)
 
