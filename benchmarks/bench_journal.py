@@ -9,6 +9,13 @@ latencies in microseconds. Which ratio is held against what stands in plan.py, w
 in measure.py. Each ratio is the median over rounds of the ratio within a round, with the smallest
 and largest beside it: engines take turns within a round, so a slow minute of the machine slows
 all of them. Nothing here fails because a figure is low.
+
+Load and compaction: every run gets a fresh copy of the same files, just written and synced, so
+all of them read from the page cache. Ours starts a process a run, the reference has done one such
+run before the first that counts, or its interpreter would be measured. A load counts the records
+in the files, the same number for all. "load" and "load-delivered" stand on either side of a like
+for like: the reference hands out each record as it reads it, before it knows whether it is live;
+ours hands out only live ones, so it reads their bodies again after the last file.
 """
 
 from __future__ import annotations

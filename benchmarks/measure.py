@@ -30,9 +30,10 @@ WORKLOADS = {
     "batch": "one thread appends `producers` records in one call and waits once",
     "unsynced": "`producers` threads, one call a record, `Case.records` in all, and the last flush",
     "unsynced-batch": "the same with 64 records a call",
-    "load": "read back `RECORDS` records, checksums verified, until appends are welcome; a tenth "
-    "updated, a tenth gone. Ours leaves bodies on disk, the reference has them in memory",
-    "load-delivered": "the same, and every live record and body handed to a callback",
+    "load": "read back `RECORDS` adds, a tenth updated, a tenth deleted, from the page cache, "
+    "checksums verified, until appends are welcome; all records read count. Ours leaves bodies on "
+    "disk, the reference hands each record with its body to a callback as it reads it",
+    "load-delivered": "the same, and ours hands every live record and body to a callback too",
     "compaction": "compact a journal of `RECORDS` records, every second one gone",
 }
 READING = ("load", "load-delivered", "compaction")
