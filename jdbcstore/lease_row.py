@@ -99,6 +99,7 @@ class LeaseRow:
         self.row_id = row_id
         self._table = table
         self._dialect = dialect
+        self._last_fence: tuple[tuple[str, bool], Fence] | None = None
         columns = table.c
         holder, expires = columns["HOLDER_ID"], columns["HOLDER_EXPIRATION_TIME"]
         now = literal_column(f"({dialect.now_ms})", BigInteger)
@@ -156,12 +157,17 @@ class LeaseRow:
 
     def fence(self, me: str, *, may_raise: bool = True) -> Fence:
         """The statement that proves the lease, see Fence; it changes nothing."""
+        key = (me, may_raise)
+        if self._last_fence is not None and self._last_fence[0] == key:
+            return self._last_fence[1]  # Every transaction asks, and always the same.
         condition, parameters = self._is_mine(me)
         sql = self._dialect.select_locked("1", self._table, condition)
         raises = may_raise and self._dialect.name == "postgresql"
         if raises:
             sql = f"SELECT 1 / count(*) FROM ({sql}) AS held"
-        return Fence(sql, parameters, raises=raises, returns_row=True)
+        fence = Fence(sql, parameters, raises=raises, returns_row=True)
+        self._last_fence = (key, fence)
+        return fence
 
     def renewing_fence(self, me: str, expiration_ms: int) -> Fence:
         """The same as an UPDATE, which renews the lease if the transaction is committed."""

@@ -1,7 +1,7 @@
 """The table of a journal on PostgreSQL: one round trip a batch, in the protocol's own bytes.
 
-- A few rows: a pipeline of prepared statements, BEGIN, fence, deletes, inserts and COMMIT, sent
-  together; the last answer says that it is committed.
+- A few rows: one prepared INSERT that reads from the fence, a transaction by itself.
+- A few rows and deletes: a pipeline, BEGIN, fence, deletes, INSERT and COMMIT, sent together.
 - Many rows: one simple query `fence; DELETE …; COPY …`, then the rows as COPY BINARY. Statements of
   one simple query are one transaction, committed before the last of them is reported as done
   (https://www.postgresql.org/docs/15/protocol-flow.html, "Multiple Statements in a Simple Query").
@@ -13,6 +13,7 @@ holds the GIL while it waits.
 
 from __future__ import annotations
 
+import functools
 import select
 import struct
 import time
@@ -40,8 +41,6 @@ __all__ = ["PostgresTable", "copy_rows"]
 
 # Above this COPY is faster than one INSERT from arrays, measured with rows of 1 KiB.
 COPY_ROWS_MIN: Final = 48
-# Up to here single INSERTs are faster than one from arrays.
-SINGLE_ROWS_MAX: Final = 4
 DIVISION_BY_ZERO: Final = "22012"  # What the fence raises (lease_row.Fence).
 
 # COPY BINARY: https://www.postgresql.org/docs/15/sql-copy.html, "Binary Format". A row is the
@@ -61,6 +60,17 @@ ARRAY_HEAD: Final = struct.Struct("!iiiii")
 SIZED_INT2, SIZED_INT8 = struct.Struct("!ih"), struct.Struct("!iq")
 # Oids of pg_type.
 INT8_OID, INT2_OID, BYTEA_OID = 20, 21, 17
+# What an INSERT selects, and what it selects from.
+ONE_ROW: Final = (
+    "$1::bigint, $2::smallint, 0, $3::bigint, $4::smallint, $5::integer, $6::bytea,"
+    " $7::integer, $8::bytea, 0, $9::bigint",
+    "",
+)
+MANY_ROWS: Final = (
+    "id, kind, 0, tx, type, length(body), body, length(data), data, 0, seq",
+    "unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::smallint[], $5::bytea[],"
+    " $6::bytea[], $7::bigint[]) AS row (id, kind, tx, type, body, data, seq)",
+)
 ERRORS: Final = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE)
 
 
@@ -89,12 +99,44 @@ def array(oid: int, count: int, elements: bytes) -> bytes:
     return ARRAY_HEAD.pack(1, 0, oid, count, 1) + elements
 
 
+def insert_values(rows: list[Row]) -> tuple[tuple[str, str], list[bytes]]:
+    """ONE_ROW or MANY_ROWS, and the values for it in binary."""
+    if len(rows) == 1:
+        record_id, record_type, user_type, body, tx_id, tx_data, seq = rows[0]
+        return (
+            ONE_ROW,
+            [
+                INT8.pack(record_id),
+                INT2.pack(record_type),
+                INT8.pack(tx_id),
+                INT2.pack(signed_byte(user_type)),
+                INT4.pack(len(body)),
+                body,
+                INT4.pack(len(tx_data)),
+                tx_data,
+                INT8.pack(seq),
+            ],
+        )
+    count = len(rows)
+    big, small, sized = SIZED_INT8.pack, SIZED_INT2.pack, INT4.pack
+    values = [
+        array(INT8_OID, count, b"".join([big(8, row[0]) for row in rows])),
+        array(INT2_OID, count, b"".join([small(2, row[1]) for row in rows])),
+        array(INT8_OID, count, b"".join([big(8, row[4]) for row in rows])),
+        array(INT2_OID, count, b"".join([small(2, signed_byte(row[2])) for row in rows])),
+        array(BYTEA_OID, count, b"".join([sized(len(row[3])) + row[3] for row in rows])),
+        array(BYTEA_OID, count, b"".join([sized(len(row[5])) + row[5] for row in rows])),
+        array(INT8_OID, count, b"".join([big(8, row[6]) for row in rows])),
+    ]
+    return MANY_ROWS, values
+
+
 class PostgresTable(GenericTable):
     """See RecordTable."""
 
     _pgconn: PGconn | None = None
     _poll: select.poll | None = None
-    _prepared: set[bytes]
+    _prepared: dict[bytes, bytes]  # Names by statement.
     # (pid, when it began) of the session before this one, as long as it may be running.
     _old_session: tuple[int, object] | None = None
     _session: tuple[int, object] | None = None
@@ -120,7 +162,7 @@ class PostgresTable(GenericTable):
         )
         assert driver is not None
         self._pgconn = driver.pgconn
-        self._prepared = set()
+        self._prepared = {}
         self._poll = select.poll()
         self._poll.register(self._pgconn.socket, select.POLLIN)
 
@@ -157,7 +199,7 @@ class PostgresTable(GenericTable):
         connection.rollback()
         self._old_session = None
 
-    @property
+    @functools.cached_property
     def _timeout_s(self) -> float:
         """Seconds that an answer may take."""
         timeout_ms = self.database.options.network_timeout_ms
@@ -176,8 +218,10 @@ class PostgresTable(GenericTable):
         try:
             if len(rows) >= COPY_ROWS_MIN:
                 self._copy(fence, rows, batch)
-            else:
+            elif batch.deleted_ids:
                 self._pipeline(fence, rows, batch)
+            else:
+                self._insert(fence, rows)
         except psycopg.Error as error:
             if error.sqlstate == DIVISION_BY_ZERO:
                 raise self.fence.fenced() from error
@@ -187,10 +231,9 @@ class PostgresTable(GenericTable):
         """One simple query, and the rows behind it."""
         pgconn = self._pgconn
         assert pgconn is not None
-        table = self.database.dialect.quoted(self.table)
         deletes = "".join(f"{one};" for one in self._delete_texts(batch))
-        names = ",".join(column.name for column in self.table.columns)
-        query = f"{literal(fence)};{deletes}COPY {table} ({names}) FROM STDIN (FORMAT BINARY)"
+        into = self._insert_head.removeprefix("INSERT INTO ")
+        query = f"{literal(fence)};{deletes}COPY {into} FROM STDIN (FORMAT BINARY)"
         pgconn.send_query(query.encode())
         data = copy_rows(rows)
         while True:
@@ -205,13 +248,36 @@ class PostgresTable(GenericTable):
         pgconn.put_copy_end()
         self._finish(None)
 
+    def _insert(self, fence: FenceStatement, rows: list[Row]) -> None:
+        """One prepared statement, which the database commits before it is ready for another."""
+        pgconn = self._pgconn
+        assert pgconn is not None
+        (columns, source), values = insert_values(rows)
+        statement = self._fenced_inserts.get((fence.sql, source))
+        if statement is None:
+            # The fence's only row says 1, or there is an error instead of it.
+            held = numbered(fence.sql, len(values) + 1)
+            statement = (
+                f"{self._insert_head} SELECT {columns} FROM ({held}) AS fence (holds)"
+                f"{', ' if source else ''}{source} WHERE fence.holds = 1"
+            ).encode()
+            self._fenced_inserts[fence.sql, source] = statement
+        values += [str(one).encode() for one in fence.parameters]
+        formats = [1] * (len(values) - len(fence.parameters)) + [0] * len(fence.parameters)
+        pgconn.send_query_prepared(self._prepare(statement), values, formats)
+        self._finish(None)
+
     def _pipeline(self, fence: FenceStatement, rows: list[Row], batch: Batch) -> None:
         """Prepared statements, sent together and answered together."""
         pgconn = self._pgconn
         assert pgconn is not None
-        fence_name = self._prepare(numbered(fence.sql))
+        fence_name = self._prepare(numbered(fence.sql).encode())
         begin, commit = self._prepare(b"BEGIN"), self._prepare(b"COMMIT")
-        inserts = self._inserts(rows)
+        insert = b""
+        if rows:
+            (columns, source), values = insert_values(rows)
+            source = f" FROM {source}" if source else ""
+            insert = self._prepare(f"{self._insert_head} SELECT {columns}{source}".encode())
         committed = False
         pgconn.enter_pipeline_mode()
         try:
@@ -219,8 +285,8 @@ class PostgresTable(GenericTable):
             pgconn.send_query_prepared(fence_name, [str(one).encode() for one in fence.parameters])
             for delete in self._delete_texts(batch):
                 pgconn.send_query_params(delete.encode(), None)
-            for name, values in inserts:
-                pgconn.send_query_prepared(name, values, [1] * len(values))
+            if insert:
+                pgconn.send_query_prepared(insert, values, [1] * len(values))
             pgconn.send_query_prepared(commit, None)
             pgconn.pipeline_sync()
             failed = None
@@ -240,54 +306,15 @@ class PostgresTable(GenericTable):
         if not committed:
             raise psycopg.OperationalError("the database did not confirm the commit")
 
-    def _inserts(self, rows: list[Row]) -> list[tuple[bytes, list[bytes]]]:
-        """(prepared statement, values) that insert the rows, in order."""
-        if not rows:
-            return []
+    @functools.cached_property
+    def _insert_head(self) -> str:
         table = self.database.dialect.quoted(self.table)
-        names = ",".join(column.name for column in self.table.columns)
-        if len(rows) <= SINGLE_ROWS_MAX:
-            name = self._prepare(
-                f"INSERT INTO {table} ({names}) VALUES ($1,$2,0,$3,$4,$5,$6,$7,$8,0,$9)".encode()
-            )
-            return [
-                (
-                    name,
-                    [
-                        INT8.pack(record_id),
-                        INT2.pack(record_type),
-                        INT8.pack(tx_id),
-                        INT2.pack(signed_byte(user_type)),
-                        INT4.pack(len(body)),
-                        body,
-                        INT4.pack(len(tx_data)),
-                        tx_data,
-                        INT8.pack(seq),
-                    ],
-                )
-                for record_id, record_type, user_type, body, tx_id, tx_data, seq in rows
-            ]
-        name = self._prepare(
-            (
-                f"INSERT INTO {table} ({names}) SELECT id, kind, 0, tx, type,"
-                " length(body), body, length(data), data, 0, seq FROM unnest($1::bigint[],"
-                " $2::smallint[], $3::bigint[], $4::smallint[], $5::bytea[], $6::bytea[],"
-                " $7::bigint[]) AS row (id, kind, tx, type, body, data, seq)"
-            ).encode()
-        )
-        count = len(rows)
-        big, small = SIZED_INT8.pack, SIZED_INT2.pack
-        sized = INT4.pack
-        values = [
-            array(INT8_OID, count, b"".join([big(8, row[0]) for row in rows])),
-            array(INT2_OID, count, b"".join([small(2, row[1]) for row in rows])),
-            array(INT8_OID, count, b"".join([big(8, row[4]) for row in rows])),
-            array(INT2_OID, count, b"".join([small(2, signed_byte(row[2])) for row in rows])),
-            array(BYTEA_OID, count, b"".join([sized(len(row[3])) + row[3] for row in rows])),
-            array(BYTEA_OID, count, b"".join([sized(len(row[5])) + row[5] for row in rows])),
-            array(INT8_OID, count, b"".join([big(8, row[6]) for row in rows])),
-        ]
-        return [(name, values)]
+        return f"INSERT INTO {table} ({','.join(column.name for column in self.table.columns)})"
+
+    @functools.cached_property
+    def _fenced_inserts(self) -> dict[tuple[str, str], bytes]:
+        """By the fence and by what is selected; the fence is nearly always the same."""
+        return {}
 
     def _delete_texts(self, batch: Batch) -> list[str]:
         """DELETE statements; ids are numbers, so they stand in the text."""
@@ -311,12 +338,13 @@ class PostgresTable(GenericTable):
 
     def _prepare(self, statement: bytes) -> bytes:
         """The name of a prepared statement."""
-        name = b"q%x" % (hash(statement) & 0xFFFFFFFFFFFFFFFF)
-        if name not in self._prepared:
+        name = self._prepared.get(statement)
+        if name is None:
             assert self._pgconn is not None
+            name = b"quiver%d" % len(self._prepared)
             self._pgconn.send_prepare(name, statement)
             self._finish(None)
-            self._prepared.add(name)
+            self._prepared[statement] = name
         return name
 
     def _run(self, statement: bytes) -> None:
@@ -365,15 +393,14 @@ class PostgresTable(GenericTable):
                 pgconn.consume_input()
 
 
-def numbered(sql: str) -> bytes:
+def numbered(sql: str, first: int = 1) -> str:
     """A statement with psycopg's marks as libpq takes it.
 
-    >>> numbered("SELECT 1 WHERE a = %s AND b LIKE 'x%%' AND c = %s")
-    b"SELECT 1 WHERE a = $1 AND b LIKE 'x%' AND c = $2"
+    >>> numbered("SELECT 1 WHERE a = %s AND b LIKE 'x%%' AND c = %s", 4)
+    "SELECT 1 WHERE a = $4 AND b LIKE 'x%' AND c = $5"
     """
-    parts = sql.split("%s")
-    numbered_parts = [parts[0], *(f"${number}{part}" for number, part in enumerate(parts[1:], 1))]
-    return "".join(numbered_parts).replace("%%", "%").encode()
+    parts = [part.replace("%%", "%") for part in sql.split("%s")]
+    return parts[0] + "".join(f"${number}{part}" for number, part in enumerate(parts[1:], first))
 
 
 def literal(fence: FenceStatement) -> str:

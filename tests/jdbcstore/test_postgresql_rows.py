@@ -33,7 +33,7 @@ def test_a_quoted_text_ends_at_its_last_quote_only(text):
 
 
 def test_marks_are_numbered():
-    assert numbered("a = %s AND b LIKE '5%%' AND c = %s") == b"a = $1 AND b LIKE '5%' AND c = $2"
+    assert numbered("a = %s AND b LIKE '5%%' AND c = %s") == "a = $1 AND b LIKE '5%' AND c = $2"
 
 
 @pytest.mark.parametrize("body", [b"'", b"\\", b"\\'", b"a\0b", bytes(range(256))])
