@@ -62,14 +62,18 @@ SIZED_INT2, SIZED_INT8 = struct.Struct("!ih"), struct.Struct("!iq")
 INT8_OID, INT2_OID, BYTEA_OID = 20, 21, 17
 # What an INSERT selects, and what it selects from.
 ONE_ROW: Final = (
-    "$1::bigint, $2::smallint, 0, $3::bigint, $4::smallint, $5::integer, $6::bytea,"
-    " $7::integer, $8::bytea, 0, $9::bigint",
+    (
+        "$1::bigint, $2::smallint, 0, $3::bigint, $4::smallint, $5::integer, $6::bytea,"
+        " $7::integer, $8::bytea, 0, $9::bigint"
+    ),
     "",
 )
 MANY_ROWS: Final = (
     "id, kind, 0, tx, type, length(body), body, length(data), data, 0, seq",
-    "unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::smallint[], $5::bytea[],"
-    " $6::bytea[], $7::bigint[]) AS row (id, kind, tx, type, body, data, seq)",
+    (
+        "unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::smallint[], $5::bytea[],"
+        " $6::bytea[], $7::bigint[]) AS row (id, kind, tx, type, body, data, seq)"
+    ),
 )
 ERRORS: Final = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE)
 
