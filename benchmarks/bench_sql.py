@@ -9,12 +9,18 @@ shown are medians.
 
 | workload | ours | bare |
 |---|---|---|
-| 1,000 in flight | 1,000 tasks of one event loop, each awaits its record | PostgreSQL: COPY BINARY of 100 rows a commit, packed beforehand, one connection. MariaDB: PyMySQL's executemany of 100 rows a commit. SQLite: sqlite3's executemany of as many rows a commit as ours had |
-| 16 blocking | 16 threads, each waits for its record | 16 threads with a connection each, one INSERT a commit |
+| 1,000 in flight | 1,000 tasks of one event loop await their records | see `in_flight` |
+| 16 blocking | 16 threads, each waits for its record | 16 connections, one INSERT a commit |
 | 1 blocking | one thread | one connection, one INSERT a commit |
+
+Bare, 1,000 in flight: PostgreSQL takes COPY BINARY of 100 rows a commit, packed beforehand; MariaDB
+PyMySQL's executemany of 100 rows a commit; SQLite sqlite3's executemany of as many rows a commit as
+ours had. One connection each.
 
 Claims: PostgreSQL 0.8, 2 and 0.8; MariaDB 3 with 1,000 in flight; SQLite 0.8.
 """
+
+from __future__ import annotations
 
 import argparse
 import asyncio
@@ -26,12 +32,16 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from jdbcstore import DatabaseStoreOptions, SqlStore
 from jdbcstore.record_tables.postgresql import copy_rows
 from jdbcstore.rows import ADD_RECORD
 from jdbcstore.url import sqlalchemy_url
 from tests.servers import SERVERS, new_sqlite_database
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 BODY = bytes(range(256)) * 4
 IN_FLIGHT = 1000
@@ -42,7 +52,7 @@ COLUMNS = (
 )
 
 
-def row(number):
+def row(number: int) -> tuple[object, ...]:
     """A row of the journal table, in the order of its columns."""
     return (number, ADD_RECORD, 0, 0, 45, len(BODY), BODY, 0, b"", 0, number)
 
@@ -50,7 +60,7 @@ def row(number):
 class Ours:
     """The store's side of every workload."""
 
-    def __init__(self, url):
+    def __init__(self, url: str) -> None:
         self.options = DatabaseStoreOptions(connection_url=url, message_table_name="OURS")
         self.store = SqlStore(self.options)
         self.store.open()
@@ -58,11 +68,11 @@ class Ours:
         self.lock = threading.Lock()
         self.rows_per_commit = 1.0
 
-    def in_flight(self, seconds):
+    def in_flight(self, seconds: float) -> float:
         """Rows a second with IN_FLIGHT tasks."""
         store, commits = self.store, self.store.stats()["commits"]
 
-        async def produce(end):
+        async def produce(end: float) -> int:
             count = 0
             while time.perf_counter() < end:
                 self.next_id += 1
@@ -70,7 +80,7 @@ class Ours:
                 count += 1
             return count
 
-        async def main():
+        async def main() -> int:
             end = time.perf_counter() + seconds
             return sum(await asyncio.gather(*(produce(end) for _ in range(IN_FLIGHT))))
 
@@ -80,13 +90,13 @@ class Ours:
         self.rows_per_commit = count / (store.stats()["commits"] - commits)
         return count / elapsed
 
-    def blocking(self, producers, seconds):
+    def blocking(self, producers: int, seconds: float) -> float:
         """Rows a second from threads that wait for each record."""
         end = time.perf_counter() + seconds
         first = self.next_id + 1
         self.next_id += producers * 10_000_000
 
-        def work(n):
+        def work(n: int) -> None:
             record_id = first + n * 10_000_000
             while time.perf_counter() < end:
                 self.store.add(record_id, 45, BODY, sync=True)
@@ -96,12 +106,12 @@ class Ours:
         counts = [0] * producers
         return run_threads(work, producers, counts)
 
-    def close(self):
+    def close(self) -> None:
         """Give it up."""
         self.store.close()
 
 
-def run_threads(work, count, counts):
+def run_threads(work: Callable[[int], None], count: int, counts: list[int]) -> float:
     """Rows a second of `count` threads that fill `counts`."""
     threads = [threading.Thread(target=work, args=(n,)) for n in range(count)]
     started = time.perf_counter()
@@ -115,18 +125,26 @@ def run_threads(work, count, counts):
 class Bare:
     """A driver alone, on a table made as the store makes it."""
 
-    def __init__(self, url):
+    def __init__(self, url: str) -> None:
         self.url = sqlalchemy_url(url)
         made = SqlStore(DatabaseStoreOptions(connection_url=url, message_table_name="BARE"))
         made.open()
         made.close()
 
-    def singles(self, clients, seconds):
+    def connect(self) -> Any:  # noqa: ANN401 - Every driver has its own.
+        """A connection."""
+        raise NotImplementedError
+
+    def single(self, connection: Any) -> Callable[[int], object]:  # noqa: ANN401 - As above.
+        """What inserts and commits one row."""
+        raise NotImplementedError
+
+    def singles(self, clients: int, seconds: float) -> float:
         """Rows a second of clients that commit each INSERT."""
         connections = [self.connect() for _ in range(clients)]
         end = time.perf_counter() + seconds
 
-        def work(n):
+        def work(n: int) -> None:
             insert = self.single(connections[n])
             number = first = n * 10_000_000
             while time.perf_counter() < end:
@@ -140,7 +158,7 @@ class Bare:
             connection.close()
         return rate
 
-    def loop(self, commit_rows, seconds):
+    def loop(self, commit_rows: Callable[[], int], seconds: float) -> float:
         """Rows a second of `commit_rows()`, which commits and returns how many."""
         count, started = 0, time.perf_counter()
         while time.perf_counter() < started + seconds:
@@ -149,30 +167,30 @@ class Bare:
 
 
 class BarePostgres(Bare):
-    """psycopg."""
+    """By psycopg."""
 
-    def connect(self):
+    def connect(self) -> Any:  # noqa: ANN401 - The driver's own.
         """A connection that commits each statement."""
         import psycopg
 
         url = self.url.set(drivername="postgresql").render_as_string(hide_password=False)
         return psycopg.connect(url, autocommit=True)
 
-    def single(self, connection):
+    def single(self, connection: Any) -> Callable[[int], object]:  # noqa: ANN401 - As above.
         """What inserts and commits one row."""
         marks = ",".join(["%s"] * 11)
         cursor = connection.cursor(binary=True)
         statement = f"INSERT INTO bare ({COLUMNS}) VALUES ({marks})"
         return lambda number: cursor.execute(statement, row(number), prepare=True)
 
-    def in_flight(self, seconds, rows_per_commit):
+    def in_flight(self, seconds: float, rows_per_commit: float) -> float:
         """COPY of BARE_ROWS rows a commit."""
         del rows_per_commit
         data = copy_rows([(n, ADD_RECORD, 45, BODY, 0, b"", n) for n in range(BARE_ROWS)])
         with self.connect() as connection:
             cursor = connection.cursor()
 
-            def commit_rows():
+            def commit_rows() -> int:
                 with cursor.copy(f"COPY bare ({COLUMNS}) FROM STDIN (FORMAT BINARY)") as copy:
                     copy.write(data)
                 return BARE_ROWS
@@ -181,9 +199,9 @@ class BarePostgres(Bare):
 
 
 class BareMariaDb(Bare):
-    """PyMySQL."""
+    """By PyMySQL."""
 
-    def connect(self):
+    def connect(self) -> Any:  # noqa: ANN401 - The driver's own.
         """A connection."""
         import pymysql
 
@@ -196,26 +214,26 @@ class BareMariaDb(Bare):
             database=url.database,
         )
 
-    def single(self, connection):
+    def single(self, connection: Any) -> Callable[[int], object]:  # noqa: ANN401 - As above.
         """What inserts and commits one row."""
         cursor = connection.cursor()
         statement = f"INSERT INTO bare ({COLUMNS}) VALUES ({','.join(['%s'] * 11)})"
 
-        def insert(number):
+        def insert(number: int) -> None:
             cursor.execute(statement, row(number))
             connection.commit()
 
         return insert
 
-    def in_flight(self, seconds, rows_per_commit):
-        """executemany of BARE_ROWS rows a commit."""
+    def in_flight(self, seconds: float, rows_per_commit: float) -> float:
+        """BARE_ROWS rows a commit by executemany."""
         del rows_per_commit
         connection = self.connect()
         cursor = connection.cursor()
         statement = f"INSERT INTO bare ({COLUMNS}) VALUES ({','.join(['%s'] * 11)})"
         rows = [row(n) for n in range(BARE_ROWS)]
 
-        def commit_rows():
+        def commit_rows() -> int:
             cursor.executemany(statement, rows)
             connection.commit()
             return BARE_ROWS
@@ -226,21 +244,21 @@ class BareMariaDb(Bare):
 
 
 class BareSqlite(Bare):
-    """sqlite3."""
+    """By sqlite3."""
 
     number = 0
 
-    def connect(self):
+    def connect(self) -> Any:  # noqa: ANN401 - The driver's own.
         """A connection with the store's pragmas."""
         connection = sqlite3.connect(self.url.database, timeout=60, check_same_thread=False)
         connection.execute("PRAGMA synchronous = FULL")
         return connection
 
-    def single(self, connection):
+    def single(self, connection: Any) -> Callable[[int], object]:  # noqa: ANN401 - As above.
         """What inserts and commits one row."""
         statement = f"INSERT INTO BARE ({COLUMNS}) VALUES ({','.join('?' * 11)})"
 
-        def insert(number):
+        def insert(number: int) -> None:
             del number
             self.number += 1
             connection.execute(statement, row(self.number))
@@ -248,13 +266,13 @@ class BareSqlite(Bare):
 
         return insert
 
-    def in_flight(self, seconds, rows_per_commit):
-        """executemany of as many rows a commit as the store had."""
+    def in_flight(self, seconds: float, rows_per_commit: float) -> float:
+        """As many rows a commit as the store had, by executemany."""
         connection = self.connect()
         statement = f"INSERT INTO BARE ({COLUMNS}) VALUES ({','.join('?' * 11)})"
         count = max(1, round(rows_per_commit))
 
-        def commit_rows():
+        def commit_rows() -> int:
             rows = [row(self.number + n) for n in range(1, count + 1)]
             self.number += count
             connection.executemany(statement, rows)
@@ -269,9 +287,11 @@ class BareSqlite(Bare):
 BARE = {"postgresql": BarePostgres, "mariadb": BareMariaDb, "sqlite": BareSqlite}
 
 
-def measure(kind, database, seconds, repeats, workloads):
+def measure(
+    kind: str, url: str, seconds: float, repeats: int, workloads: list[str] | None
+) -> dict[str, tuple[float, float, float]]:
     """{workload: (ours, bare, ratio)}, medians of the repeats."""
-    bare, ours = BARE[kind](database.url), Ours(database.url)
+    bare, ours = BARE[kind](url), Ours(url)
     sides = {
         "1,000 in flight": (
             lambda: ours.in_flight(seconds),
@@ -298,7 +318,7 @@ def measure(kind, database, seconds, repeats, workloads):
     return figures
 
 
-def main():
+def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description="the SQL store beside bare drivers")
     parser.add_argument("--database", choices=sorted(BARE), action="append")
@@ -318,7 +338,7 @@ def main():
                     server.start()
                     database = server.new_database()
                 figures[kind] = measure(
-                    kind, database, arguments.seconds, arguments.repeats, arguments.workload
+                    kind, database.url, arguments.seconds, arguments.repeats, arguments.workload
                 )
             finally:
                 if server is not None:
