@@ -17,16 +17,19 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy.exc
 from sqlalchemy import text
 
-from jdbcstore.record_tables.generic import GenericTable
+from jdbcstore.record_tables.base import id_runs
+from jdbcstore.record_tables.generic import IN_LIST_MAX, GenericTable
 from jdbcstore.rows import signed_byte
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from jdbcstore.batch import Batch
     from jdbcstore.rows import Row
 
 __all__ = ["MySqlTable", "lengthed", "quoted_bytes"]
 
+COM_QUERY: Final = 0x03
 COM_STMT_PREPARE: Final = 0x16
 COM_STMT_EXECUTE: Final = 0x17
 # Rows of one INSERT, from the most down: 6 parameters each, of 65,535.
@@ -38,6 +41,7 @@ ROW_TYPES: Final = b"\x08\0\x02\0\x02\0\x03\0\xfc\0\x08\0"
 # Statement, no cursor, one iteration.
 EXECUTE_HEAD: Final = struct.Struct("<IBI")
 ROW_HEAD: Final = struct.Struct("<qhhi")
+PACKET_MAX: Final = 0xFFFFFF
 INT8: Final = struct.Struct("<q")
 # ER_NO_SUCH_THREAD: it has ended by itself.
 UNKNOWN_THREAD: Final = 1094
@@ -71,6 +75,42 @@ def lengthed(size: int) -> bytes:
     if size < 1 << 24:
         return b"\xfd" + size.to_bytes(3, "little")
     return b"\xfe" + size.to_bytes(8, "little")
+
+
+def converse(driver: Any, commands: list[bytes]) -> list[Any]:  # noqa: ANN401 - PyMySQL has no types.
+    """Send commands together, and take the answers in their order; the results.
+
+    Raises:
+        pymysql.err.MySQLError: the first that failed. The others were run all the same: the caller
+            rolls back.
+    """
+    # A longer command goes as several packets; then the driver cuts it.
+    if max(map(len, commands)) >= PACKET_MAX:
+        return [converse_long(driver, one) for one in commands]
+    driver._write_bytes(
+        b"".join([len(one).to_bytes(3, "little") + b"\0" + one for one in commands])
+    )
+    results: list[Any] = []
+    failed = None
+    for _ in commands:
+        driver._next_seq_id = 1
+        try:
+            driver._read_query_result()
+            results.append(driver._result)
+        except Exception as error:
+            if not driver.open:
+                raise
+            failed = failed or error
+    if failed is not None:
+        raise failed
+    return results
+
+
+def converse_long(driver: Any, command: bytes) -> Any:  # noqa: ANN401 - As above.
+    """Send one command of any size, and take its answer."""
+    driver._execute_command(command[0], command[1:])
+    driver._read_query_result()
+    return driver._result
 
 
 class MySqlTable(GenericTable):
@@ -148,18 +188,63 @@ class MySqlTable(GenericTable):
 
     # --- writing ------------------------------------------------------------------------------
 
+    def write(self, batch: Batch) -> None:
+        """Put one batch into the table in one transaction, behind the fence.
+
+        Everything up to the COMMIT is sent at once, and answered in that order: every wait for an
+        answer may cost a wait for the GIL as well.
+        """
+        if batch.ends or self.fence is None:
+            super().write(batch)
+            return
+        fence = self.fence.fence_statement(may_raise=False)
+        driver: Any = self.connection.connection.driver_connection
+        commands = [
+            bytes([COM_QUERY]) + driver.cursor().mogrify(fence.sql, fence.parameters).encode(),
+            *(bytes([COM_QUERY]) + one for one in self._deletes(batch)),
+            *self._insert_commands(driver, batch.live_rows()),
+        ]
+        try:
+            if not converse(driver, commands)[0].rows:
+                raise self.fence.fenced()
+        except BaseException:
+            # Whatever was run behind a statement that failed must not be committed later.
+            if driver.open:
+                driver.rollback()
+            raise
+        driver.commit()
+
     def insert_rows(self, rows: list[Row]) -> None:
         """Insert rows, inside a transaction."""
         driver: Any = self.connection.connection.driver_connection
+        converse(driver, self._insert_commands(driver, rows))
+
+    def _insert_commands(self, driver: Any, rows: list[Row]) -> list[bytes]:  # noqa: ANN401 - As below.
+        """The commands that insert the rows."""
+        commands = []
         plain = [row for row in rows if not row[4] and not row[5]]
         start = 0
         while start < len(plain):
             count = self._count_that_fits(plain, start)
-            self._execute(driver, plain[start : start + count])
+            commands.append(self._execute_command(driver, plain[start : start + count]))
             start += count
         if len(plain) < len(rows):
-            for statement in self.statements([row for row in rows if row[4] or row[5]]):
-                driver.query(statement)
+            staged = [row for row in rows if row[4] or row[5]]
+            commands += [bytes([COM_QUERY]) + one for one in self.statements(staged)]
+        return commands
+
+    def _deletes(self, batch: Batch) -> list[bytes]:
+        """DELETE statements; ids are numbers, so they stand in the text."""
+        table = self.database.dialect.quoted(self.table)
+        runs, rest = id_runs(batch.deleted_ids)
+        texts = [f"id BETWEEN {first} AND {final}" for first, final in runs]
+        texts += [
+            f"id IN ({','.join(map(str, rest[start : start + IN_LIST_MAX]))})"
+            for start in range(0, len(rest), IN_LIST_MAX)
+        ]
+        return [
+            f"DELETE FROM {table} WHERE {one} AND recordType IN (11,12)".encode() for one in texts
+        ]
 
     def _count_that_fits(self, rows: list[Row], start: int) -> int:
         """The largest of ROWS_PER_INSERT that the rows from `start` fill, in one packet."""
@@ -171,12 +256,13 @@ class MySqlTable(GenericTable):
                 return count
         raise AssertionError("one row always fits")
 
-    def _execute(self, driver: Any, rows: list[Row]) -> None:  # noqa: ANN401 - PyMySQL has no types.
+    def _execute_command(self, driver: Any, rows: list[Row]) -> bytes:  # noqa: ANN401 - No types.
         count = len(rows)
         statement = self._inserts.get(count)
         if statement is None:
             statement = self._inserts[count] = self._prepare(driver, count)
         parts = [
+            bytes([COM_STMT_EXECUTE]),
             EXECUTE_HEAD.pack(statement, 0, 1),
             bytes((PARAMETERS_PER_ROW * count + 7) // 8),  # No NULLs.
             b"\x01",  # Types follow.
@@ -188,8 +274,7 @@ class MySqlTable(GenericTable):
             put(head(record_id, record_type, signed_byte(user_type), size) + lengthed(size))
             put(body)
             put(tail(seq))
-        driver._execute_command(COM_STMT_EXECUTE, b"".join(parts))
-        driver._read_packet()
+        return b"".join(parts)
 
     def _prepare(self, driver: Any, count: int) -> int:  # noqa: ANN401 - As above.
         """The server's number of an INSERT of `count` rows."""

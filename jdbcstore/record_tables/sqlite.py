@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["SqliteTable"]
 
 # Rows of one INSERT, from the most down: 9 parameters each, of 32,766 (since SQLite 3.32).
-ROWS_PER_INSERT: Final = (256, 16, 1)
+ROWS_PER_INSERT: Final = (256, 64, 16, 4, 1)
 ROW: Final = "(?,?,0,?,?,?,?,?,?,0,?)"
 IDS_PER_DELETE: Final = 500
 
