@@ -244,6 +244,18 @@ class Cursor:
         with _errors(self._jpype):
             return self._row() if self._rows.next() else None
 
+    def fetch_piece(self, offset: int, size: int) -> bytes:
+        """Some bytes of the BLOB in the first column of the next row; none if there is no row.
+
+        Raises:
+            Error: of the class that its SQLSTATE says.
+        """
+        with _errors(self._jpype):
+            if self._rows is None or not self._rows.next():
+                return b""
+            blob = self._rows.getBlob(1)
+            return b"" if blob is None else bytes(blob.getBytes(offset + 1, size))
+
     def fetchmany(self, size: int | None = None, /) -> list[tuple[object, ...]]:
         """The next rows, at most `size`."""
         found = []
