@@ -28,7 +28,7 @@ from jdbcstore.record_tables.generic import GenericTable
 from jdbcstore.rows import signed_byte
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from psycopg.pq.abc import PGconn, PGresult
     from sqlalchemy import Connection
@@ -55,6 +55,11 @@ TX_DATA_HEAD: Final = struct.Struct("!iii")
 ROW_TAIL: Final = struct.Struct("!iiiq")
 # The two together where txData is empty, as it nearly always is.
 PLAIN_TAIL: Final = struct.Struct("!iiiiiiq")
+# Of a row that scan() selects: id, recordType, userRecordType, record's size; txId, txData's size.
+SCANNED_HEAD: Final = struct.Struct("!hiqihihi")
+SCANNED_MIDDLE: Final = struct.Struct("!iqi")
+SCAN_ROWS: Final = 1024
+SCAN_SIZE: Final = 4 * 1024 * 1024  # Bytes handed out together, more only if one row is larger.
 INT2, INT4, INT8 = struct.Struct("!h"), struct.Struct("!i"), struct.Struct("!q")
 ARRAY_HEAD: Final = struct.Struct("!iiiii")
 SIZED_INT2, SIZED_INT8 = struct.Struct("!ih"), struct.Struct("!iq")
@@ -96,6 +101,19 @@ def copy_rows(rows: Sequence[Row]) -> bytes:
             put(plain_tail(4, 0, 0, 4, 0, 8, seq))
     put(COPY_TAIL)
     return b"".join(parts)
+
+
+def scanned_row(data: memoryview) -> Row:
+    """One row of scan() from its bytes."""
+    _, _, record_id, _, record_type, _, user_type, size = SCANNED_HEAD.unpack_from(data)
+    offset = SCANNED_HEAD.size
+    body = bytes(data[offset : offset + size]) if size > 0 else b""
+    offset += max(size, 0)
+    _, tx_id, size = SCANNED_MIDDLE.unpack_from(data, offset)
+    offset += SCANNED_MIDDLE.size
+    tx_data = bytes(data[offset : offset + size]) if size > 0 else b""
+    (seq,) = INT8.unpack_from(data, offset + max(size, 0) + 4)
+    return record_id, record_type, user_type & 0xFF, body, tx_id, tx_data, seq
 
 
 def array(oid: int, count: int, elements: bytes) -> bytes:
@@ -338,6 +356,53 @@ class PostgresTable(GenericTable):
             )
         return texts
 
+    # --- reading ------------------------------------------------------------------------------
+
+    def scan(self) -> Iterator[Sequence[Row]]:
+        """All rows by seq, some at a time, as COPY BINARY sends them.
+
+        Memory: one row beside those that are handed out. The time that all of it takes has no
+        limit, only the wait for the next row.
+        """
+        self.connect()
+        pgconn = self._pgconn
+        assert pgconn is not None
+        table = self.database.dialect.quoted(self.table)
+        pgconn.send_query(
+            (
+                "BEGIN; SET LOCAL statement_timeout = 0; COPY (SELECT id, recordType,"
+                f" userRecordType, record, txId, txData, seq FROM {table} ORDER BY seq)"
+                " TO STDOUT (FORMAT BINARY)"
+            ).encode()
+        )
+        while (result := self._result()) is not None:
+            if result.status == ExecStatus.COPY_OUT:
+                break
+            if result.status in ERRORS:
+                self._finish(result)
+        rows: list[Row] = []
+        size = 0
+        while True:
+            count, data = pgconn.get_copy_data(1)
+            if count > 0:
+                if data[:11] == COPY_HEAD[:11]:
+                    data = data[len(COPY_HEAD) :]
+                if len(data) > len(COPY_TAIL):
+                    rows.append(scanned_row(data))
+                    size += count
+                if len(rows) == SCAN_ROWS or size > SCAN_SIZE:
+                    yield rows
+                    rows, size = [], 0
+            elif count == 0:
+                self._wait(select.POLLIN)
+                pgconn.consume_input()
+            else:
+                break
+        self._finish(None)
+        self._run(b"COMMIT")
+        if rows:
+            yield rows
+
     # --- libpq --------------------------------------------------------------------------------
 
     def _prepare(self, statement: bytes) -> bytes:
@@ -364,15 +429,36 @@ class PostgresTable(GenericTable):
         if failed is not None:
             raise psycopg.errors.error_from_result(failed)
 
+    def _wait(self, for_what: int, deadline: float | None = None) -> int:
+        """Wait until the connection can be read, or also written; what it can.
+
+        Raises:
+            psycopg.OperationalError: the network timeout passed.
+        """
+        pgconn, poll = self._pgconn, self._poll
+        assert pgconn is not None
+        assert poll is not None
+        now = time.monotonic()
+        wait_s = self._timeout_s if deadline is None else max(0.0, deadline - now)
+        if for_what != select.POLLIN:
+            poll.modify(pgconn.socket, for_what)
+        events = poll.poll(min(int(wait_s * 1000) + 1, 1 << 30))
+        if for_what != select.POLLIN:
+            poll.modify(pgconn.socket, select.POLLIN)
+        if not events:
+            raise psycopg.OperationalError(
+                f"no answer from the database for {self._timeout_s:.0f} s"
+            )
+        return events[0][1]
+
     def _result(self, *, is_pipeline: bool = False) -> PGresult | None:
         """The next answer, None after the last one to a query.
 
         Raises:
             psycopg.OperationalError: the connection is lost, or the network timeout passed.
         """
-        pgconn, poll = self._pgconn, self._poll
+        pgconn = self._pgconn
         assert pgconn is not None
-        assert poll is not None
         deadline = time.monotonic() + self._timeout_s
         while True:
             unsent = pgconn.flush()
@@ -383,17 +469,10 @@ class PostgresTable(GenericTable):
                         raise psycopg.OperationalError("the connection was lost")
                     continue  # Between the answers to two statements of the pipeline.
                 return result
-            if unsent:
-                poll.modify(pgconn.socket, select.POLLIN | select.POLLOUT)
-            wait_ms = max(0, int((deadline - time.monotonic()) * 1000) + 1)
-            events = poll.poll(min(wait_ms, 1 << 30))
-            if unsent:
-                poll.modify(pgconn.socket, select.POLLIN)
-            if not events:
-                raise psycopg.OperationalError(
-                    f"no answer from the database for {self._timeout_s:.0f} s"
-                )
-            if events[0][1] & ~select.POLLOUT:
+            events = self._wait(
+                select.POLLIN | select.POLLOUT if unsent else select.POLLIN, deadline
+            )
+            if events & ~select.POLLOUT:
                 pgconn.consume_input()
 
 
