@@ -100,6 +100,20 @@ class Database:
         """
         return self.engine.connect().execution_options(**{READ_ONLY: read_only})
 
+    def bound_idle_transactions(self, connection: Connection) -> None:
+        """Let the server end this session if it does nothing in a transaction for a lease's time.
+
+        For a connection that writes behind a fence: a process that stands still in the middle of
+        a transaction would keep the lease's row locked, and so whoever is to take over.
+
+        Raises:
+            sqlalchemy.exc.DBAPIError: the connection fails, for `errors.classify`.
+        """
+        sql = self.dialect.idle_transaction_sql(self.options.lock_expiration_ms)
+        if sql is not None:
+            connection.exec_driver_sql(sql)
+            connection.commit()
+
     @contextmanager
     def raw(self) -> Iterator[RawConnection]:
         """A driver's own connection, for the fast paths.

@@ -225,9 +225,24 @@ class Lease:
         if not self._is_unknown:
             self.holder_id = self._given_id or str(uuid.uuid4())
         self._is_unknown = True
-        taken = self._table.ask(self._acquire_row)
+        try:
+            taken = self._table.ask(self._acquire_row)
+        except DatabaseAway as error:
+            if error.is_conflict:
+                self._end_lockers()
+            raise
         self._is_unknown = False
         return taken
+
+    def _end_lockers(self) -> None:
+        """The row could not be had: see to it that no former holder keeps it for ever."""
+        try:
+            ended = self._table.ask(self._row.end_lockers)
+        except JournalIOError as error:
+            log.warning("cannot end who keeps an expired lease locked: %s", error)
+            return
+        if ended:
+            log.warning("ended %d session(s) that kept an expired lease locked", ended)
 
     def acquire(self, timeout_ms: int | None = None) -> None:
         """Take the lease, waiting for whoever has it, through failures of the database.

@@ -155,6 +155,16 @@ class LeaseRow:
         """The database's clock."""
         return int(connection.execute(self._now).scalar_one())
 
+    def end_lockers(self, connection: Connection) -> int:
+        """End the sessions that keep an expired lease's row locked; how many there were.
+
+        They are a former holder's, who stands still in the middle of a transaction; what he wrote
+        there is rolled back. 0 too where the database cannot say who they are.
+        """
+        expired = f"ID = {self.row_id} AND HOLDER_EXPIRATION_TIME < {self._dialect.now_ms}"
+        sql = self._dialect.end_lockers_sql(self._table, expired)
+        return 0 if sql is None else len(connection.execute(sqlalchemy.text(sql)).fetchall())
+
     def fence(self, me: str, *, may_raise: bool = True) -> Fence:
         """The statement that proves the lease, see Fence; it changes nothing."""
         key = (me, may_raise)

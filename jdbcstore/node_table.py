@@ -30,7 +30,13 @@ Answer = TypeVar("Answer")
 
 
 class DatabaseAway(JournalIOError):
-    """The database did not answer, or refused for now; whether it did what it was asked is open."""
+    """The database did not answer, or refused for now; whether it did what it was asked is open.
+
+    Attributes:
+        is_conflict: it answered that somebody else was in the way, such as a locked row.
+    """
+
+    is_conflict = False
 
 
 class NodeTable:
@@ -119,4 +125,7 @@ class NodeTable:
             what = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
             fault = classify(error, self.database.dialect)
             kind = JournalIOError if fault is Fault.FATAL else DatabaseAway
-            raise kind(errno.EIO, f"the database failed: {what}", self.table.name) from error
+            failure = kind(errno.EIO, f"the database failed: {what}", self.table.name)
+            if isinstance(failure, DatabaseAway):
+                failure.is_conflict = fault is Fault.CONFLICT
+            raise failure from error

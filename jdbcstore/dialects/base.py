@@ -259,6 +259,15 @@ class Dialect:
         del idle_ms
         return None
 
+    def end_lockers_sql(self, table: Table, condition: str) -> str | None:
+        """A SELECT that ends the sessions which hold a lock on the row `condition` chooses.
+
+        One row for each session that was ended. None: this database cannot say who that is, or
+        ends by itself what idle_transaction_sql() does not reach.
+        """
+        del table, condition
+        return None
+
     def begin_write(self, raw: RawConnection) -> None:
         """Begin a transaction that writes; most drivers do so by themselves."""
 

@@ -70,6 +70,10 @@ def start(jars: list[str], properties: Mapping[str, str]) -> Any:
                 jpype.startJVM(*options, classpath=jars, convertStrings=False)
             except (jpype.JVMNotFoundException, OSError) as error:
                 raise OptionError(f"no Java to run a JDBC driver: {error}") from error
+            # Whoever starts the JVM is its main thread, and at the end of the process the JVM waits
+            # for that one to end. Any other thread that comes here is a daemon to it, and so is
+            # this one when it comes again.
+            jpype.JClass("java.lang.Thread").detach()
         system = jpype.JClass("java.lang.System")
         for key, value in properties.items():
             if system.getProperty(key) is None:

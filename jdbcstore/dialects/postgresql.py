@@ -13,6 +13,8 @@ from jdbcstore.errors import Fault
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from sqlalchemy import Table
+
     from jdbcstore.dialects.base import RawConnection
 
 __all__ = ["PostgreSQL"]
@@ -87,6 +89,18 @@ class PostgreSQL(Dialect):
     def idle_transaction_sql(self, idle_ms: int) -> str | None:
         """By idle_in_transaction_session_timeout (9.6); 0 would be for ever."""
         return f"SET idle_in_transaction_session_timeout = {max(1, int(idle_ms))}"
+
+    def end_lockers_sql(self, table: Table, condition: str) -> str | None:
+        """By the row's xmax, the transaction that locks it.
+
+        A session in the middle of a COPY is not idle, and heeds no time-out while it waits for
+        its client; only being terminated. The user's own sessions may be, without any privilege.
+        """
+        return (
+            f"SELECT pg_terminate_backend(lock.pid) FROM {self.quoted(table)} AS lease "
+            "JOIN pg_locks AS lock ON lock.locktype = 'transactionid' AND lock.granted "
+            f"AND lock.transactionid = lease.xmax WHERE {condition}"
+        )
 
     def fault(self, exception: BaseException) -> Fault:
         """By SQLSTATE; an operational error without one comes from libpq: the connection broke."""

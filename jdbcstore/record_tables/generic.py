@@ -59,7 +59,14 @@ class GenericTable:
     def connect(self) -> None:
         """Connect, if not connected."""
         if self._connection is None:
-            self._connection = self.database.connect()
+            connection = self.database.connect()
+            try:
+                self.database.bound_idle_transactions(connection)
+            except BaseException:
+                connection.invalidate()
+                connection.close()
+                raise
+            self._connection = connection
 
     def disconnect(self) -> None:
         """Give up the connection, in whatever state it is."""

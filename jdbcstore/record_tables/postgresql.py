@@ -172,6 +172,7 @@ class PostgresTable(GenericTable):
         connection = self.database.connect()
         try:
             self._end_old_session(connection)
+            self.database.bound_idle_transactions(connection)
             self._session = self._session_of(connection)
             connection.rollback()
         except BaseException:

@@ -129,12 +129,8 @@ class Contender:
 
     def write(self):
         token = self.lease.holder_id
-        dialect = self.database.dialect
         with self.database.connect() as connection:
-            limit = dialect.idle_transaction_sql(EXPIRATION_MS)
-            if limit is not None:
-                connection.exec_driver_sql(limit)
-                connection.commit()
+            self.database.bound_idle_transactions(connection)
             if self.is_fenced:
                 self.lease.fence(connection)
             elif not self.lease.is_certain:  # The bug: a look, and then a write.

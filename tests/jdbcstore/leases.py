@@ -9,7 +9,7 @@ from jdbcstore.lease import Lease
 from jdbcstore.options import DatabaseStoreOptions
 from jdbcstore.schema import node_table
 
-KINDS = ["sqlite", "postgresql", "mariadb"]
+KINDS = ["sqlite", "postgresql", "mariadb", "derby"]
 # So long that no renewal comes by itself in a test, and a test that is held up is no failure.
 QUIET = {"lock_renew_period_ms": 300_000, "lock_expiration_ms": 600_000}
 

@@ -483,6 +483,38 @@ def test_a_take_over_waits_for_a_fenced_transaction(brokers):
     assert written(database) == [1]
 
 
+@pytest.mark.parametrize("stands_still_in", ["a transaction", "a COPY"])
+def test_a_holder_that_stands_still_in_a_transaction_is_not_waited_for(brokers, stands_still_in):
+    """Where the server can, it ends the session; elsewhere a take-over has to wait."""
+    old, new = brokers.lease(), brokers.lease(lock_renew_period_ms=1000, lock_expiration_ms=1500)
+    old.try_acquire()
+    database = brokers.database(lock_renew_period_ms=1000, lock_expiration_ms=1500)
+    can_end = {"postgresql": {"a transaction", "a COPY"}, "mariadb": {"a transaction"}}
+    kind = database.engine.dialect.name
+    if stands_still_in not in can_end.get(kind, ()):
+        assert kind in can_end or database.dialect.idle_transaction_sql(1) is None
+        return
+    make_written(database)
+
+    with database.connect() as connection:
+        database.bound_idle_transactions(connection)
+        brokers.change_row(1, "HOLDER_EXPIRATION_TIME = NOW + 500")
+        try:
+            old.fence(connection)
+        except LeaseLost:
+            pytest.skip("this machine took more than 500 ms between two statements")
+        if stands_still_in == "a COPY":
+            connection.connection.driver_connection.pgconn.send_query(b"COPY written FROM STDIN")
+        new.acquire(120_000)
+        if stands_still_in == "a transaction":
+            with pytest.raises(sqlalchemy.exc.DBAPIError):
+                connection.exec_driver_sql("INSERT INTO written VALUES (1)")
+        connection.invalidate()
+
+    assert new.is_held_by_me()
+    assert written(database) == []
+
+
 def test_the_statement_goes_straight_to_the_driver(brokers):
     lease = brokers.lease()
     lease.try_acquire()

@@ -18,9 +18,9 @@ import time
 from pathlib import Path
 
 import pytest
-import sqlalchemy
 
 from jdbcstore.lease import boot_clock
+from jdbcstore.url import sqlalchemy_url
 from tests.jdbcstore.contender import EXPIRATION_MS
 from tests.jdbcstore.leases import KINDS
 from tests.proxy import Proxy
@@ -65,7 +65,7 @@ class Contest:
             return self.database.url
         proxy = Proxy(self.database.port)
         self.proxies.append(proxy)
-        url = sqlalchemy.make_url(self.database.url).set(port=proxy.port)
+        url = sqlalchemy_url(self.database.url).set(port=proxy.port)
         return url.render_as_string(hide_password=False)
 
     def torment(self, seconds):
