@@ -72,6 +72,10 @@ class Contender:
         self.log.flush()
 
     def run(self):
+        while not self.stopping.is_set():
+            with contextlib.suppress(JournalIOError):
+                self.lease.look()  # A JVM, where one is needed, takes its time to start.
+                break
         self.note("ready")
         while not self.stopping.is_set():
             try:
