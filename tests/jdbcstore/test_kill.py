@@ -136,6 +136,17 @@ class Producers:
                 return
             mine = mine[len(deleted) :] + ids
 
+    def acked(self):
+        return sum(step.state == "acked" for step in self.history.steps)
+
+    def wait_for(self, acked):
+        """Until so many steps are acknowledged."""
+        deadline = time.monotonic() + ROUND_S
+        while self.acked() < acked:
+            assert time.monotonic() < deadline
+            assert self.history.errors == []
+            time.sleep(0.01)
+
     def stop(self):
         self.stopping.set()
         for thread in self.threads:
@@ -158,12 +169,7 @@ def test_a_killed_server_is_ridden_out(database, effort):
             time.sleep(rng.random() * 0.3)
             database.server.kill9()
             database.server.start()
-            acked = len([one for one in producers.history.steps if one.state == "acked"])
-            deadline = time.monotonic() + ROUND_S
-            while len([s for s in producers.history.steps if s.state == "acked"]) < acked + 20:
-                assert time.monotonic() < deadline
-                assert producers.history.errors == []
-                time.sleep(0.01)
+            producers.wait_for(producers.acked() + 20)
     finally:
         producers.stop()
     outages, read_back = store.stats()["outages"], store.stats()["read_back"]
@@ -177,3 +183,36 @@ def test_a_killed_server_is_ridden_out(database, effort):
         f"{rounds} kills of the server, {len(producers.history.steps)} steps, {outages} outages,"
         f" {read_back} commits found out by reading back"
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database", SERVERS, indirect=True)
+def test_what_a_stalled_server_does_late_is_not_done_twice(database, effort):
+    """The server stands still with our statements unread, longer than anybody waits for it.
+
+    When it goes on it may run what the dead session had sent, after the batch was sent again.
+    """
+    rounds = effort(100, least=2)
+    rng = random.Random(13)
+    store = SqlStore(DatabaseStoreOptions(connection_url=database.url, network_timeout_ms=1000))
+    open_and_load(store)
+
+    producers = Producers(store, count=6)
+    try:
+        for _ in range(rounds):
+            time.sleep(0.2 + rng.random() * 0.2)
+            acked = producers.acked()
+            database.server.pause()
+            time.sleep(1.5 + rng.random())
+            database.server.resume()
+            producers.wait_for(acked + 30)
+    finally:
+        database.server.ensure_running()
+        producers.stop()
+    outages, read_back = store.stats()["outages"], store.stats()["read_back"]
+    store.close()
+
+    assert all(step.state == "acked" for step in producers.history.steps)
+    producers.history.check(live_once(read_table_view(database.url)))
+    assert outages
+    print(f"{rounds} stalls, {outages} outages, {read_back} commits found out by reading back")
