@@ -79,6 +79,10 @@ test-all: build ## all of it: crash states, kills, fuzzing, the reference; long 
 soak: build ## the long runs in full; figures at the end
 	$(PYTEST) --effort 1 -n $(SOAK_JOBS) --dist worksteal -o faulthandler_timeout=3600
 
+test-db: build ## the store's suites on a database of yours, which must be empty: make test-db URL=jdbc:postgresql://…
+	@test -n "$(URL)" || { echo "usage: make test-db URL=<JDBC or SQLAlchemy URL>" >&2; exit 2; }
+	$(PYTEST) -m "not soak" --effort $(EFFORT_ALL) --database-url "$(URL)" tests/contract tests/crash tests/fuzz tests/jdbcstore
+
 check: build ## format, lint, types, stubs, layers, docs
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
@@ -124,4 +128,4 @@ clean: ## remove what was built; .venv stays
 	find journal jdbcstore broker -name '*.so' -delete
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
-.PHONY: bench-peers help venv dev build debug run test test-all soak check sanitize coverage bench bench-compare clean
+.PHONY: bench-peers help venv dev build debug run test test-all test-db soak check sanitize coverage bench bench-compare clean

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.figures import figures, pytest_terminal_summary
+from tests.given_database import given_place, keep_only_live
 from tests.servers import SERVERS, ServerMissingError, new_sqlite_database
 
 __all__ = ["figures", "pytest_terminal_summary"]
@@ -15,6 +16,15 @@ def pytest_addoption(parser):
         default=0.01,
         help="share of the full length that the long runs take: 1 is `make soak`",
     )
+    parser.addoption(
+        "--database-url",
+        help="an empty database: only the tests that need a server run, on this one",
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--database-url"):
+        keep_only_live(config, items)
 
 
 @pytest.fixture
@@ -60,7 +70,7 @@ def database_servers():
 
 
 @pytest.fixture
-def new_database(database_servers, tmp_path):
+def new_database(request, database_servers, tmp_path):
     """`new_database(kind)`: an empty database in a running server, dropped after the test.
 
     Kinds are those of tests/servers.py and `sqlite`. The server is `database.server`: a test may
@@ -68,8 +78,14 @@ def new_database(database_servers, tmp_path):
     """
     made = []
 
+    given = request.config.getoption("--database-url")
+
     def new(kind):
-        if kind == "sqlite":
+        if given and made:
+            pytest.skip("one database was given, and this test needs more")
+        if given:
+            database = given_place(given)
+        elif kind == "sqlite":
             folder = tmp_path / f"sqlite{len(made)}"
             folder.mkdir()
             database = new_sqlite_database(folder)

@@ -207,6 +207,8 @@ def test_appends_ride_out_a_restart_of_the_server(files, place):
 
 @pytest.mark.parametrize("place", ["postgresql"], indirect=True)
 def test_large_objects_go_with_their_rows(database, files):
+    if database.dialect.name != "postgresql":
+        pytest.skip("large objects are PostgreSQL's")
     files.open("1.msg").append(b"x")
     files.open("2.msg").append(b"x")
 
