@@ -32,8 +32,9 @@ __all__ = ["MySqlTable", "lengthed", "quoted_bytes"]
 COM_QUERY: Final = 0x03
 COM_STMT_PREPARE: Final = 0x16
 COM_STMT_EXECUTE: Final = 0x17
-# Rows of one INSERT, from the most down: 6 parameters each, of 65,535.
-ROWS_PER_INSERT: Final = (512, 64, 8, 1)
+# Rows of one INSERT, from the most down: 6 parameters each, of 65,535. Powers of two, so that any
+# number of rows takes few statements, and there are few to prepare.
+ROWS_PER_INSERT: Final = tuple(1 << power for power in range(9, -1, -1))
 ROW: Final = b"(?,?,0,0,?,?,?,0,'',0,?)"
 PARAMETERS_PER_ROW: Final = 6
 # Of a row's parameters: 64 bits, 16, 16, 32, bytes, 64; the second byte says "signed".

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SqliteTable"]
 
-# Rows of one INSERT, from the most down: 9 parameters each, of 32,766 (since SQLite 3.32).
-ROWS_PER_INSERT: Final = (256, 64, 16, 4, 1)
+# Rows of one INSERT, from the most down: 9 parameters each, of 32,766 (since SQLite 3.32). Powers
+# of two, so that any number of rows takes few statements, and there are few to compile.
+ROWS_PER_INSERT: Final = tuple(1 << power for power in range(8, -1, -1))
 ROW: Final = "(?,?,0,?,?,?,?,?,?,0,?)"
 IDS_PER_DELETE: Final = 500
 
