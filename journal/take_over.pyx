@@ -114,15 +114,40 @@ def take_over(DataFiles files, HistoryKeeper history, result):
 
 def cut_torn_tail(DataFiles files, found):
     """Zero what was never acknowledged, so that no later reader can take it for a record."""
-    fd = files.folder.open(found.name, write=True)
+    cut(files, found.name, found.torn_offset, found.torn_size,
+        "the end of the last write was never acknowledged")
+
+
+def clear_gap(DataFiles files, found, uint64_t position):
+    """Zero what stands between the last whole record and `position`, where appends go on.
+
+    Only in a file without leaders, where a write that broke off inside a block is no torn tail
+    yet: behind it, as soon as a record stands at the next block, a reader must call it damage.
+    """
+    if found.has_checksums or position <= found.append_position:
+        return
+    fd = files.folder.open(found.name)
     try:
-        torn = files.folder.read(fd, found.torn_size, found.torn_offset, found.name)
-        files.pool.keep_bytes(found.name, found.torn_offset, torn,
-                              "the end of the last write was never acknowledged")
-        files.folder.fill(fd, found.torn_offset, len(torn), False, found.name)
-        files.folder.sync_file(fd, found.name, metadata=True)
+        gap = files.folder.read(fd, position - found.append_position, found.append_position,
+                                found.name)
     finally:
         files.folder.close_file(fd, found.name)
+    size = len(bytes(gap).rstrip(b"\0"))
+    if size:
+        cut(files, found.name, found.append_position, size,
+            "no whole record, and appends go on in the next block")
+
+
+def cut(DataFiles files, str name, uint64_t offset, uint64_t size, str why):
+    """Keep the bytes in attic/, and zero them where they are; durable on return."""
+    fd = files.folder.open(name, write=True)
+    try:
+        data = files.folder.read(fd, size, offset, name)
+        files.pool.keep_bytes(name, offset, data, why)
+        files.folder.fill(fd, offset, len(data), False, name)
+        files.folder.sync_file(fd, name, metadata=True)
+    finally:
+        files.folder.close_file(fd, name)
 
 
 def go_on_in(DataFiles files, DataFile file, found):
@@ -135,6 +160,7 @@ def go_on_in(DataFiles files, DataFile file, found):
         # A compaction begins records inside the header block. The file is not empty for that, and
         # whoever asks so by its position must not think it is.
         file.opened.position += alignment
+    clear_gap(files, found, file.opened.position)
     file.opened.ordinal = found.next_ordinal
     file.opened.synced_ordinal = found.synced_count
     file.opened.marked_ordinal = found.synced_count

@@ -7,7 +7,6 @@ from journal.errors import JournalDamaged, JournalError, JournalIOError, OptionE
 from journal.folder import JournalName, list_files
 from journal.index import RecordIndex
 from journal.loader import Loader
-from journal.reader import read_file
 from tests.journal.build import Built, flip_byte, poke, truncate
 
 
@@ -627,20 +626,3 @@ def test_update_without_add_or_delete_pins_nothing(tmp_path):
 
     assert [record.record_id for record in loader.records()] == [14, 14, 19]
     assert result.record_count == 1
-
-
-def test_appends_to_a_file_that_only_looks_used_leave_no_gap(tmp_path):
-    """By the reference's rule stale bytes make it a data file; nothing in it is a record."""
-    built = Built(file_id=5, has_leaders=False)
-    built.data += bytes(100) + bytes.fromhex("1000000005") + b"\x01" * 20
-    path = built.save(tmp_path)
-    options = JournalOptions(
-        directory=tmp_path, journal_type="NIO", file_size=16384, checksums=False
-    )
-
-    with Journal(options) as journal:
-        journal.load()
-        journal.add(1, 1, b"first", sync=True)
-
-    assert read_file(path).damages == []
-    assert [record.offset for record in read_file(path)] == [16]
