@@ -56,6 +56,11 @@ class SqlRecord(NamedTuple):
     seq: int
 
     @property
+    def offset(self) -> int:
+        """Its place, as a record of a file calls it: seq."""
+        return self.seq
+
+    @property
     def compact_count(self) -> int:
         """Always 0: nothing is compacted in a table."""
         return 0

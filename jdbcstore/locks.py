@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import sqlalchemy
@@ -12,6 +11,7 @@ import sqlalchemy
 from jdbcstore.lease_row import LeaseRow
 from jdbcstore.node_table import NodeTable
 from jdbcstore.schema import BACKUP_LOCK_ROW, NODE_ID_ROW, PRIMARY_LOCK_ROW, STATE_ROW
+from jdbcstore.snapshot import refuse_missing_file
 from journal.errors import OptionError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def read_locks(database: Database) -> Locks:
         OptionError: the database has no such table, or is a file that is not there.
         JournalIOError: the database fails.
     """
-    _refuse_missing_file(database)
+    refuse_missing_file(database)
     node_table = NodeTable(database)
     table = node_table.table
 
@@ -80,14 +80,6 @@ def read_locks(database: Database) -> Locks:
         return node_table.ask(read, read_only=True)
     finally:
         node_table.close()
-
-
-def _refuse_missing_file(database: Database) -> None:
-    """SQLite would make the file: whoever only looks makes nothing."""
-    name = database.engine.url.database or ""
-    is_file = database.dialect.name == "sqlite" and not name.startswith("file:")
-    if is_file and not Path(name).exists():
-        raise OptionError(f"there is no database {name}")
 
 
 def _text(connection: Connection, table: sqlalchemy.Table, column: str, row: int) -> str | None:

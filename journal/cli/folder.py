@@ -1,9 +1,8 @@
-"""What every command that reads a folder shares: its options, its notes, its progress bar."""
+"""What every command that reads a folder shares: its options, its notes."""
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,11 +14,10 @@ from journal.recovery import plan_recovery
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from types import TracebackType
 
     from journal.recovery import RecoveryPlan
 
-__all__ = ["Progress", "example", "folder_options", "open_folder", "refuse_locked", "write_lines"]
+__all__ = ["example", "folder_options", "open_folder", "refuse_locked", "write_lines"]
 
 LINES_AT_ONCE = 256
 
@@ -43,7 +41,7 @@ def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--extension", help="Of the files' names. [default: guessed from DIR]"),
         click.option("--prefix", help="Of the files' names. [default: guessed from DIR]"),
-        click.argument("folder", metavar="DIR"),
+        click.argument("folder", metavar="SOURCE"),
     ):
         command = option(command)
     return command
@@ -81,32 +79,3 @@ def write_lines(lines: Iterable[str]) -> None:
             held.clear()
     if held:
         click.echo("\n".join(held))
-
-
-class Progress:
-    """A bar on standard error, only on a terminal; call it with files and bytes done and in all."""
-
-    def __init__(self, label: str) -> None:
-        self.label = label
-        self.is_shown = sys.stderr.isatty()
-        self.bar: Any = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self.bar is not None:
-            self.bar.render_finish()
-
-    def __call__(self, files_done: int, files: int, bytes_done: int, size: int) -> None:
-        """Show that `bytes_done` of `size` bytes are done."""
-        if not self.is_shown:
-            return
-        if self.bar is None:
-            self.bar = click.progressbar(length=size, label=self.label, file=sys.stderr)
-        self.bar.update(bytes_done - self.bar.pos)

@@ -9,23 +9,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from journal.api import RecordDecoder
-    from journal.loader import (
-        FailedTransaction,
-        LiveRecord,
-        Loader,
-        LoadResult,
-        PreparedTransaction,
-    )
+    from journal.loader import FailedTransaction, LiveRecord, PreparedTransaction
     from journal.reader import FileView, RawRecord
+    from journal.tools.stored import Progress, StoredRecords
 
 __all__ = ["live_objects", "raw_objects"]
 
 
 def live_objects(
-    result: LoadResult, loader: Loader, decoder: RecordDecoder | None
+    records: StoredRecords, progress: Progress, decoder: RecordDecoder | None
 ) -> Iterator[str]:
     """The live view in load order: records, then prepared and failed transactions."""
-    for record in loader.records():
+    for record in records.records(progress):
         line = {
             "record": record.kind,
             "id": record.record_id,
@@ -36,10 +31,10 @@ def live_objects(
             "checksum": record.checksum,
         }
         yield _dump(line | _decoded(record, decoder))
-    for prepared in result.prepared:
+    for prepared in records.prepared:
         line = {"record": "prepared", "tx_id": prepared.tx_id, "extra": prepared.extra.hex()}
         yield _dump(line | _operations(prepared, decoder))
-    for failed in result.failed:
+    for failed in records.failed:
         line = {"record": "failed", "tx_id": failed.tx_id}
         yield _dump(line | _operations(failed, decoder))
 

@@ -21,8 +21,8 @@ from journal.data_print import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from journal.loader import Loader, LoadResult
     from journal.reader import FileView
+    from journal.tools.stored import Progress, StoredRecords
 
 __all__ = ["file_lines", "live_lines"]
 
@@ -49,16 +49,16 @@ class HexBodies:
 BODIES = HexBodies()
 
 
-def live_lines(result: LoadResult, loader: Loader) -> Iterator[str]:
+def live_lines(records: StoredRecords, progress: Progress) -> Iterator[str]:
     """What a load gave: live records, then prepared and failed transactions."""
     yield SURVIVING
-    for record in loader.records():
+    for record in records.records(progress):
         yield live_record_line(record, BODIES)
     yield ""
     yield PREPARED
-    for transaction in result.prepared:
+    for transaction in records.prepared:
         yield from prepared_lines(transaction, BODIES)
-    yield from failed_lines(result.failed, BODIES)
+    yield from failed_lines(records.failed, BODIES)
 
 
 def file_lines(path: str, views: Iterable[FileView]) -> Iterator[str]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from journal.cli.decoders import find_decoder
 from journal.cli.engine_options import takes_common_options
-from journal.cli.folder import Progress, example, folder_options, open_folder, write_lines
+from journal.cli.folder import example, folder_options, write_lines
 from journal.cli.guard import DAMAGED, say
 from journal.cli.json_lines import live_objects, raw_objects
 from journal.cli.plain_text import file_lines, live_lines
-from journal.index import RecordIndex
-from journal.loader import Loader
-from journal.reader import read_folder
+from journal.cli.progress import Progress
+from journal.cli.sources import access_options, open_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from journal.api import RecordDecoder
     from journal.errors import Damage
     from journal.reader import FileView
-    from journal.recovery import RecoveryPlan
+    from journal.tools.stored import StoredRecords
 
 __all__ = ["print_data"]
 
@@ -43,85 +42,70 @@ __all__ = ["print_data"]
 )
 @click.option("--decode", is_flag=True, help="Read the bodies as the broker does.")
 @click.option("--decoder", metavar="NAME", help="Who reads them, where several are installed.")
+@access_options()
 def print_data(
     folder: str,
-    prefix: str | None,
-    extension: str | None,
-    user_version: int,
     *,
     is_live: bool,
+    user_version: int,
     raw: bool,
     form: str,
     decode: bool,
     decoder: str | None,
+    **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Print the live records of the journal in DIR, then its prepared and failed transactions.
+    """Print the live records of the journal in SOURCE, then its prepared and failed transactions.
 
-    Writes nothing. Damage is named on standard error, and makes the exit status 1. The text is in
-    the wording of the reference's `data print`.
+    SOURCE is a folder, or the URL of a database: `file` and `offset` are then its table and the
+    row's seq. Writes nothing. Damage is named on standard error, and makes the exit status 1. The
+    text is in the wording of the reference's `data print`.
     """
     if raw and form == "ids":
         raise click.UsageError("--format ids is of the live view; leave --raw out")
     reader = find_decoder(decoder) if decode or decoder else None
-    plan = open_folder(folder, prefix, extension, is_live=is_live)
-    if raw:
-        return _print_raw(plan, user_version, form, reader)
-    return _print_live(plan, user_version, form, reader)
+    with open_records(folder, given, is_live=is_live, user_version=user_version) as records:
+        if raw:
+            return _print_raw(records, form, reader)
+        return _print_live(records, form, reader)
 
 
-def _print_live(
-    plan: RecoveryPlan, user_version: int, form: str, decoder: RecordDecoder | None
-) -> int:
+def _print_live(records: StoredRecords, form: str, decoder: RecordDecoder | None) -> int:
     with Progress("load") as progress:
-        loader = Loader(
-            plan.files,
-            RecordIndex(),
-            user_version=user_version,
-            damage="quarantine",
-            progress=progress,
-        )
-        result = loader.load()
-    if form == "ids":
-        write_lines(str(record_id) for record_id in loader.add_ids())
-    elif form == "jsonl":
-        write_lines(live_objects(result, loader, decoder))
-    elif decoder is not None:
-        write_lines(decoder.print_surviving(loader.records(), result.prepared, result.failed))
-    else:
-        write_lines(live_lines(result, loader))
+        if form == "ids":
+            write_lines(str(record_id) for record_id in records.add_ids(progress))
+        elif form == "jsonl":
+            write_lines(live_objects(records, progress, decoder))
+        elif decoder is not None:
+            write_lines(
+                decoder.print_surviving(records.records(progress), records.prepared, records.failed)
+            )
+        else:
+            write_lines(live_lines(records, progress))
     return _report(
-        result.damages,
-        f"{result.delivered_count} records, {len(result.prepared)} prepared and"
-        f" {len(result.failed)} failed transactions",
+        records.damages,
+        f"{records.delivered_count} records, {len(records.prepared)} prepared and"
+        f" {len(records.failed)} failed transactions",
     )
 
 
-def _print_raw(
-    plan: RecoveryPlan, user_version: int, form: str, decoder: RecordDecoder | None
-) -> int:
-    damages: list[Damage] = []
-    count = 0
+def _print_raw(records: StoredRecords, form: str, decoder: RecordDecoder | None) -> int:
+    count = file_count = 0
 
     def views() -> Iterator[FileView]:
-        nonlocal count
-        files = [file for file in plan.files if not file.is_short]
+        nonlocal count, file_count
         with Progress("read") as progress:
-            size = sum(file.size for file in files)
-            done = 0
-            for number, view in enumerate(read_folder(files, user_version=user_version), 1):
+            for view in records.views(progress):
                 yield view
                 count += len(view)
-                damages.extend(view.damages)
-                done += view.size
-                progress(number, len(files), done, size)
+                file_count += 1
 
     if form == "jsonl":
         write_lines(line for view in views() for line in raw_objects(view, decoder))
     elif decoder is not None:
-        write_lines(decoder.print_files(str(plan.folder), views()))
+        write_lines(decoder.print_files(records.name, views()))
     else:
-        write_lines(file_lines(str(plan.folder), views()))
-    return _report(damages, f"{count} records in {len(plan.files)} files")
+        write_lines(file_lines(records.name, views()))
+    return _report(records.damages, f"{count} records in {file_count} files")
 
 
 def _report(damages: list[Damage], counts: str) -> int:

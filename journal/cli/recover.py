@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from journal.cli.engine_options import engine_options, journal_options
-from journal.cli.folder import Progress, example, refuse_locked
+from journal.cli.folder import example, refuse_locked
 from journal.cli.guard import DAMAGED, say
+from journal.cli.progress import Progress
 from journal.cli.session import loaded_journal
 from journal.errors import WrongUse
 from journal.folder import guess_name

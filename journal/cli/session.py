@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from journal.cli.folder import Progress
+from journal.cli.progress import Progress
 from journal.journal import Journal
 
 if TYPE_CHECKING:

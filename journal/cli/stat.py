@@ -1,19 +1,17 @@
-"""`journal stat`: the figures of a folder."""
+"""`journal stat`: the figures of a journal."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from journal.cli.engine_options import takes_common_options
-from journal.cli.folder import Progress, example, folder_options, open_folder
-from journal.tools.stat import COMPACT_MIN_FILES, COMPACT_PERCENTAGE, stat_folder
-
-if TYPE_CHECKING:
-    from journal.tools.stat import FolderStat
+from journal.cli.folder import example, folder_options
+from journal.cli.progress import Progress
+from journal.cli.sources import access_options, open_records
+from journal.tools.stat import COMPACT_MIN_FILES, COMPACT_PERCENTAGE
 
 __all__ = ["stat"]
 
@@ -41,45 +39,36 @@ __all__ = ["stat"]
     multiple=True,
     help="User type whose updates replace one another (the broker's: 34, 36). May be repeated.",
 )
+@access_options()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def stat(
     folder: str,
-    prefix: str | None,
-    extension: str | None,
-    user_version: int,
     *,
     is_live: bool,
+    user_version: int,
     compact_min_files: int,
     compact_percentage: int,
     replaceable: tuple[int, ...],
     as_json: bool,
+    **given: Any,  # noqa: ANN401 - click's.
 ) -> None:
-    """Print how many files, records and bytes the journal in DIR has, and how many are live."""
-    plan = open_folder(folder, prefix, extension, is_live=is_live)
-    with Progress("stat") as progress:
-        figures = stat_folder(
-            plan,
-            user_version=user_version,
-            replaceable=frozenset(replaceable),
-            compact_min_files=compact_min_files,
-            compact_percentage=compact_percentage,
-            progress=progress,
-        )
-    click.echo(json.dumps(asdict(figures)) if as_json else _table(figures))
+    """Print how many records and bytes the journal in SOURCE has, and how many are live.
 
-
-def _table(figures: FolderStat) -> str:
-    f = figures
-    rows = {
-        "files": f"{f.files} ({f.data_files} data, {f.free_files} free,"
-        f" {f.reclaimable_files} to be reclaimed)",
-        "records": f"{f.records} ({f.live_records} live, {f.live_updates} updates of them,"
-        f" {f.dead_records} dead)",
-        "with a checksum": f"{f.checksum_records}",
-        "transactions": f"{f.prepared_transactions} prepared, {f.failed_transactions} failed",
-        "bytes": f"{f.size_bytes} ({f.data_bytes} in data files)",
-        "live bytes": f"{f.live_bytes} ({f.live_percentage} %)",
-        "compaction": "due" if f.is_compaction_due else "not due",
-        "damaged places": f"{f.damages}",
+    SOURCE is a folder, or the URL of a database (JDBC or SQLAlchemy).
+    """
+    options: dict[str, Any] = {
+        "user_version": user_version,
+        "replaceable": frozenset(replaceable),
+        "compact_min_files": compact_min_files,
+        "compact_percentage": compact_percentage,
     }
-    return "\n".join(f"{name:<16} {value}" for name, value in rows.items())
+    with (
+        open_records(folder, given, is_live=is_live, **options) as records,
+        Progress("stat") as progress,
+    ):
+        figures = records.stat(progress)
+    if as_json:
+        click.echo(json.dumps(figures.as_object()))
+    else:
+        for name, value in figures.as_rows().items():
+            click.echo(f"{name:<16} {value}")

@@ -15,11 +15,11 @@ from journal.cli.engine_options import (
     journal_options,
     takes_common_options,
 )
-from journal.cli.folder import Progress, example, folder_options, open_folder, write_lines
+from journal.cli.folder import example, folder_options, write_lines
 from journal.cli.guard import DAMAGED, say
+from journal.cli.progress import Progress
 from journal.cli.session import loaded_journal
-from journal.index import RecordIndex
-from journal.loader import Loader
+from journal.cli.sources import access_options, open_records
 from journal.tools.transfer import Importer, TransferTarget, export_lines
 
 __all__ = ["export", "import_lines"]
@@ -28,32 +28,33 @@ __all__ = ["export", "import_lines"]
 @takes_common_options
 @click.command(epilog=example("journal export data/journal > records.jsonl"))
 @folder_options
+@access_options()
 def export(
-    folder: str, prefix: str | None, extension: str | None, user_version: int, *, is_live: bool
+    folder: str,
+    *,
+    is_live: bool,
+    user_version: int,
+    **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Write the live records and prepared transactions of the journal in DIR as JSON lines.
+    """Write the live records and prepared transactions of the journal in SOURCE as JSON lines.
 
-    Lossless: `journal import` makes the same journal of them. Writes nothing to DIR. Damage is
-    named on standard error, and makes the exit status 1.
+    SOURCE is a folder, or the URL of a database. Lossless: `journal import` makes the same journal
+    of them. Writes nothing to SOURCE. Damage is named on standard error, and makes the exit status
+    1.
     """
-    plan = open_folder(folder, prefix, extension, is_live=is_live)
-    with Progress("load") as progress:
-        loader = Loader(
-            plan.files,
-            RecordIndex(),
-            user_version=user_version,
-            damage="quarantine",
-            progress=progress,
-        )
-        result = loader.load()
-    write_lines(export_lines(result, loader))
-    for damage in result.damages:
+    with (
+        open_records(folder, given, is_live=is_live, user_version=user_version) as records,
+        Progress("load") as progress,
+    ):
+        write_lines(export_lines(records, progress))
+    for damage in records.damages:
         say(str(damage))
     say(
-        f"{result.delivered_count} records and {len(result.prepared)} prepared transactions;"
-        f" {len(result.failed)} failed transactions left out; {len(result.damages)} damaged places"
+        f"{records.delivered_count} records and {len(records.prepared)} prepared transactions;"
+        f" {len(records.failed)} failed transactions left out;"
+        f" {len(records.damages)} damaged places"
     )
-    return DAMAGED if any(not damage.torn for damage in result.damages) else 0
+    return DAMAGED if any(not damage.torn for damage in records.damages) else 0
 
 
 @click.command("import", epilog=example("journal export data/journal | journal import data/copy"))

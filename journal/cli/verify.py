@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from typing import Any
 
 import click
 
 from journal.cli.engine_options import takes_common_options
-from journal.cli.folder import Progress, example, folder_options, open_folder
+from journal.cli.folder import example, folder_options
 from journal.cli.guard import DAMAGED, say
-from journal.tools.verify import verify_folder
+from journal.cli.progress import Progress
+from journal.cli.sources import access_options, open_records
 
 __all__ = ["verify"]
 
@@ -18,24 +20,28 @@ __all__ = ["verify"]
 @takes_common_options
 @click.command(epilog=example("journal verify data/journal"))
 @folder_options
+@access_options()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def verify(
     folder: str,
-    prefix: str | None,
-    extension: str | None,
-    user_version: int,
     *,
     is_live: bool,
+    user_version: int,
     as_json: bool,
+    **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Read all of the journal in DIR and print each damage as FILE:OFFSET: what.
+    """Read all of the journal in SOURCE and print each damage as FILE:OFFSET: what.
 
-    Writes nothing. Exit status 1 if there is any damage. A torn tail of files with checksums was
-    never acknowledged: it is named on standard error, and is no damage.
+    SOURCE is a folder, or the URL of a database: then rows that contradict each other are named, as
+    TABLE:SEQ: what. Writes nothing. Exit status 1 if there is any damage. What a crash leaves and
+    nobody was promised, such as a torn tail of files with checksums, is named on standard error,
+    and is no damage.
     """
-    plan = open_folder(folder, prefix, extension, is_live=is_live)
-    with Progress("verify") as progress:
-        report = verify_folder(plan, user_version=user_version, progress=progress)
+    with (
+        open_records(folder, given, is_live=is_live, user_version=user_version) as records,
+        Progress("verify") as progress,
+    ):
+        report = records.verify(progress)
     if as_json:
         click.echo(json.dumps({"sound": report.is_sound, **asdict(report)}))
     else:

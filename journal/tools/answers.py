@@ -17,7 +17,8 @@ from journal.errors import JournalError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from journal.journal import Journal
+    from journal.tools.stored import Store
+
 
 __all__ = ["Answers", "describe", "write_all"]
 
@@ -45,7 +46,7 @@ class Answers:
     Threads: one.
     """
 
-    def __init__(self, journal: Journal, write: Callable[[bytes], object]) -> None:
+    def __init__(self, journal: Store, write: Callable[[bytes], object]) -> None:
         self._journal = journal
         self._write = write
         self._lines: deque[Answer] = deque()  # in the order of the questions

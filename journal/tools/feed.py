@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from journal.journal import Journal
     from journal.tools.answers import Answers
+    from journal.tools.stored import Store
 
 __all__ = ["feed_lines"]
 
@@ -20,7 +20,7 @@ READABLE: Final = select.POLLIN | select.POLLHUP | select.POLLERR | select.POLLN
 
 def feed_lines(
     source: int,
-    journal: Journal,
+    journal: Store,
     answers: Answers,
     on_line: Callable[[bytes], object],
     *,

@@ -20,8 +20,8 @@ from journal.tools.answers import describe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from journal.journal import Journal
     from journal.tools.answers import Answers
+    from journal.tools.stored import Store
 
 __all__ = ["Script"]
 
@@ -45,7 +45,7 @@ class Script:
     """
 
     def __init__(
-        self, journal: Journal, answers: Answers, last_id: int, *, is_synced: bool = True
+        self, journal: Store, answers: Answers, last_id: int, *, is_synced: bool = True
     ) -> None:
         self._journal = journal
         self._answers = answers

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from journal.index import RecordIndex
 from journal.loader import Loader
@@ -62,6 +62,26 @@ class FolderStat:
     live_percentage: float
     is_compaction_due: bool
     damages: int
+
+    def as_object(self) -> dict[str, Any]:
+        """Every figure by its name."""
+        return asdict(self)
+
+    def as_rows(self) -> dict[str, str]:
+        """For people."""
+        f = self
+        return {
+            "files": f"{f.files} ({f.data_files} data, {f.free_files} free,"
+            f" {f.reclaimable_files} to be reclaimed)",
+            "records": f"{f.records} ({f.live_records} live, {f.live_updates} updates of them,"
+            f" {f.dead_records} dead)",
+            "with a checksum": f"{f.checksum_records}",
+            "transactions": f"{f.prepared_transactions} prepared, {f.failed_transactions} failed",
+            "bytes": f"{f.size_bytes} ({f.data_bytes} in data files)",
+            "live bytes": f"{f.live_bytes} ({f.live_percentage} %)",
+            "compaction": "due" if f.is_compaction_due else "not due",
+            "damaged places": f"{f.damages}",
+        }
 
 
 def stat_folder(

@@ -26,8 +26,8 @@ from journal.tools.answers import describe
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from journal.journal import Journal
-    from journal.loader import Loader, LoadResult, PreparedTransaction
+    from journal.loader import PreparedTransaction
+    from journal.tools.stored import Progress, Store, StoredRecords
 
 __all__ = ["BadLine", "ImportReport", "Importer", "TransferTarget", "export_lines"]
 
@@ -41,9 +41,9 @@ TX_RECORD_SIZE: Final = 32  # of the largest record in a transaction, its body l
 # --- export ---------------------------------------------------------------------------------------
 
 
-def export_lines(result: LoadResult, loader: Loader) -> Iterator[str]:
+def export_lines(records: StoredRecords, progress: Progress) -> Iterator[str]:
     """The live records in load order, then the prepared transactions."""
-    for record in loader.records():
+    for record in records.records(progress):
         yield json.dumps(
             {
                 "record": "update" if record.is_update else "add",
@@ -52,7 +52,7 @@ def export_lines(result: LoadResult, loader: Loader) -> Iterator[str]:
                 "body": bytes(record.body).hex(),
             }
         )
-    for prepared in result.prepared:
+    for prepared in records.prepared:
         yield json.dumps(_prepared_object(prepared))
 
 
@@ -137,7 +137,7 @@ class TransferTarget:
     Threads: one.
     """
 
-    def __init__(self, journal: Journal, open_transactions: Iterable[int], *, batch: int) -> None:
+    def __init__(self, journal: Store, open_transactions: Iterable[int], *, batch: int) -> None:
         self.journal = journal
         self.report = ImportReport()
         self._batch = batch

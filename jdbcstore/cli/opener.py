@@ -1,0 +1,64 @@
+"""What the commands of `journal` do with a URL; they find this class by entry point."""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+from jdbcstore.cli.records import TableRecords
+from jdbcstore.database import Database
+from jdbcstore.options import DatabaseStoreOptions
+from jdbcstore.snapshot import TableSnapshot
+from jdbcstore.store import SqlStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from journal.tools.stored import Access
+
+__all__ = ["DatabaseOpener"]
+
+
+class DatabaseOpener:
+    """See journal.tools.stored.StoreOpener. URLs are JDBC's, of every vendor, and SQLAlchemy's."""
+
+    @contextmanager
+    def read(self, access: Access) -> Iterator[TableRecords]:
+        """The rows of one moment. No lease is taken, nothing is made or changed."""
+        options = _options(access)
+        with (
+            closing(Database(options)) as database,
+            TableSnapshot(database, options.message_table_name) as snapshot,
+        ):
+            yield TableRecords(snapshot)
+
+    @contextmanager
+    def store(self, access: Access, *, must_exist: bool = False) -> Iterator[SqlStore]:
+        """The store, open and behind its lease."""
+        options = _options(access)
+        if must_exist:
+            with (
+                closing(Database(options)) as database,
+                TableSnapshot(database, options.message_table_name),
+            ):
+                pass
+        with SqlStore(
+            options,
+            sync_transactional=access.sync_transactional,
+            sync_non_transactional=access.sync_non_transactional,
+        ) as store:
+            yield store
+
+
+def _options(access: Access) -> DatabaseStoreOptions:
+    options = DatabaseStoreOptions(
+        connection_url=access.url,
+        user=access.user,
+        password=access.password,
+        lock_acquisition_timeout_ms=access.lock_timeout_ms,
+    )
+    names = {
+        "message_table_name": access.table,
+        "node_manager_store_table_name": access.node_table,
+    }
+    return options.replace(**{name: value for name, value in names.items() if value is not None})

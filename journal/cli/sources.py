@@ -1,0 +1,176 @@
+"""Where a command's records are: a folder, or what a URL leads to; one seam for all commands.
+
+Who can open URLs is found by the entry point group `quiver.journal.stores`: the journal knows
+files.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import click
+
+from journal.cli.folder import open_folder
+from journal.errors import WrongUse
+from journal.tools.folder_records import FolderRecords
+from journal.tools.stored import Access
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from journal.tools.stored import StoredRecords, StoreOpener
+
+__all__ = ["GROUP", "access_options", "access_to", "find_opener", "is_url", "open_records"]
+
+GROUP: Final = "quiver.journal.stores"
+PASSWORD_VARIABLE: Final = "QUIVER_DATABASE_PASSWORD"
+USER_VARIABLE: Final = "QUIVER_DATABASE_USER"
+# scheme:// of RFC 3986, or JDBC's form. A folder of such a name is given as ./NAME.
+URL: Final = re.compile(r"jdbc:|[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def is_url(source: str) -> bool:
+    """Whether a SOURCE is a URL and no folder.
+
+    >>> is_url("jdbc:postgresql://db/a"), is_url("sqlite:///a.db"), is_url("data/journal")
+    (True, True, False)
+    """
+    return URL.match(source) is not None
+
+
+def access_options(side: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options of getting at a database.
+
+    Args:
+        side: `source` or `target`, for a command that has two.
+    """
+    flag, name = (f"--{side}-", f"{side}_") if side else ("--", "")
+    of = f"Of a {side} URL: the" if side else "Of a URL: the"
+    variables = {
+        what: [f"QUIVER_{side.upper()}_{what}", f"QUIVER_DATABASE_{what}"] if side else shared
+        for what, shared in (("USER", USER_VARIABLE), ("PASSWORD", PASSWORD_VARIABLE))
+    }
+
+    def give(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in (
+            click.option(
+                f"{flag}node-manager-table",
+                f"{name}node_table",
+                metavar="NAME",
+                help=f"{of} table of leases. [default: NODE_MANAGER_STORE]",
+            ),
+            click.option(
+                f"{flag}password-file",
+                f"{name}password_file",
+                type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+                help=f"{of} file whose first line is the password.",
+            ),
+            click.option(
+                f"{flag}password",
+                f"{name}password",
+                envvar=variables["PASSWORD"],
+                show_envvar=True,
+                help=f"{of} password; others see what is on a command line.",
+            ),
+            click.option(
+                f"{flag}user",
+                f"{name}user",
+                envvar=variables["USER"],
+                show_envvar=True,
+                help=f"{of} user. [default: the URL's]",
+            ),
+            click.option(
+                f"{flag}table",
+                f"{name}table",
+                metavar="NAME",
+                help=f"{of} table of records. [default: MESSAGES]",
+            ),
+        ):
+            command = option(command)
+        return command
+
+    return give
+
+
+def access_to(url: str, given: Mapping[str, Any], side: str = "") -> Access:
+    """What the command line said about a URL.
+
+    Args:
+        url: the URL.
+        given: the command's parameters.
+        side: as of access_options().
+
+    Raises:
+        OSError: the password file cannot be read.
+    """
+    name = f"{side}_" if side else ""
+    values = {
+        key: given[key]
+        for key in ("sync_transactional", "sync_non_transactional")
+        if given.get(key) is not None
+    }
+    return Access(
+        url=url,
+        table=given.get(f"{name}table"),
+        node_table=given.get(f"{name}node_table"),
+        user=given.get(f"{name}user"),
+        password=_password(given.get(f"{name}password_file"), given.get(f"{name}password")),
+        lock_timeout_ms=given.get("lock_acquisition_timeout_ms") or 0,
+        **values,
+    )
+
+
+def _password(file: Path | None, password: str | None) -> str | None:
+    """The first line of the file, which is the nearer word, or the password itself."""
+    if file is None:
+        return password
+    with click.open_file(str(file), encoding="utf-8") as lines:
+        return cast("str", lines.readline()).rstrip("\r\n")
+
+
+def find_opener() -> StoreOpener:
+    """Who opens URLs.
+
+    Raises:
+        WrongUse: nobody, or what he needs is not installed.
+    """
+    for entry in entry_points(group=GROUP):
+        try:
+            return cast("StoreOpener", entry.load()())
+        except ModuleNotFoundError as error:
+            raise WrongUse(f"URLs need the Python package {error.name}; install it") from error
+    raise WrongUse("nothing that opens URLs is installed; give a folder")
+
+
+@contextmanager
+def open_records(
+    source: str,
+    given: Mapping[str, Any],
+    *,
+    is_live: bool = False,
+    side: str = "",
+    **options: Any,  # noqa: ANN401 - those of FolderRecords.
+) -> Iterator[StoredRecords]:
+    """The records in a folder or behind a URL, to be read; nothing is written.
+
+    Args:
+        source: folder or URL.
+        given: the command's parameters: of access_options(), `prefix`, `extension`.
+        is_live: read a folder even while somebody writes to it; a database shows one moment anyway.
+        side: as of access_options().
+        options: of FolderRecords.
+
+    Raises:
+        JournalLocked: somebody has the folder open, and `is_live` is not given.
+        JournalError: it cannot be read.
+    """
+    if is_url(source):
+        with find_opener().read(access_to(source, given, side)) as records:
+            yield records
+    else:
+        plan = open_folder(source, given.get("prefix"), given.get("extension"), is_live=is_live)
+        yield FolderRecords(plan, **options)

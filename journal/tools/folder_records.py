@@ -1,0 +1,106 @@
+"""The records of a folder, as every command that only reads sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from journal.index import RecordIndex
+from journal.loader import Loader
+from journal.reader import read_folder
+from journal.tools.stat import COMPACT_MIN_FILES, COMPACT_PERCENTAGE, stat_folder
+from journal.tools.verify import verify_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from journal.errors import Damage
+    from journal.loader import FailedTransaction, LiveRecord, PreparedTransaction
+    from journal.reader import FileView
+    from journal.recovery import RecoveryPlan
+    from journal.tools.stat import FolderStat
+    from journal.tools.stored import Progress
+    from journal.tools.verify import VerifyReport
+
+__all__ = ["FolderRecords"]
+
+
+@dataclass(slots=True)
+class FolderRecords:
+    """See journal.tools.stored.StoredRecords.
+
+    Attributes:
+        plan: the folder as recovery would leave it.
+        user_version: of every file's header.
+        replaceable: user types whose updates replace one another.
+        compact_min_files: journal-compact-min-files, for stat().
+        compact_percentage: journal-compact-percentage, for stat().
+        prepared: from records().
+        failed: from records().
+        damages: from records() and views().
+        delivered_count: from records().
+    """
+
+    plan: RecoveryPlan
+    user_version: int = 0
+    replaceable: frozenset[int] = frozenset()
+    compact_min_files: int = COMPACT_MIN_FILES
+    compact_percentage: int = COMPACT_PERCENTAGE
+    prepared: list[PreparedTransaction] = field(default_factory=list)
+    failed: list[FailedTransaction] = field(default_factory=list)
+    damages: list[Damage] = field(default_factory=list)
+    delivered_count: int = 0
+
+    @property
+    def name(self) -> str:
+        """Of the folder."""
+        return str(self.plan.folder)
+
+    def records(self, progress: Progress) -> Iterator[LiveRecord]:
+        """The live records in load order; damage is quarantined."""
+        return self._load(progress).records()
+
+    def add_ids(self, progress: Progress) -> Iterable[int]:
+        """Ids of all records that a live add has made, ascending."""
+        return self._load(progress).add_ids()
+
+    def _load(self, progress: Progress) -> Loader:
+        loader = Loader(
+            self.plan.files,
+            RecordIndex(),
+            user_version=self.user_version,
+            damage="quarantine",
+            progress=progress,
+        )
+        result = loader.load()
+        self.prepared += result.prepared
+        self.failed += result.failed
+        self.damages += result.damages
+        self.delivered_count = result.delivered_count
+        return loader
+
+    def views(self, progress: Progress) -> Iterator[FileView]:
+        """Every record of every file, a file at a time."""
+        files = [file for file in self.plan.files if not file.is_short]
+        size = sum(file.size for file in files)
+        done = 0
+        for number, view in enumerate(read_folder(files, user_version=self.user_version), 1):
+            yield view
+            self.damages += view.damages
+            done += view.size
+            progress(number, len(files), done, size)
+
+    def stat(self, progress: Progress) -> FolderStat:
+        """The figures."""
+        return stat_folder(
+            self.plan,
+            user_version=self.user_version,
+            replaceable=self.replaceable,
+            compact_min_files=self.compact_min_files,
+            compact_percentage=self.compact_percentage,
+            progress=progress,
+        )
+
+    def verify(self, progress: Progress) -> VerifyReport:
+        """Check every record of the files that count."""
+        return verify_folder(self.plan, user_version=self.user_version, progress=progress)

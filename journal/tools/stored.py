@@ -1,0 +1,274 @@
+"""What the commands ask of records wherever they are: to read them, and to write them.
+
+A folder's records are read by `journal.tools.folder_records` and written through
+`journal.journal.Journal`. What a URL leads to is the business of another package: it registers a
+`StoreOpener` in the entry point group `quiver.journal.stores`, and nothing here knows its name.
+
+    SOURCE ─┬─ folder ─ FolderRecords ─┐
+            └─ URL ──── opener.read() ─┴─ StoredRecords: print-data, stat, verify, export, copy
+    TARGET ─┬─ folder ─ Journal ───────┐
+            └─ URL ──── opener.store() ┴─ Store: exec, append, import, compact, copy
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from typing_extensions import Buffer
+
+    from journal.api import Done, RecordId, Ticket, TxId
+    from journal.errors import Damage
+    from journal.loader import FailedTransaction, LiveRecord, LoadResult, PreparedTransaction
+    from journal.reader import FileView
+    from journal.tools.verify import VerifyReport
+
+__all__ = [
+    "Access",
+    "Figures",
+    "LoadableStore",
+    "Progress",
+    "Store",
+    "StoreOpener",
+    "StoredRecords",
+]
+
+# progress(files done, files in all, bytes or rows done, of how many)
+Progress: TypeAlias = "Callable[[int, int, int, int], object]"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to get at a store by its URL.
+
+    Attributes:
+        url: as the opener understands it.
+        table: of the records; None is the opener's default.
+        node_table: of the leases; None is the opener's default.
+        user: None is the URL's.
+        password: None is the URL's; never shown.
+        lock_timeout_ms: how long to wait for a store that somebody has; -1 for ever.
+        sync_transactional: as of journal.options.JournalOptions.
+        sync_non_transactional: likewise.
+    """
+
+    url: str = field(repr=False)  # It may hold a password.
+    table: str | None = None
+    node_table: str | None = None
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    lock_timeout_ms: int = 0
+    sync_transactional: bool = True
+    sync_non_transactional: bool = True
+
+
+class Figures(Protocol):
+    """What `journal stat` prints."""
+
+    def as_object(self) -> dict[str, Any]:
+        """For machines: JSON values by name."""
+        ...
+
+    def as_rows(self) -> dict[str, str]:
+        """For people: texts by name, in order."""
+        ...
+
+
+class StoredRecords(Protocol):
+    """Everything in one journal at one moment; reading it writes nothing.
+
+    The attributes are complete once records() has ended, and before that may still grow: a reader
+    that streams meets transactions and damage as it goes. Threads: one.
+    """
+
+    @property
+    def name(self) -> str:
+        """Of the folder or the table, for people; no password is in it."""
+        ...
+
+    @property
+    def delivered_count(self) -> int:
+        """Live records, updates included."""
+        ...
+
+    @property
+    def prepared(self) -> list[PreparedTransaction]:
+        """Transactions that wait for their end."""
+        ...
+
+    @property
+    def failed(self) -> list[FailedTransaction]:
+        """Transactions that will not apply."""
+        ...
+
+    @property
+    def damages(self) -> list[Damage]:
+        """What could not be read."""
+        ...
+
+    def records(self, progress: Progress) -> Iterator[LiveRecord]:
+        """The live records in load order; call it once.
+
+        Raises:
+            UnsupportedFormat: something else wrote them.
+            JournalIOError: they cannot be read.
+        """
+        ...
+
+    def add_ids(self, progress: Progress) -> Iterable[int]:
+        """Ids of all records that a live add has made, ascending; in place of records()."""
+        ...
+
+    def views(self, progress: Progress) -> Iterator[FileView]:
+        """Every record of every file, live or not; in place of records()."""
+        ...
+
+    def stat(self, progress: Progress) -> Figures:
+        """The figures; in place of records()."""
+        ...
+
+    def verify(self, progress: Progress) -> VerifyReport:
+        """Check everything; in place of records()."""
+        ...
+
+
+class Store(Protocol):
+    """A store that is loaded and accepts appends: what the commands use of a RecordStore.
+
+    See journal.api.RecordStore for what is not said here.
+    """
+
+    @property
+    def record_size_max(self) -> int:
+        """Bytes of the largest record, its fields included."""
+        ...
+
+    def __contains__(self, record_id: RecordId) -> bool:
+        """Whether the record is live."""
+        ...
+
+    def add(  # noqa: D102
+        self,
+        record_id: RecordId,
+        user_type: int,
+        body: Buffer,
+        *,
+        tx: TxId | None = None,
+        sync: bool | None = None,
+        done: Done | None = None,
+        wait: bool = True,
+    ) -> Ticket: ...
+
+    def update(  # noqa: D102
+        self,
+        record_id: RecordId,
+        user_type: int,
+        body: Buffer,
+        *,
+        tx: TxId | None = None,
+        sync: bool | None = None,
+        done: Done | None = None,
+        wait: bool = True,
+    ) -> Ticket: ...
+
+    def delete(  # noqa: D102
+        self,
+        record_id: RecordId,
+        body: Buffer = b"",
+        *,
+        tx: TxId | None = None,
+        sync: bool | None = None,
+        done: Done | None = None,
+        wait: bool = True,
+    ) -> Ticket: ...
+
+    def prepare(  # noqa: D102
+        self,
+        tx: TxId,
+        extra: Buffer = b"",
+        *,
+        sync: bool | None = None,
+        done: Done | None = None,
+        wait: bool = True,
+    ) -> Ticket: ...
+
+    def commit(  # noqa: D102
+        self,
+        tx: TxId,
+        *,
+        sync: bool | None = None,
+        done: Done | None = None,
+        wait: bool = True,
+    ) -> Ticket: ...
+
+    def rollback(  # noqa: D102
+        self,
+        tx: TxId,
+        *,
+        sync: bool | None = None,
+        done: Done | None = None,
+        wait: bool = True,
+    ) -> Ticket: ...
+
+    def sync(self) -> None:
+        """Return once everything accepted so far is durable."""
+        ...
+
+    def fileno(self) -> int:
+        """A descriptor that becomes readable when there is something to reap."""
+        ...
+
+    def on_event(self) -> None:
+        """Reap, and have the next completion make fileno() readable again."""
+        ...
+
+    def compact(self) -> bool:
+        """Remove dead records now; whether anything was replaced."""
+        ...
+
+    def reclaim(self) -> int:
+        """Free what nothing needs any more; how many files."""
+        ...
+
+
+class LoadableStore(Store, Protocol):
+    """A store that is open; load() makes it accept appends."""
+
+    def load(
+        self,
+        on_batch: Callable[[Sequence[Any]], object] | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> LoadResult:
+        """See journal.api.RecordStore."""
+        ...
+
+
+class StoreOpener(Protocol):
+    """Opens what a URL leads to: found by entry point, never imported.
+
+    Raises, from both: journal.errors.OptionError for a URL or name that cannot be right,
+    JournalIOError where the store cannot be reached.
+    """
+
+    def read(self, access: Access) -> AbstractContextManager[StoredRecords]:
+        """The records as they stand. Takes no lock, makes nothing."""
+        ...
+
+    def store(
+        self, access: Access, *, must_exist: bool = False
+    ) -> AbstractContextManager[LoadableStore]:
+        """The store, open, taken and not yet loaded; closed at the end.
+
+        Args:
+            access: to it.
+            must_exist: raise WrongUse where there is none, in place of making one.
+
+        Raises:
+            JournalLocked: somebody else has it.
+        """
+        ...
