@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from jdbcstore.database import Database
     from jdbcstore.lease import Lease
     from jdbcstore.options import DatabaseStoreOptions
-    from journal.api import Done
+    from journal.api import Done, Progress
     from journal.completion import Completion
     from journal.loader import LoadResult
 
@@ -597,10 +597,26 @@ class SqlStore:
         """Tickets below this number are durable."""
         return self._loaded().tickets.durable
 
-    def compact(self) -> bool:
+    def compact(self, progress: Progress | None = None) -> bool:
         """Do nothing: what is deleted is gone from the table at once. False."""
+        del progress
         self._usable()
         return False
+
+    def reclaim(self) -> int:
+        """Do nothing: there are no files that could become free. 0."""
+        self._usable()
+        return 0
+
+    def row_count(self) -> int:
+        """How many rows the table has; nobody may append meanwhile.
+
+        Raises:
+            JournalIOError: the database fails.
+        """
+        self.sync()
+        with self.place.failures():
+            return self.place.table.count()
 
     def stats(self) -> dict[str, int]:
         """Counters since load(), by name."""

@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from journal.loader import FailedTransaction, LiveRecord, LoadResult, PreparedTransaction
     from journal.reader import FileView
 
-__all__ = ["Done", "RecordDecoder", "RecordId", "RecordStore", "Ticket", "TxId"]
+__all__ = ["Done", "Progress", "RecordDecoder", "RecordId", "RecordStore", "Ticket", "TxId"]
 
 RecordId: TypeAlias = int
 TxId: TypeAlias = int
 Ticket: TypeAlias = int
 Done: TypeAlias = "Callable[[Exception | None], object]"
+# progress(files done, files in all, bytes or rows done, of how many)
+Progress: TypeAlias = "Callable[[int, int, int, int], object]"
 
 
 @runtime_checkable

@@ -176,8 +176,12 @@ cdef class Compactor:
 
     # --- copy ---------------------------------------------------------------------------------
 
-    def copy(self):
+    def copy(self, progress=None):
         """Write and sync everything live into new files, which nobody knows of yet.
+
+        Args:
+            progress: called as progress(files_done, files_total, bytes_read, bytes_total) after
+                each old file; None: nobody is told.
 
         Raises:
             JournalDamaged: an old file does not hold what was written to it.
@@ -210,6 +214,9 @@ cdef class Compactor:
                     self.own_bodies()
                     if has_more:
                         self.read_old(following)
+                if progress is not None:
+                    progress(number + 1, len(self.old_files), (number + 1) * self.file_size,
+                             len(self.old_files) * self.file_size)
                 scan = following
             with nogil:
                 self.copy_rest()

@@ -43,10 +43,13 @@ cdef class Compaction:
         self.files = files
         self.lock = threading.Lock()
 
-    def compact(self):
+    def compact(self, progress=None):
         """Copy what is live out of all older files now; whether that replaced any.
 
         Appends go on meanwhile. A compaction that is running already is awaited first.
+
+        Args:
+            progress: as of Compactor.copy().
 
         Raises:
             JournalDamaged: an older file does not hold what was written to it.
@@ -56,7 +59,7 @@ cdef class Compaction:
         self.files.check_running()
         with self.lock:
             self.files.check_running()
-            return self.compact_files()
+            return self.compact_files(progress)
 
     def needs_compaction(self):
         """Whether, by the reference's rules, a compaction is worth its price now."""
@@ -100,7 +103,7 @@ cdef class Compaction:
         finally:
             self.lock.release()
 
-    def compact_files(self):
+    def compact_files(self, progress=None):
         """One compaction; whether it replaced files. See compact.pyx for the order of steps."""
         with self.files.reclaim_lock:
             self.files.is_compacting = True
@@ -108,7 +111,7 @@ cdef class Compaction:
             files = self.leave_files()
             if not files:
                 return False
-            return self.replace_files(files)
+            return self.replace_files(files, progress)
         finally:
             self.compactor = None
             pthread_mutex_lock(&self.files.buffer.lock)
@@ -118,7 +121,7 @@ cdef class Compaction:
             self.files.reclaim_due = True
             self.files.wake.set()
 
-    def replace_files(self, files):
+    def replace_files(self, files, progress=None):
         """Copy the live records of `files` into new ones, and let those take their place."""
         cdef DataFile file, following = self.file_after(files)
         cdef Compactor compactor
@@ -132,7 +135,7 @@ cdef class Compaction:
         try:
             if self.ending:
                 compactor.stop()
-            compactor.copy()
+            compactor.copy(progress)
             self.files.sync()
             compactor.prepare_control()
         except NothingGained as error:

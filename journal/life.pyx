@@ -216,10 +216,14 @@ cdef class JournalLife:
         """
         return 0 if self.keeper is None else self.keeper.reclaim()
 
-    def compact(self):
+    def compact(self, progress=None):
         """Copy what is live out of all older files now; whether that replaced any.
 
         Appends go on meanwhile. A compaction that is running already is awaited first.
+
+        Args:
+            progress: called as progress(files_done, files_total, bytes_read, bytes_total) after
+                each file that was copied, from this thread.
 
         Raises:
             JournalDamaged: an older file does not hold what was written to it.
@@ -227,7 +231,7 @@ cdef class JournalLife:
             JournalClosed: closed, or ended by a failure.
         """
         self.check_usable()
-        return self.compaction.compact()
+        return self.compaction.compact(progress)
 
     # --- what it is --------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from jdbcstore.store import SqlStore
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from journal.api import Progress
     from journal.tools.stored import Access
 
 __all__ = ["DatabaseOpener"]
@@ -48,6 +49,13 @@ class DatabaseOpener:
             sync_non_transactional=access.sync_non_transactional,
         ) as store:
             yield store
+
+    def compact(self, access: Access, progress: Progress) -> tuple[int, int]:
+        """Load, which settles what was left; rows before and after."""
+        with self.store(access, must_exist=True) as store:
+            found = store.load(progress=progress)
+            store.compact()
+            return found.record_count, store.row_count()
 
 
 def _options(access: Access) -> DatabaseStoreOptions:

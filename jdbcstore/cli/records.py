@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from jdbcstore.loading import SqlRecord
     from jdbcstore.snapshot import FullRow, TableSnapshot
+    from journal.api import Progress
     from journal.loader import FailedTransaction, LiveRecord, PreparedTransaction
     from journal.reader import FileView
-    from journal.tools.stored import Progress
 
 __all__ = ["TableRecord", "TableRecords", "TableStat"]
 

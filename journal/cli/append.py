@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from journal.cli.engine_options import SIZE, engine_options, journal_options
+from journal.cli.engine_options import SIZE, engine_options
 from journal.cli.folder import example
-from journal.cli.session import loaded_journal
+from journal.cli.progress import Progress
+from journal.cli.session import loaded_store
+from journal.cli.sources import access_options
 from journal.tools.answers import Answers, write_all
 from journal.tools.feed import feed_lines
 
 if TYPE_CHECKING:
-    from journal.journal import Journal
+    from journal.tools.stored import Store
 
 __all__ = ["append"]
 
@@ -23,7 +25,7 @@ FLUSH_EVERY: Final = 32  # records between two looks at what is durable
 
 
 @click.command(epilog=example("journal append data/mine --count 1000 --size 1024"))
-@click.argument("folder", metavar="DIR")
+@click.argument("folder", metavar="TARGET")
 @click.option(
     "--count",
     type=click.IntRange(min=0),
@@ -39,6 +41,7 @@ FLUSH_EVERY: Final = 32  # records between two looks at what is durable
     show_default=True,
     help="Print an id once the record is durable, or once it is accepted.",
 )
+@access_options()
 @engine_options
 def append(
     folder: str,
@@ -51,6 +54,8 @@ def append(
 ) -> None:
     """Add COUNT records of SIZE bytes, or a record for every line, and print `ACK ID` for each.
 
+    TARGET is a folder, or the URL of a database (JDBC or SQLAlchemy).
+
     An id is printed as soon as its record is durable, and not before; ids go on above all that the
     journal has seen.
     """
@@ -58,7 +63,7 @@ def append(
         raise click.UsageError("--size is the size of --count records; lines have their own")
     if size is not None and size < 0:
         raise click.UsageError(f"--size is {size}; at least 0")
-    with loaded_journal(journal_options(folder, given)) as (journal, result):
+    with loaded_store(folder, given) as (journal, result):
         appender = _Appender(journal, max(result.max_id, 0), user_type, is_synced=sync)
         if count is None:
             appender.append_lines()
@@ -69,7 +74,7 @@ def append(
 class _Appender:
     """Adds records with rising ids."""
 
-    def __init__(self, journal: Journal, last_id: int, user_type: int, *, is_synced: bool) -> None:
+    def __init__(self, journal: Store, last_id: int, user_type: int, *, is_synced: bool) -> None:
         self.journal = journal
         self.last_id = last_id
         self.user_type = user_type
@@ -77,13 +82,17 @@ class _Appender:
         self.answers = Answers(journal, write_all(sys.stdout.fileno()))
 
     def append_count(self, count: int, size: int) -> None:
-        for number in range(count):
-            self.add(_body(self.last_id + 1, size))
-            if number % FLUSH_EVERY == 0:
-                self.answers.flush()
-            while self.answers.is_full:
-                self.answers.wait()
-        self.answers.drain()
+        # Not among the answers, where these go to a terminal, too.
+        with Progress("append", is_wanted=not sys.stdout.isatty()) as progress:
+            for number in range(count):
+                self.add(_body(self.last_id + 1, size))
+                if number % FLUSH_EVERY == 0:
+                    self.answers.flush()
+                    progress(0, 1, number, count)
+                while self.answers.is_full:
+                    self.answers.wait()
+            self.answers.drain()
+            progress(1, 1, count, count)
 
     def append_lines(self) -> None:
         feed_lines(

@@ -35,6 +35,7 @@ __all__ = [
     "SIZE",
     "engine_options",
     "journal_options",
+    "shown_by",
     "takes_common_options",
 ]
 
@@ -150,11 +151,11 @@ def journal_options(
     values = {name: value for name, value in given.items() if name in FIELDS and value is not None}
     values["replaceable_types"] = frozenset(given.get("replaceable_types") or ())
     if os.path.isdir(directory):
-        values |= _shown_by(directory, values)
+        values |= shown_by(directory, values)
     return JournalOptions(directory=Path(directory), **(values | changes))
 
 
-def _shown_by(directory: str | os.PathLike[str], values: Mapping[str, Any]) -> dict[str, str | int]:
+def shown_by(directory: str | os.PathLike[str], values: Mapping[str, Any]) -> dict[str, str | int]:
     """Prefix, extension and file size of the journal in a folder; empty where there is none.
 
     A name alone makes no journal here, unlike for the tools that only read: what is taken for one

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import click
 
-from journal.cli.engine_options import engine_options, journal_options
+from journal.cli.engine_options import engine_options
 from journal.cli.folder import example
-from journal.cli.session import loaded_journal
+from journal.cli.session import loaded_store
+from journal.cli.sources import access_options
 from journal.tools.answers import Answers, write_all
 from journal.tools.feed import feed_lines
 from journal.tools.script import Script
@@ -31,7 +32,7 @@ EXAMPLE: Final = r"printf 'add 1 cafe\nbegin\nadd 1 beef tx=2\ncommit 2\n' | jou
 
 
 @click.command("exec", epilog=OPERATIONS + example(EXAMPLE))
-@click.argument("folder", metavar="DIR")
+@click.argument("folder", metavar="TARGET")
 @click.argument("script", metavar="[SCRIPT]", required=False, type=click.Path(allow_dash=True))
 @click.option(
     "--sync/--no-sync",
@@ -39,17 +40,19 @@ EXAMPLE: Final = r"printf 'add 1 cafe\nbegin\nadd 1 beef tx=2\ncommit 2\n' | jou
     show_default=True,
     help="Answer an operation once it is durable, or once it is accepted.",
 )
+@access_options()
 @engine_options
 def exec_script(folder: str, script: str | None, *, sync: bool, **given: Any) -> None:  # noqa: ANN401 - click's.
-    """Run the operations in SCRIPT, or on standard input, on the journal in DIR.
+    """Run the operations in SCRIPT, or on standard input, on the journal in TARGET.
+
+    TARGET is a folder, or the URL of a database (JDBC or SQLAlchemy).
 
     One operation a line, one answer line an operation, in their order, each printed only once the
     operation is durable. What is wrong is answered `ERR` and why, and the script goes on.
     """
-    options = journal_options(folder, given)
     source = os.open(script, os.O_RDONLY | os.O_CLOEXEC) if script not in (None, "-") else 0
     try:
-        with loaded_journal(options) as (journal, result):
+        with loaded_store(folder, given) as (journal, result):
             answers = Answers(journal, write_all(sys.stdout.fileno()))
             operations = Script(journal, answers, result.max_id, is_synced=sync)
             feed_lines(

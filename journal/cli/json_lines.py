@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from journal.api import RecordDecoder
+    from journal.api import Progress, RecordDecoder
     from journal.loader import FailedTransaction, LiveRecord, PreparedTransaction
     from journal.reader import FileView, RawRecord
-    from journal.tools.stored import Progress, StoredRecords
+    from journal.tools.stored import StoredRecords
 
 __all__ = ["live_objects", "raw_objects"]
 

@@ -8,6 +8,7 @@ import click
 
 from journal.cli.append import append
 from journal.cli.compact import compact
+from journal.cli.copy import copy
 from journal.cli.exec import exec_script
 from journal.cli.folder import example
 from journal.cli.guard import run
@@ -28,7 +29,7 @@ __all__ = ["journal", "main"]
     epilog=example("journal print-data data/journal --decode"),
 )
 def journal() -> None:
-    """Look at and care for journal folders.
+    """Look at and care for journals, in folders and in databases.
 
     Every command takes the common options (--prefix, --extension, --type, --file-size, --min-files,
     --pool-files, --buffer-timeout, --buffer-size, --max-io, --[no-]datasync, --[no-]checksums);
@@ -46,6 +47,7 @@ for command in (
     append,
     export,
     import_lines,
+    copy,
 ):
     journal.add_command(command)
 

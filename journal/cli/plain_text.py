@@ -21,8 +21,9 @@ from journal.data_print import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from journal.api import Progress
     from journal.reader import FileView
-    from journal.tools.stored import Progress, StoredRecords
+    from journal.tools.stored import StoredRecords
 
 __all__ = ["file_lines", "live_lines"]
 

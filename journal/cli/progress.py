@@ -22,9 +22,9 @@ class Progress:
     Where nobody knows how much there is (size 0) it shows how much was done.
     """
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, *, is_wanted: bool = True) -> None:
         self.label = label
-        self.is_shown = sys.stderr.isatty()
+        self.is_shown = is_wanted and sys.stderr.isatty()
         self.bar: Any = None
         self._told_at = 0.0
         self._is_counting = False

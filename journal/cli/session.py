@@ -1,20 +1,25 @@
-"""An open journal for the length of one command."""
+"""An open store for the length of one command: a journal in a folder, or what a URL leads to."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from journal.cli.engine_options import journal_options
 from journal.cli.progress import Progress
+from journal.cli.sources import access_to, find_opener, is_url
+from journal.errors import WrongUse
+from journal.folder import JournalName, list_files
 from journal.journal import Journal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from journal.loader import LoadResult
     from journal.options import JournalOptions
+    from journal.tools.stored import LoadableStore, Store
 
-__all__ = ["loaded_journal"]
+__all__ = ["loaded_journal", "loaded_store", "opened_store"]
 
 
 @contextmanager
@@ -30,3 +35,60 @@ def loaded_journal(options: JournalOptions) -> Iterator[tuple[Journal, LoadResul
         with Progress("load") as progress:
             result = journal.load(progress=progress)
         yield journal, result
+
+
+@contextmanager
+def opened_store(
+    target: str,
+    given: Mapping[str, Any],
+    *,
+    must_exist: bool = False,
+    side: str = "",
+    **changes: object,
+) -> Iterator[LoadableStore]:
+    """The store in a folder or behind a URL, open and not loaded; closed at the end.
+
+    Args:
+        target: folder or URL.
+        given: the command's parameters: of engine_options() and access_options().
+        must_exist: refuse a folder without a journal, a database without the table.
+        side: as of access_options().
+        changes: options of the journal that the command sets itself.
+
+    Raises:
+        WrongUse: there is none, and there must be.
+        JournalLocked: somebody else has it.
+        JournalIOError: the disk or the database fails, now or at the end.
+    """
+    if is_url(target):
+        with find_opener().store(access_to(target, given, side), must_exist=must_exist) as store:
+            yield store
+        return
+    if must_exist:
+        changes["create_directory"] = False
+    options = journal_options(target, given, **changes)
+    if must_exist and not list_files(target, JournalName(options.prefix, options.extension)):
+        raise WrongUse(f"{target}: no journal files")
+    with Journal(options) as journal:
+        yield journal
+
+
+@contextmanager
+def loaded_store(
+    target: str,
+    given: Mapping[str, Any],
+    on_batch: Callable[[Sequence[Any]], object] | None = None,
+    **how: Any,  # noqa: ANN401 - as of opened_store().
+) -> Iterator[tuple[Store, LoadResult]]:
+    """The same, loaded, and what the load gave.
+
+    Args:
+        target: folder or URL.
+        given: the command's parameters.
+        on_batch: as of RecordStore.load().
+        how: as of opened_store().
+    """
+    with opened_store(target, given, **how) as store:
+        with Progress("load") as progress:
+            result = store.load(on_batch, progress=progress)
+        yield store, result

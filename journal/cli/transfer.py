@@ -6,21 +6,20 @@ import json
 import os
 import sys
 from dataclasses import asdict
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from journal.cli.engine_options import (
-    engine_options,
-    journal_options,
-    takes_common_options,
-)
+from journal.cli.engine_options import engine_options, takes_common_options
 from journal.cli.folder import example, folder_options, write_lines
 from journal.cli.guard import DAMAGED, say
 from journal.cli.progress import Progress
-from journal.cli.session import loaded_journal
+from journal.cli.session import loaded_store
 from journal.cli.sources import access_options, open_records
 from journal.tools.transfer import Importer, TransferTarget, export_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["export", "import_lines"]
 
@@ -58,7 +57,7 @@ def export(
 
 
 @click.command("import", epilog=example("journal export data/journal | journal import data/copy"))
-@click.argument("folder", metavar="DIR")
+@click.argument("folder", metavar="TARGET")
 @click.argument("source", metavar="[FILE]", required=False, type=click.Path(allow_dash=True))
 @click.option(
     "--batch",
@@ -68,6 +67,7 @@ def export(
     help="Commit after so many records; 0: all of them or none.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@access_options()
 @engine_options
 def import_lines(
     folder: str,
@@ -77,16 +77,18 @@ def import_lines(
     as_json: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> None:
-    """Add the records in FILE, or on standard input, to the journal in DIR, which may be new.
+    """Add the records in FILE, or on standard input, to the journal in TARGET, which may be new.
+
+    TARGET is a folder, or the URL of a database (JDBC or SQLAlchemy).
 
     All of them or none: the first bad line ends the import, is named, and nothing is imported (with
     --batch, the lines up to the last commit, which are named too).
     """
-    options = journal_options(folder, given)
     fd = os.open(source, os.O_RDONLY | os.O_CLOEXEC) if source not in (None, "-") else os.dup(0)
-    with os.fdopen(fd, "rb") as lines, loaded_journal(options) as (journal, result):
+    with os.fdopen(fd, "rb") as lines, loaded_store(folder, given) as (journal, result):
         target = TransferTarget(journal, [tx.tx_id for tx in result.prepared], batch=batch)
-        report = Importer(target).run(lines)
+        with Progress("import") as progress:
+            report = Importer(target).run(_counted(lines, progress))
     if as_json:
         click.echo(json.dumps(asdict(report)))
     else:
@@ -101,3 +103,13 @@ def import_lines(
         say(f"{report.doubled_adds} adds are of records that were added before")
     if report.failed:
         say(f"{report.failed} failed transactions in the input passed over")
+
+
+def _counted(lines: IO[bytes], progress: Progress) -> Iterator[bytes]:
+    """The lines, and how far they are: of a file in bytes of its size, of a pipe in bytes."""
+    size = os.fstat(lines.fileno()).st_size  # 0 of a pipe.
+    done = 0
+    for line in lines:
+        yield line
+        done += len(line)
+        progress(0, 1, done, max(size, done) if size else 0)

@@ -14,12 +14,12 @@ from journal.tools.verify import verify_folder
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from journal.api import Progress
     from journal.errors import Damage
     from journal.loader import FailedTransaction, LiveRecord, PreparedTransaction
     from journal.reader import FileView
     from journal.recovery import RecoveryPlan
     from journal.tools.stat import FolderStat
-    from journal.tools.stored import Progress
     from journal.tools.verify import VerifyReport
 
 __all__ = ["FolderRecords"]

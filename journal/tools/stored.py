@@ -13,7 +13,7 @@ A folder's records are read by `journal.tools.folder_records` and written throug
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from journal.api import Done, RecordId, Ticket, TxId
+    from journal.api import Done, Progress, RecordId, Ticket, TxId
     from journal.errors import Damage
     from journal.loader import FailedTransaction, LiveRecord, LoadResult, PreparedTransaction
     from journal.reader import FileView
@@ -31,14 +31,10 @@ __all__ = [
     "Access",
     "Figures",
     "LoadableStore",
-    "Progress",
     "Store",
     "StoreOpener",
     "StoredRecords",
 ]
-
-# progress(files done, files in all, bytes or rows done, of how many)
-Progress: TypeAlias = "Callable[[int, int, int, int], object]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +222,7 @@ class Store(Protocol):
         """Reap, and have the next completion make fileno() readable again."""
         ...
 
-    def compact(self) -> bool:
+    def compact(self, progress: Progress | None = None) -> bool:
         """Remove dead records now; whether anything was replaced."""
         ...
 
@@ -267,6 +263,14 @@ class StoreOpener(Protocol):
         Args:
             access: to it.
             must_exist: raise WrongUse where there is none, in place of making one.
+
+        Raises:
+            JournalLocked: somebody else has it.
+        """
+        ...
+
+    def compact(self, access: Access, progress: Progress) -> tuple[int, int]:
+        """Tidy up a store that must exist; rows before and after.
 
         Raises:
             JournalLocked: somebody else has it.

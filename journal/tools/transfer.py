@@ -26,8 +26,9 @@ from journal.tools.answers import describe
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from journal.api import Progress
     from journal.loader import PreparedTransaction
-    from journal.tools.stored import Progress, Store, StoredRecords
+    from journal.tools.stored import Store, StoredRecords
 
 __all__ = ["BadLine", "ImportReport", "Importer", "TransferTarget", "export_lines"]
 

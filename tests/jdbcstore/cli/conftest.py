@@ -14,13 +14,13 @@ from journal.cli.main import journal
 
 
 @pytest.fixture
-def call(capsys):
+def call(capfd):
     """`call("locks", url)`: exit status, standard output, standard error."""
 
     def invoke(*arguments):
-        capsys.readouterr()
+        capfd.readouterr()
         status = run(journal, "journal", [str(argument) for argument in arguments])
-        said = capsys.readouterr()
+        said = capfd.readouterr()
         return status, said.out, said.err
 
     return invoke
