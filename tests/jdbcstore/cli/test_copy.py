@@ -3,8 +3,11 @@
 import itertools
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +15,7 @@ from journal.errors import JournalIOError
 from journal.tools import copy as copy_module
 from tests.jdbcstore.cli.conftest import fill, loaded_store
 from tests.jdbcstore.leases import KINDS
-from tests.journal.golden import scenarios
+from tests.journal.golden import Scenario, scenarios
 
 SMALL = ("--file-size", "64K", "--buffer-size", "16K")
 PLACES = ["files", *KINDS]
@@ -279,3 +282,22 @@ def test_a_wrong_call_is_one_line_and_makes_nothing(call, tmp_path, arguments):
     assert (status, out) == (2, "")
     assert len(err.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_the_three_lines_of_the_readme_put_a_journal_into_postgresql(call, database, tmp_path):
+    readme = (Path(__file__).parents[3] / "README.md").read_text()
+    export, *lines = re.search(r"goes into PostgreSQL.*?\n\n((?:    .+\n){3})", readme)[
+        1
+    ].splitlines()
+    folder = Scenario("broker_basic", "messages").unpack(tmp_path)
+    there = {"build/try/journal": folder, "postgresql://me@host/broker": database.url}
+
+    done = []
+    for line in lines:
+        _, *words = shlex.split(line, comments=True)
+        done.append(call(*(there.get(word, word) for word in words)))
+
+    assert export.split() == ["export", "QUIVER_DATABASE_PASSWORD=secret"]
+    assert [status for status, _, _ in done] == [0, 0]
+    assert exported(call, database.url) == exported(call, folder)
