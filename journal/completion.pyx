@@ -7,7 +7,6 @@ there and then, without a call_soon and a handle for each record. That is half o
 Future costs, and nothing else runs in between anyway.
 """
 
-import asyncio
 import contextvars
 from collections import deque
 
@@ -21,11 +20,10 @@ cdef extern from "Python.h":
 from journal.buffer cimport (
     GroupBuffer, event_bump, event_take, pthread_mutex_lock, pthread_mutex_unlock)
 
-CancelledError = asyncio.CancelledError
-InvalidStateError = asyncio.InvalidStateError
 copy_context = contextvars.copy_context
+# asyncio is imported when somebody awaits: it is a quarter of what `import journal` would cost.
 # Looked up once: it stands on the path of every awaited record.
-get_running_loop = asyncio.get_running_loop
+cdef object get_running_loop = None
 
 
 @cython.freelist(1024)
@@ -53,7 +51,7 @@ cdef class Completion:
             self._asyncio_future_blocking = True
             return self
         if self.is_cancelled:
-            raise CancelledError
+            raise cancelled()
         if self.error is not None:
             raise self.error
         raise StopIteration
@@ -107,18 +105,18 @@ cdef class Completion:
     def result(self):
         """None once durable; raises what ended the journal, or that it is not done."""
         if not self.is_done:
-            raise InvalidStateError("Result is not set.")
+            raise not_done("Result is not set.")
         if self.is_cancelled:
-            raise CancelledError
+            raise cancelled()
         if self.error is not None:
             raise self.error
 
     def exception(self):
         """What ended the journal, or None once durable."""
         if not self.is_done:
-            raise InvalidStateError("Exception is not set.")
+            raise not_done("Exception is not set.")
         if self.is_cancelled:
-            raise CancelledError
+            raise cancelled()
         return self.error
 
     cdef int finish(self, object error, bint at_once) except -1:
@@ -172,7 +170,7 @@ cdef class CompletionQueue:
         if self.stepping == PyThread_get_thread_ident():
             loop = self.loop        # get_running_loop asks the kernel for the process id
         else:
-            loop = get_running_loop()
+            loop = running_loop()
         completion = Completion(ticket, loop)
         if ticket < self.buffer.synced:
             completion.is_done = True
@@ -294,3 +292,22 @@ def finish_later(Completion completion, error):
     """End a completion from its own event loop's thread."""
     if not completion.is_done:
         completion.finish(error, False)
+
+
+cdef object running_loop():
+    """The event loop of this thread; RuntimeError where none runs."""
+    global get_running_loop
+    if get_running_loop is None:
+        from asyncio import get_running_loop as found
+        get_running_loop = found
+    return get_running_loop()
+
+
+cdef object cancelled():
+    from asyncio import CancelledError
+    return CancelledError()
+
+
+cdef object not_done(str what):
+    from asyncio import InvalidStateError
+    return InvalidStateError(what)
