@@ -15,7 +15,7 @@ cdef class Completion:
     cdef bint is_done, is_cancelled
     cdef public bint _asyncio_future_blocking
 
-    cdef int finish(self, object error, bint at_once) except -1
+    cdef int finish(self, object error, object success) except -1
 
 
 cdef class CompletionQueue:
@@ -25,6 +25,7 @@ cdef class CompletionQueue:
     cdef Completion first, last     # in append order
     cdef object loop                # the event loop that watches the eventfd
     cdef bint reaping
+    cdef object success             # a Future of `loop` that has ended well
     cdef unsigned long stepping     # the thread whose event loop reaps just now, 0: none
 
     cdef int call_later(self, uint64_t ticket, bint sync, object done) except -1

@@ -12,10 +12,17 @@ from collections import deque
 
 cimport cython
 
+from libc.string cimport strcmp
+
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident()
     int PyContext_Enter(object context) except -1
     int PyContext_Exit(object context) except -1
+    bint PyCFunction_CheckExact(object o)
+    ctypedef struct PyMethodDef:
+        const char *ml_name
+    ctypedef struct PyCFunctionObject:
+        PyMethodDef *m_ml
 
 from journal.buffer cimport (
     GroupBuffer, event_bump, event_take, pthread_mutex_lock, pthread_mutex_unlock)
@@ -24,6 +31,22 @@ copy_context = contextvars.copy_context
 # asyncio is imported when somebody awaits: it is a quarter of what `import journal` would cost.
 # Looked up once: it stands on the path of every awaited record.
 cdef object get_running_loop = None
+
+
+# How asyncio's own Task, the one in C, has itself woken; NULL until the first one waits.
+cdef PyMethodDef *task_wakeup = NULL
+
+
+cdef bint is_task_wakeup(object callback) noexcept:
+    """Whether the callback steps a Task, and looks at nothing but the result it is given."""
+    global task_wakeup
+    cdef PyMethodDef *method
+    if not PyCFunction_CheckExact(callback):
+        return False
+    method = (<PyCFunctionObject *>callback).m_ml
+    if task_wakeup == NULL and strcmp(method.ml_name, b"TaskWakeup") == 0:
+        task_wakeup = method
+    return method == task_wakeup
 
 
 @cython.freelist(1024)
@@ -99,7 +122,7 @@ cdef class Completion:
         if self.is_done:
             return False
         self.is_cancelled = True
-        self.finish(None, False)
+        self.finish(None, None)
         return True
 
     def result(self):
@@ -119,8 +142,15 @@ cdef class Completion:
             raise cancelled()
         return self.error
 
-    cdef int finish(self, object error, bint at_once) except -1:
-        """It is done. `at_once`: the caller is the event loop, so the callbacks run here."""
+    cdef int finish(self, object error, object success) except -1:
+        """It is done.
+
+        Args:
+            error: what ended the journal, or None.
+            success: a Future that has ended well, if the caller is the event loop: callbacks run
+                here, and tasks are given that Future. They ask a Future for its result in C, and
+                anything else by a method call. None: the callbacks run later.
+        """
         cdef object callback = self.callback, context = self.context
         cdef list more = self.more
         self.is_done = True
@@ -128,10 +158,10 @@ cdef class Completion:
         self.callback = self.context = self.more = None
         if callback is None:
             return 0
-        if at_once:
+        if success is not None:
             PyContext_Enter(context)
             try:
-                callback(self)
+                callback(success if error is None and is_task_wakeup(callback) else self)
             finally:
                 PyContext_Exit(context)
         else:
@@ -175,14 +205,15 @@ cdef class CompletionQueue:
         if ticket < self.buffer.synced:
             completion.is_done = True
             return completion
-        if self.loop is not loop:
-            self.attach(loop)
         if self.first is None:
             self.first = completion
         else:
             self.last.following = completion
         self.last = completion
-        if not self.buffer.event_wanted:
+        # Only now: it may have become durable since it was asked, with nobody to tell.
+        if self.loop is not loop:
+            self.attach(loop)
+        elif not self.buffer.event_wanted:
             self.watch()
         return completion
 
@@ -191,6 +222,8 @@ cdef class CompletionQueue:
         self.detach()
         loop.add_reader(self.buffer.event_fd, self.on_event)
         self.loop = loop
+        self.success = loop.create_future()
+        self.success.set_result(None)
         self.watch()
 
     def detach(self):
@@ -259,9 +292,9 @@ cdef class CompletionQueue:
                 continue
             outcome = None if completion.ticket < synced else error
             if at_once and completion.loop is self.loop:
-                completion.finish(outcome, True)
+                completion.finish(outcome, self.success)
             elif completion.loop is self.loop and not completion.loop.is_closed():
-                completion.finish(outcome, False)
+                completion.finish(outcome, None)
             elif not completion.loop.is_closed():
                 # Left behind by a loop that runs in another thread, or not at all.
                 completion.loop.call_soon_threadsafe(finish_later, completion, outcome)
@@ -291,7 +324,7 @@ cdef class CompletionQueue:
 def finish_later(Completion completion, error):
     """End a completion from its own event loop's thread."""
     if not completion.is_done:
-        completion.finish(error, False)
+        completion.finish(error, None)
 
 
 cdef object running_loop():

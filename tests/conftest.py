@@ -1,5 +1,7 @@
 """What every test may use: how long the long runs are, and real databases."""
 
+import signal
+
 import pytest
 
 from tests.figures import figures, pytest_terminal_summary
@@ -25,6 +27,13 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(config, items):
     if config.getoption("--database-url"):
         keep_only_live(config, items)
+
+
+def pytest_configure():
+    # A shell starts what it sends to the background with SIGINT ignored, and so would be all that
+    # tests start, and interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
