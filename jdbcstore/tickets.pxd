@@ -12,6 +12,7 @@ cdef class Tickets:
     cdef object loop                # the event loop that watches the eventfd
     cdef int event_fd
     cdef bint event_wanted, reaping
+    cdef object success             # a Future of `loop` that has ended well
     cdef unsigned long stepping     # the thread whose event loop reaps just now, 0: none
 
     cdef int finish_due(self, bint at_once) except -1

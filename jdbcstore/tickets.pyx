@@ -78,14 +78,15 @@ cdef class Tickets:
         if ticket < self.durable:
             completion.is_done = True
             return completion
-        if self.loop is not loop:
-            self.attach(loop)
         if self.first is None:
             self.first = completion
         else:
             self.last.following = completion
         self.last = completion
-        if not self.event_wanted:
+        # Only now: it may have become durable since it was asked, with nobody to tell.
+        if self.loop is not loop:
+            self.attach(loop)
+        elif not self.event_wanted:
             self.watch()
         return completion
 
@@ -98,6 +99,8 @@ cdef class Tickets:
         self.detach()
         loop.add_reader(self.event_fd, self.on_event)
         self.loop = loop
+        self.success = loop.create_future()
+        self.success.set_result(None)
         self.watch()
 
     def detach(self):
@@ -170,7 +173,7 @@ cdef class Tickets:
                 continue
             outcome = None if completion.ticket < durable else error
             if completion.loop is self.loop and not completion.loop.is_closed():
-                completion.finish(outcome, at_once)
+                completion.finish(outcome, self.success if at_once else None)
             elif not completion.loop.is_closed():
                 # Left behind by a loop that runs in another thread, or not at all.
                 completion.loop.call_soon_threadsafe(finish_later, completion, outcome)
@@ -202,4 +205,4 @@ cdef class Tickets:
 def finish_later(Completion completion, error):
     """End a completion from its own event loop's thread."""
     if not completion.is_done:
-        completion.finish(error, False)
+        completion.finish(error, None)

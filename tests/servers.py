@@ -43,6 +43,11 @@ JAVA_FOLDER = Path("/usr/share/java")
 _starter = ThreadPoolExecutor(1, thread_name_prefix="servers")
 
 
+def _environment() -> dict[str, str]:
+    """Ours, without what `make sanitize` loads into Python: a server stands still under it."""
+    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+
+
 class ServerMissingError(Exception):
     """The server is not installed; the message names the package."""
 
@@ -282,6 +287,7 @@ class Server:
                 subprocess.Popen,
                 [*self._as_account(ends_with_us=True), *command],
                 cwd=self.folder,
+                env=_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -292,6 +298,7 @@ class Server:
         done = subprocess.run(
             [*self._as_account(), *command],
             cwd=self.folder,
+            env=_environment(),
             capture_output=True,
             text=True,
             check=False,
