@@ -80,7 +80,8 @@ def our_turn(folder, kind, records, *, crash=False, checksums=True):
     if crash:
         journal.sync()
         copy = folder.with_name("crashed")
-        shutil.copytree(folder, copy)
+        # A file on its way into the pool may get its name in between; it holds nothing.
+        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("*.tmp"))
         journal.close()
         shutil.rmtree(folder)
         copy.rename(folder)
