@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 from jdbcstore.batch import Batch
 from jdbcstore.tickets import Tickets
+from journal.errors import JournalClosed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -263,6 +264,13 @@ class GroupWriter:
             self._is_busy = False
             self.fail(error)
             return
+        except BaseException as interrupt:
+            # Ctrl-C in the thread of a producer: nobody knows whether this batch was committed.
+            self._is_busy = False
+            closed = JournalClosed("interrupted while it wrote to the database")
+            closed.__cause__ = interrupt
+            self.fail(closed)
+            raise
         with self.lock:
             self._is_busy = False
             self.commits += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,8 @@ __all__ = ["SQLite"]
 BUSY: Final = 5
 LOCKED: Final = 6
 INTERRUPT: Final = 9
+
+SWITCH_PAUSE_S: Final = 0.01
 
 
 class SQLite(Dialect):
@@ -67,11 +70,28 @@ class SQLite(Dialect):
 
     def set_up(self, raw: RawConnection, network_timeout_ms: int) -> None:
         """A write-ahead log that is synced at each commit; transactions begin when we say so."""
-        del network_timeout_ms
         assert isinstance(raw, sqlite3.Connection)
         raw.isolation_level = None
-        raw.execute("PRAGMA journal_mode = WAL")
+        self._use_write_ahead_log(raw, network_timeout_ms)
         raw.execute("PRAGMA synchronous = FULL")
+
+    def _use_write_ahead_log(self, raw: sqlite3.Connection, wait_ms: int) -> None:
+        """Switch the file over once in its life.
+
+        SQLite does not call its busy handler here: while another opener of a new file reads it, or
+        switches it over, the switch fails at once.
+        """
+        deadline = time.monotonic() + wait_ms / 1000
+        while True:
+            try:
+                raw.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                is_over = wait_ms >= 0 and time.monotonic() >= deadline
+                if is_over or self.fault(error) is not Fault.CONFLICT:
+                    raise
+                time.sleep(SWITCH_PAUSE_S)
+            else:
+                return
 
     def fault(self, exception: BaseException) -> Fault:
         """Busy and locked pass; everything else is a failing disk or a wrong statement."""

@@ -1,3 +1,4 @@
+import contextlib
 import sqlite3
 import time
 
@@ -5,6 +6,7 @@ import pytest
 import sqlalchemy
 
 from jdbcstore import Database, DatabaseStoreOptions, Fault, classify
+from jdbcstore.dialects.sqlite import SQLite
 from jdbcstore.schema import create_if_missing, journal_table
 from journal.errors import OptionError
 
@@ -102,3 +104,32 @@ def test_each_commit_is_synced(open_database):
 def test_a_url_that_leads_nowhere_is_refused(url):
     with pytest.raises(OptionError):
         Database(DatabaseStoreOptions(connection_url=url))
+
+
+class BusyAtFirst(sqlite3.Connection):
+    """A new file that others switch over too: SQLite says busy without waiting."""
+
+    refusals = 0
+
+    def execute(self, sql, *parameters):
+        if "journal_mode = WAL" in sql and self.refusals:
+            self.refusals -= 1
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise error
+        return super().execute(sql, *parameters)
+
+
+def test_openers_of_a_new_file_wait_for_each_other(tmp_path):
+    with contextlib.closing(sqlite3.connect(tmp_path / "b.db", factory=BusyAtFirst)) as raw:
+        raw.refusals = 3
+        SQLite().set_up(raw, 60_000)
+        assert raw.refusals == 0
+        assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_new_file_that_stays_busy_is_given_up(tmp_path):
+    with contextlib.closing(sqlite3.connect(tmp_path / "b.db", factory=BusyAtFirst)) as raw:
+        raw.refusals = 1_000_000
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            SQLite().set_up(raw, 50)
