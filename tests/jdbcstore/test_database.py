@@ -4,6 +4,7 @@ import time
 
 import pytest
 import sqlalchemy
+from sqlalchemy.dialects import sqlite
 
 from jdbcstore import Database, DatabaseStoreOptions, Fault, classify
 from jdbcstore.dialects.sqlite import SQLite
@@ -123,7 +124,7 @@ class BusyAtFirst(sqlite3.Connection):
 def test_openers_of_a_new_file_wait_for_each_other(tmp_path):
     with contextlib.closing(sqlite3.connect(tmp_path / "b.db", factory=BusyAtFirst)) as raw:
         raw.refusals = 3
-        SQLite().set_up(raw, 60_000)
+        SQLite(sqlite.dialect()).set_up(raw, 60_000)
         assert raw.refusals == 0
         assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
@@ -132,4 +133,4 @@ def test_a_new_file_that_stays_busy_is_given_up(tmp_path):
     with contextlib.closing(sqlite3.connect(tmp_path / "b.db", factory=BusyAtFirst)) as raw:
         raw.refusals = 1_000_000
         with pytest.raises(sqlite3.OperationalError, match="locked"):
-            SQLite().set_up(raw, 50)
+            SQLite(sqlite.dialect()).set_up(raw, 50)
