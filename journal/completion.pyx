@@ -28,7 +28,7 @@ from journal.buffer cimport (
     GroupBuffer, event_bump, event_take, pthread_mutex_lock, pthread_mutex_unlock)
 
 copy_context = contextvars.copy_context
-# asyncio is imported when somebody awaits: it is a quarter of what `import journal` would cost.
+# asyncio is imported when somebody awaits: it is a fifth of what `import journal` would cost.
 # Looked up once: it stands on the path of every awaited record.
 cdef object get_running_loop = None
 

@@ -1,6 +1,9 @@
 """`journal export` and `journal import`: lossless, and whole or not at all."""
 
 import json
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -160,3 +163,25 @@ def test_transaction_that_is_prepared_in_the_target_is_not_joined(tmp_path, call
 
     assert status == 2
     assert "transaction 3 is there already; nothing is imported" in err[0]
+
+
+def test_import_after_one_that_was_killed_starts_afresh(tmp_path, call, shell):
+    folder = tmp_path / "j"
+    command = [sys.executable, "-m", "journal.cli.main", "import", str(folder), *SMALL]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, text=True) as first:
+        for number in range(2_000):
+            add = {"record": "add", "id": number, "user_type": 1, "body": "ab" * 100}
+            first.stdin.write(json.dumps(add) + "\n")
+        first.stdin.flush()
+        # Its records are in several files by then, in a transaction without an end.
+        deadline = time.monotonic() + 120
+        while len(list(folder.glob("*.amq"))) < 4 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        first.kill()
+    assert call("print-data", folder, "--format", "ids")[1] == []
+
+    status, _, _ = call("import", folder, lines_of(tmp_path / "l", ADD), *SMALL)
+
+    assert status == 0
+    assert call("print-data", folder, "--format", "ids")[1] == ["7"]
+    assert call("verify", folder)[0] == 0
