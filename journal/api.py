@@ -198,7 +198,7 @@ class RecordStore(Protocol):
         """Run the callbacks that are due; how many."""
         ...
 
-    def compact(self) -> None:
+    def compact(self) -> object:
         """Remove dead records now; appends go on meanwhile."""
         ...
 

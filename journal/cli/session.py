@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from journal.loader import LoadResult
     from journal.options import JournalOptions
-    from journal.tools.stored import LoadableStore, Store
+    from journal.tools.stored import Store
 
 __all__ = ["loaded_journal", "loaded_store", "opened_store"]
 
@@ -45,7 +45,7 @@ def opened_store(
     must_exist: bool = False,
     side: str = "",
     **changes: object,
-) -> Iterator[LoadableStore]:
+) -> Iterator[Store]:
     """The store in a folder or behind a URL, open and not loaded; closed at the end.
 
     Args:

@@ -15,22 +15,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from journal.api import RecordStore
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
 
-    from typing_extensions import Buffer
-
-    from journal.api import Done, Progress, RecordId, Ticket, TxId
+    from journal.api import Progress, RecordId
     from journal.errors import Damage
-    from journal.loader import FailedTransaction, LiveRecord, LoadResult, PreparedTransaction
+    from journal.loader import FailedTransaction, LiveRecord, PreparedTransaction
     from journal.reader import FileView
     from journal.tools.verify import VerifyReport
 
 __all__ = [
     "Access",
     "Figures",
-    "LoadableStore",
     "Store",
     "StoreOpener",
     "StoredRecords",
@@ -132,11 +131,8 @@ class StoredRecords(Protocol):
         ...
 
 
-class Store(Protocol):
-    """A store that is loaded and accepts appends: what the commands use of a RecordStore.
-
-    See journal.api.RecordStore for what is not said here.
-    """
+class Store(RecordStore, Protocol):
+    """What the commands use beside the door itself."""
 
     @property
     def record_size_max(self) -> int:
@@ -145,73 +141,6 @@ class Store(Protocol):
 
     def __contains__(self, record_id: RecordId) -> bool:
         """Whether the record is live."""
-        ...
-
-    def add(  # noqa: D102
-        self,
-        record_id: RecordId,
-        user_type: int,
-        body: Buffer,
-        *,
-        tx: TxId | None = None,
-        sync: bool | None = None,
-        done: Done | None = None,
-        wait: bool = True,
-    ) -> Ticket: ...
-
-    def update(  # noqa: D102
-        self,
-        record_id: RecordId,
-        user_type: int,
-        body: Buffer,
-        *,
-        tx: TxId | None = None,
-        sync: bool | None = None,
-        done: Done | None = None,
-        wait: bool = True,
-    ) -> Ticket: ...
-
-    def delete(  # noqa: D102
-        self,
-        record_id: RecordId,
-        body: Buffer = b"",
-        *,
-        tx: TxId | None = None,
-        sync: bool | None = None,
-        done: Done | None = None,
-        wait: bool = True,
-    ) -> Ticket: ...
-
-    def prepare(  # noqa: D102
-        self,
-        tx: TxId,
-        extra: Buffer = b"",
-        *,
-        sync: bool | None = None,
-        done: Done | None = None,
-        wait: bool = True,
-    ) -> Ticket: ...
-
-    def commit(  # noqa: D102
-        self,
-        tx: TxId,
-        *,
-        sync: bool | None = None,
-        done: Done | None = None,
-        wait: bool = True,
-    ) -> Ticket: ...
-
-    def rollback(  # noqa: D102
-        self,
-        tx: TxId,
-        *,
-        sync: bool | None = None,
-        done: Done | None = None,
-        wait: bool = True,
-    ) -> Ticket: ...
-
-    def sync(self) -> None:
-        """Return once everything accepted so far is durable."""
         ...
 
     def fileno(self) -> int:
@@ -231,19 +160,6 @@ class Store(Protocol):
         ...
 
 
-class LoadableStore(Store, Protocol):
-    """A store that is open; load() makes it accept appends."""
-
-    def load(
-        self,
-        on_batch: Callable[[Sequence[Any]], object] | None = None,
-        *,
-        progress: Progress | None = None,
-    ) -> LoadResult:
-        """See journal.api.RecordStore."""
-        ...
-
-
 class StoreOpener(Protocol):
     """Opens what a URL leads to: found by entry point, never imported.
 
@@ -255,9 +171,7 @@ class StoreOpener(Protocol):
         """The records as they stand. Takes no lock, makes nothing."""
         ...
 
-    def store(
-        self, access: Access, *, must_exist: bool = False
-    ) -> AbstractContextManager[LoadableStore]:
+    def store(self, access: Access, *, must_exist: bool = False) -> AbstractContextManager[Store]:
         """The store, open, taken and not yet loaded; closed at the end.
 
         Args:
