@@ -20,8 +20,10 @@ PYTEST := $(PY) -m pytest
 QUICK := not slow and not soak and not interop
 # How much of the long runs (crash states, kills, model steps) is done: a share of the full length.
 EFFORT_ALL ?= 0.1
-# Tests side by side in `make soak`.
-SOAK_JOBS ?= 2
+# Tests side by side. Most of a soak waits for disks, servers and clocks.
+TEST_JOBS ?= 2
+SOAK_JOBS ?= 4
+PARALLEL = -n $(1) --dist worksteal
 
 # A development install is a plain path: a finder would mix the modules of two trees.
 EDITABLE := --config-settings editable_mode=compat
@@ -71,13 +73,13 @@ run: build ## show the main job on real data: read, decode, copy, kill a writer,
 	@PYTHON=$(PY) sh docs/guide/tour.sh
 
 test: build ## what a developer runs before a commit
-	$(PYTEST) -m "$(QUICK)"
+	$(PYTEST) -m "$(QUICK)" $(call PARALLEL,$(TEST_JOBS))
 
 test-all: build ## all of it: crash states, kills, fuzzing, the reference; long runs at a tenth of their length
-	$(PYTEST) -m "not soak" --effort $(EFFORT_ALL)
+	$(PYTEST) -m "not soak" --effort $(EFFORT_ALL) $(call PARALLEL,$(TEST_JOBS))
 
 soak: build ## the long runs in full; figures at the end
-	$(PYTEST) --effort 1 -n $(SOAK_JOBS) --dist worksteal -o faulthandler_timeout=3600
+	$(PYTEST) --effort 1 $(call PARALLEL,$(SOAK_JOBS)) -o faulthandler_timeout=3600
 
 test-db: build ## the store's suites on a database of yours, which must be empty: make test-db URL=jdbc:postgresql://…
 	@test -n "$(URL)" || { echo "usage: make test-db URL=<JDBC or SQLAlchemy URL>" >&2; exit 2; }

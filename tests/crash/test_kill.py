@@ -20,7 +20,7 @@ from tests.crash.writer import body_of
 
 WRITERS = ["writer", pytest.param("exec_writer", marks=pytest.mark.slow)]
 # Kills of each I/O type.
-ROUNDS = {"writer": 250, "exec_writer": 500}
+ROUNDS = {"writer": 250, "exec_writer": 250}
 ROUND_S = 60
 
 

@@ -25,8 +25,8 @@ SYNCS = st.sampled_from([True, False, None])
 PICK = st.integers(0, 1 << 30)
 
 
-FULL = 2_500  # examples of each I/O type
-SHARE = 5  # Shares of the full length are so many times smaller: they run in `make test-all`.
+FULL = 1_000  # examples of each I/O type
+SHARE = 2  # Shares of the full length are so many times smaller: they run in `make test-all`.
 
 
 class JournalMachine(RuleBasedStateMachine):
