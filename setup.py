@@ -31,6 +31,8 @@ EXTENSIONS: dict[str, list[str]] = {
     "journal.completion": [],
     "journal.index": [],
     "journal.window": [],
+    "journal.scan": [],
+    "journal.judge": [],
     "journal.reader": [],
     "journal.bodies": [],
     "journal.salvage": [],

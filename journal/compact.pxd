@@ -7,7 +7,7 @@ from journal.files.base cimport Folder
 from journal.format cimport Record
 from journal.index cimport IdMap, RecordIndex
 from journal.moves cimport IndexMoves
-from journal.reader cimport FileScan
+from journal.scan cimport FileScan
 
 # An operation of a transaction, or a replaceable update, that cannot be copied yet.
 cdef struct HeldRecord:

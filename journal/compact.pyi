@@ -8,7 +8,7 @@ from journal.files.base import Folder
 from journal.index import RecordIndex
 from journal.options import JournalOptions
 from journal.pool import FilePool
-from journal.reader import FileScan
+from journal.scan import FileScan
 
 __all__ = [
     "CompactionStopped",

@@ -70,8 +70,9 @@ from journal.format cimport (
 from journal.index cimport (
     ARRIVES, LEAVES, NO_MEMORY, FileCounts, id_map_free, id_map_get, id_map_init,
     id_map_pop, id_map_put)
+from journal.judge cimport judge
 from journal.moves cimport Copied, CopiedOperation, IndexMoves
-from journal.reader cimport LIVE, Item
+from journal.scan cimport LIVE, Item
 
 __all__ = [
     "CompactionStopped", "Compactor", "NothingGained", "OldFile", "OutputFile", "control_file",
@@ -198,7 +199,7 @@ cdef class Compactor:
                 self.read_old(scan)
             for number in range(len(self.old_files)):
                 self.check_stop()
-                scan.judge(False)
+                judge(scan, False)
                 damages = [damage for damage, is_ours in scan.found if is_ours]
                 if damages:
                     raise JournalDamaged(damages)

@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from journal.format cimport Record
 from journal.index cimport IdMap, RecordIndex
-from journal.reader cimport FileScan
+from journal.scan cimport FileScan
 
 # One record that counts, or may: where to read its body again.
 cdef struct Locator:

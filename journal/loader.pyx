@@ -4,7 +4,7 @@
       |  scan, checksum           worker threads and the caller's, without the GIL, at most
       |                           `readahead` files ahead; each file through a small window, so
       v                           that its bytes are looked at while they are in the cache
-    FileScan.judge                what of each file can be believed (reader.pyx)
+    judge                         what of each file can be believed (judge.pyx)
       v
     apply                         in log order: the record index, open transactions, columns of
       |                           locators; no Python object a record
@@ -53,8 +53,9 @@ from journal.format cimport (
 from journal.index cimport (
     NO_MEMORY, TX_ADD, TX_DELETE, TX_REPLACEABLE, TX_UPDATE, id_map_expect, id_map_free,
     id_map_get, id_map_init, id_map_pop, id_map_put)
+from journal.judge cimport judge
 from journal.reclaim cimport find_reclaimable
-from journal.reader cimport DAMAGED, LIVE, NO_CLAIM, Item
+from journal.scan cimport DAMAGED, LIVE, NO_CLAIM, Item, scan_bytes
 from journal.window cimport FileWindow
 
 __all__ = [
@@ -430,7 +431,7 @@ cdef class Loader:
                     first = ahead.popleft()
                     scan = first if isinstance(first, FileScan) else first.result()
                     first = None
-                    scan.judge(number >= newest)
+                    judge(scan, number >= newest)
                     yield file, scan
                     done += file.size
                     if self.progress is not None:
@@ -558,7 +559,7 @@ cdef class Loader:
         data = bytearray(read_bytes(file.path))
         data[:HEADER_SIZE] = header_block(file_id, self.user_version, leader=False)
         scan = scan_bytes(file.name, data, self.user_version)
-        scan.judge(False)
+        judge(scan, False)
         if any(is_fatal for _, is_fatal in scan.found):
             return False
         deleted = set()
@@ -998,20 +999,6 @@ def scan_window(file, int32_t user_version, FileWindow window not None):
         raise MemoryError
     if failed:
         raise JournalIOError(-failed, "cannot read", os.fspath(file.path))
-    return scan
-
-
-cdef FileScan scan_bytes(str name, data, int32_t user_version):
-    """Scan `data`, a whole file."""
-    cdef FileScan scan = FileScan(name, user_version)
-    cdef const uint8_t[::1] view
-    cdef int failed = 0
-    if len(data):
-        view = data
-        with nogil:
-            failed = scan.scan(&view[0], view.shape[0])
-    if failed:
-        raise MemoryError
     return scan
 
 

@@ -26,12 +26,6 @@ class RawRecord(NamedTuple):
     def is_update(self) -> bool: ...
 
 @final
-class FileScan:
-    def __init__(self, name: str, user_version: int = 0) -> None: ...
-    @property
-    def name(self) -> str: ...
-
-@final
 class FileView:
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""One journal file as found and as judged: the typed header of reader.pyx."""
+"""One journal file as found, and as judged then: the typed header of scan.pyx."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
@@ -56,7 +56,7 @@ cdef class FileScan:
     cdef uint64_t scanned_end   # end of the last whole record, as the reference sees it
     cdef uint64_t data_file_marks
     cdef uint64_t used_end      # end of the last byte that is not zero, for files with leaders
-    # Found by judge().
+    # Decided by judge() of judge.pyx.
     cdef uint32_t next_ordinal
     cdef uint64_t last_data_position    # end of the last live record
     cdef uint64_t append_position       # end of the last live record or mark
@@ -76,22 +76,5 @@ cdef class FileScan:
     cdef int examine_header(self, Scan *scan, Window *window) noexcept nogil
     cdef bint has_data(self) noexcept nogil
     cdef bint breaks_off(self) noexcept nogil
-    cdef object judge(self, bint is_newest)
-    cdef object judge_size(self)
-    cdef object judge_by_reference(self)
-    cdef size_t judge_by_leaders(self, bint is_newest)
-    cdef bint accept(self, size_t start, size_t end) except -1
-    cdef object judge_loss(self, size_t start, size_t end, uint32_t ordinal, uint32_t next_good)
-    cdef uint64_t end_of(self, size_t index) noexcept nogil
-    cdef uint64_t end_of_record(self, size_t index) noexcept nogil
-    cdef object judge_rest(self, size_t start, bint is_newest)
-    cdef bint judge_beyond(self, size_t start, bint is_newest) except -1
-    cdef Source source_of(self, size_t index, uint64_t end, uint64_t claim,
-                          bint is_followed) noexcept nogil
-    cdef uint64_t chain_end(self, size_t index) noexcept nogil
-    cdef object judge_overtaken(self, size_t start)
-    cdef object judge_tail(self, const Item *hole, uint64_t end, bint is_torn)
-    cdef object cut(self, size_t start)
-    cdef void finish(self) noexcept nogil
-    cdef object add_damage(self, uint64_t offset, uint64_t size, str reason,
-                           bint is_torn=*, bint is_ours=*)
+
+cdef FileScan scan_bytes(str name, data, int32_t user_version)

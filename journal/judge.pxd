@@ -1,0 +1,5 @@
+"""What of a journal file can be believed: the typed header of judge.pyx."""
+
+from journal.scan cimport FileScan
+
+cdef object judge(FileScan scan, bint is_newest)
