@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import sqlalchemy
 
-from jdbcstore.errors import Fault, classify
+from jdbcstore.errors import Fault, LeaseLost, classify
 from jdbcstore.file_rows import file_rows
 from jdbcstore.schema import create_if_missing, file_table
 from journal.errors import JournalIOError, WrongUse
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from jdbcstore.database import Database
     from jdbcstore.dialects.base import RawCursor
-    from jdbcstore.errors import LeaseLost
     from jdbcstore.lease_row import Fence
 
 __all__ = ["Lease", "SqlFile", "SqlFiles"]
@@ -53,6 +52,10 @@ class Lease(Protocol):
 
     def fenced(self) -> LeaseLost:
         """The error for a transaction that the fence refused."""
+        ...
+
+    def renew(self) -> bool:
+        """Renew it; False if somebody else had it since."""
         ...
 
 
@@ -80,11 +83,13 @@ class SqlFiles:
         Raises:
             JournalIOError: the database refused.
         """
-        try:
+
+        def create(is_retry: bool) -> None:
+            del is_retry  # Doing it twice is doing it once.
             with self._database.connect() as connection:
                 create_if_missing(connection, self._table, self._database.dialect)
-        except sqlalchemy.exc.DBAPIError as error:
-            raise self._failed(error) from error
+
+        self._persist(create)
         self.row_max = self.read(self.rows.row_max)
 
     def destroy(self) -> None:
@@ -184,6 +189,10 @@ class SqlFiles:
         while True:
             try:
                 return attempt(tries > 0)
+            except LeaseLost:
+                # It may have expired while the database was away. If nobody took it, go on.
+                if time.monotonic() >= deadline or not self._is_renewed():
+                    raise
             except Exception as error:
                 is_fatal = classify(error, self._database.dialect) is Fault.FATAL
                 if is_fatal and not isinstance(error, self._driver_errors()):
@@ -193,6 +202,13 @@ class SqlFiles:
             time.sleep(PAUSES_S[min(tries, len(PAUSES_S) - 1)])
             tries += 1
 
+    def _is_renewed(self) -> bool:
+        assert self._fence is not None
+        try:
+            return self._fence.renew()
+        except JournalIOError:
+            return True  # In doubt: asked again by the fence of the next try.
+
     def _driver_errors(self) -> tuple[type[BaseException], ...]:
         return (self._database.engine.dialect.loaded_dbapi.Error, sqlalchemy.exc.SQLAlchemyError)
 
@@ -200,9 +216,18 @@ class SqlFiles:
         return JournalIOError(errno.EIO, f"table {self._table.name}: {error}")
 
     def has_table(self) -> bool:
-        """Whether the table is there."""
-        with self._database.connect(read_only=True) as connection:
-            return bool(sqlalchemy.inspect(connection).has_table(self._table.name))
+        """Whether the table is there.
+
+        Raises:
+            JournalIOError: the database refused, or was away for too long.
+        """
+
+        def look(is_retry: bool) -> bool:
+            del is_retry
+            with self._database.connect(read_only=True) as connection:
+                return bool(sqlalchemy.inspect(connection).has_table(self._table.name))
+
+        return self._persist(look)
 
 
 class SqlFile:

@@ -11,7 +11,7 @@ committed transaction are not applied again: their rows went together with it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jdbcstore.rows import (
     ADD_RECORD,
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from jdbcstore.rows import Row
 
 __all__ = ["SqlRecord", "TableLoader"]
-
-BATCH_RECORDS: Final = 1024
 
 
 class SqlRecord(NamedTuple):
@@ -85,7 +83,7 @@ class TableLoader:
 
     Args:
         live: gets the ids of all live records.
-        on_batch: called with lists of SqlRecord.
+        on_batch: called with lists of SqlRecord, one for each page of rows.
 
     Attributes:
         max_seq: highest seq seen.
@@ -109,7 +107,7 @@ class TableLoader:
         self._records: list[SqlRecord] = []
 
     def take(self, rows: Sequence[Row]) -> None:
-        """Take the next rows.
+        """Take the next page of rows, and pass on what it holds.
 
         Raises:
             UnsupportedFormat: a row of a kind that nobody writes.
@@ -129,8 +127,8 @@ class TableLoader:
         if rows:
             self.record_count += len(rows)
             self.max_seq = max(self.max_seq, rows[-1][6])
-        if len(records) >= BATCH_RECORDS:
-            self._pass_on()
+        if records:
+            self._pass_on()  # A page is as much as memory should hold.
 
     def _take_transactional(self, row: Row, tx_id: int) -> None:
         _, record_type, _, _, _, tx_data, seq = row

@@ -14,12 +14,11 @@ from jdbcstore.schema import create_if_missing, journal_table
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from jdbcstore.errors import LeaseLost
     from jdbcstore.options import DatabaseStoreOptions
     from jdbcstore.record_tables.base import RecordTable
-    from jdbcstore.rows import Row
 
 __all__ = ["Place"]
 
@@ -114,13 +113,3 @@ class Place:
             raise
         except Exception as error:
             raise as_io_error(error) from error
-
-    def scan(self) -> Iterator[Sequence[Row]]:
-        """All rows of the table by seq; a failing database is a JournalIOError."""
-        rows = self.table.scan()
-        while True:
-            with self.failures():
-                some = next(rows, None)
-            if some is None:
-                return
-            yield some

@@ -8,7 +8,8 @@ What can happen to a commit, and what is done (errors.classify tells which it wa
   runs there any more; there: acknowledged, not there: written again.
 - anything else: the store ends.
 
-Only the holder of the lease may go on: the fence is part of every transaction.
+Only the holder of the lease may go on: the fence is part of every transaction that writes, and a
+load asks for the lease before it reads on.
 """
 
 from __future__ import annotations
@@ -16,18 +17,21 @@ from __future__ import annotations
 import errno
 import logging
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from jdbcstore.batch import Batch
 from jdbcstore.errors import Fault, LeaseLost
 from journal.errors import JournalError, JournalIOError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
-    from jdbcstore.batch import Batch
     from jdbcstore.record_tables.base import RecordTable
+    from jdbcstore.rows import Row
 
 __all__ = ["Rider", "as_io_error"]
+
+Answer = TypeVar("Answer")
 
 log = logging.getLogger("jdbcstore")
 
@@ -83,12 +87,52 @@ class Rider:
         except Exception as error:  # noqa: BLE001 - Drivers have no common base; fault_of() decides.
             self._ride_out(lambda: self.table.write(batch), batch, error)
 
-    def run(self, work: Callable[[], None]) -> None:
+    def run(self, work: Callable[[], Answer]) -> Answer:
         """Do something else that may be done twice, through outages. Errors as for write()."""
+        answers: list[Answer] = []
         try:
-            work()
+            return work()
         except Exception as error:  # noqa: BLE001 - As above.
-            self._ride_out(work, None, error)
+            self._ride_out(lambda: answers.append(work()), None, error)
+            return answers[-1]
+
+    def rows(self) -> Iterator[Sequence[Row]]:
+        """All rows of the table by seq, each once, some at a time, through outages.
+
+        The time that an outage may take begins anew with each page that is read.
+
+        Raises:
+            JournalIOError: the database fails, or stays away.
+            LeaseLost: somebody else has had the store, and may have changed what was read.
+        """
+        after: int | None = None
+        pages = self.table.scan()
+        while True:
+            try:
+                rows = next(pages, None)
+            except Exception as error:  # noqa: BLE001 - As above.
+                rows, pages = self._read_on(after, error)
+            if rows is None:
+                return
+            after = rows[-1][6]
+            yield rows
+
+    def _read_on(
+        self, after: int | None, error: Exception
+    ) -> tuple[Sequence[Row] | None, Iterator[Sequence[Row]]]:
+        """The next page behind an outage, and what comes behind that."""
+        found: list[tuple[Sequence[Row] | None, Iterator[Sequence[Row]]]] = []
+
+        def read() -> None:
+            # Whatever it was: a half-read answer is no state to go on from.
+            self.table.disconnect()
+            self.table.connect()
+            self.table.holds(Batch())  # For its fence: nobody else has written meanwhile.
+            pages = self.table.scan(after)
+            found.append((next(pages, None), pages))
+
+        self._ride_out(read, None, error)
+        return found[-1]
 
     def _ride_out(self, work: Callable[[], None], batch: Batch | None, error: Exception) -> None:
         deadline = self._clock() + self._ride_out_s
@@ -111,7 +155,7 @@ class Rider:
             except Exception as again:  # noqa: BLE001 - As above.
                 error = again
             else:
-                log.warning("the database took what it was given, at last")
+                log.warning("the database is back, and did what it was asked, at last")
                 return
 
     def _judge(self, error: Exception, is_unknown: bool) -> bool:

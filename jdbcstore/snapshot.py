@@ -17,6 +17,7 @@ import sqlalchemy
 from sqlalchemy import func, select
 
 from jdbcstore.riding import as_io_error
+from jdbcstore.row_pages import RowPages
 from jdbcstore.schema import journal_table
 from journal.errors import JournalError, OptionError
 
@@ -36,9 +37,6 @@ ONE_MOMENT: Final = {
     "mysql": "REPEATABLE READ",
     "oracle": "SERIALIZABLE",
 }
-# Rows, and bytes of their bodies, held at a time: one row more where it alone is larger.
-PAGE_ROWS: Final = 4000
-PAGE_SIZE: Final = 4 * 1024 * 1024
 
 
 class FullRow(NamedTuple):
@@ -132,43 +130,22 @@ class TableSnapshot:
     def pages(self) -> Iterator[list[FullRow]]:
         """All rows with a seq, by seq, some at a time; rows with the same seq stay together.
 
-        Memory: PAGE_SIZE bytes of bodies, or one row. First the sizes of the next rows are asked
-        for, then so many of them as fit.
+        Memory: row_pages.PAGE_SIZE bytes of bodies, or one row.
 
         Raises:
             JournalIOError: the database fails.
         """
-        table = self.table
-        sizes = (
-            select(
-                table.c.seq,
-                func.coalesce(table.c.variableSize, 0) + func.coalesce(table.c.txDataSize, 0),
-            )
-            .order_by(table.c.seq)
-            .limit(PAGE_ROWS)
-        )
+        pages = RowPages(self.table)
         after: int | None = None
         while True:
-            is_next = table.c.seq.is_not(None) if after is None else table.c.seq > after
             with failures():
-                coming = self.connection.execute(sizes.where(is_next)).fetchall()
-            if not coming:
+                ends = pages.ends_after(self.connection, after)
+            if not ends:
                 return
-            for first in self._cuts([(int(seq), int(size)) for seq, size in coming]):
-                rows = self._rows(after, first)
-                after = first
+            for end in ends:
+                rows = self._rows(after, end)
+                after = end
                 yield rows
-
-    @staticmethod
-    def _cuts(coming: list[tuple[int, int]]) -> Iterator[int]:
-        """The last seq of each page."""
-        size = 0
-        for place, (seq, row_size) in enumerate(coming):
-            size += row_size
-            is_last = place + 1 == len(coming)
-            if is_last or (size + coming[place + 1][1] > PAGE_SIZE and coming[place + 1][0] != seq):
-                yield seq
-                size = 0
 
     def _rows(self, after: int | None, final: int) -> list[FullRow]:
         """The rows behind one seq, up to another and with it."""

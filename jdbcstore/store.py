@@ -136,6 +136,9 @@ class SqlStore:
     ) -> LoadResult:
         """Read everything back, then accept appends.
 
+        A database that goes away meanwhile is waited for as when it is written to, and reading goes
+        on behind the last row.
+
         Args:
             on_batch: called with each batch of SqlRecord, in the order of the table, while more are
                 read.
@@ -153,9 +156,8 @@ class SqlStore:
         self.state = "failed"
         rows_total = 0
         if progress is not None:
-            with self.place.failures():
-                rows_total = self.place.table.count()
-        for rows in self.place.scan():
+            rows_total = self.place.rider.run(self.place.table.count)
+        for rows in self.place.rider.rows():
             loader.take(rows)
             if progress is not None:
                 progress(0, 1, loader.record_count, max(rows_total, loader.record_count))

@@ -86,8 +86,14 @@ class RecordTable(Protocol):
         """
         ...
 
-    def scan(self) -> Iterator[Sequence[Row]]:
-        """All rows by seq, some at a time, in bounded memory."""
+    def scan(self, after: int | None = None) -> Iterator[Sequence[Row]]:
+        """The rows by seq, some at a time, in bounded memory.
+
+        Rows with the same seq come together, so that another scan may begin behind them.
+
+        Args:
+            after: only rows with a higher seq.
+        """
         ...
 
     def settle(self, committed: Collection[int], failed: Collection[int]) -> None:

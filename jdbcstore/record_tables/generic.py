@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from jdbcstore.record_tables.base import id_runs
+from jdbcstore.row_pages import RowPages
 from jdbcstore.rows import (
     ADD_RECORD,
     ADD_RECORD_TX,
@@ -33,8 +34,8 @@ __all__ = ["GenericTable"]
 
 # Ids in one IN list: Oracle takes 1000, SQL Server 2100 parameters in all.
 IN_LIST_MAX: Final = 500
-# Rows fetched at a time while loading, as many as fit a few MiB when they are of 1 KiB.
-SCAN_ROWS: Final = 2000
+# What a load reads of a row.
+SCANNED: Final = ("id", "recordType", "userRecordType", "record", "txId", "txData", "seq")
 # A store holds a few bodies at once while it sends them; the file journal takes 10 MiB.
 BODY_SIZE_MAX: Final = 32 * 1024 * 1024
 
@@ -205,38 +206,45 @@ class GenericTable:
             found = self.connection.execute(select(table.c.seq).where(table.c.seq == seqs[-1]))
             return found.first() is not None
 
-    def scan(self) -> Iterator[Sequence[Row]]:
-        """All rows by seq, some at a time, in bounded memory.
-
-        By key and not by a cursor: most drivers fetch a cursor's whole result at once.
-        """
-        table = self.table
-        columns = [
-            table.c[name]
-            for name in ("id", "recordType", "userRecordType", "record", "txId", "txData", "seq")
-        ]
-        statement = select(*columns).order_by(table.c.seq).limit(SCAN_ROWS)
-        after: int | None = None
+    def scan(self, after: int | None = None) -> Iterator[Sequence[Row]]:
+        """The rows by seq, some at a time, in bounded memory; see row_pages."""
+        pages = RowPages(self.table)
         while True:
-            chosen = statement if after is None else statement.where(table.c.seq > after)
             with self.connection.begin():
-                found = self.connection.execute(chosen).fetchall()
-            if found:
-                yield [
-                    (
-                        record_id,
-                        record_type,
-                        user_type & 0xFF,
-                        bytes(body or b""),
-                        tx_id,
-                        bytes(tx_data or b""),
-                        seq,
-                    )
-                    for record_id, record_type, user_type, body, tx_id, tx_data, seq in found
-                ]
-                after = found[-1][6]
-            if len(found) < SCAN_ROWS:
+                ends = pages.ends_after(self.connection, after)
+            if not ends:
                 return
+            for end in ends:
+                rows = self._page(after, end)
+                after = end
+                if rows:
+                    yield rows
+
+    def _page(self, after: int | None, end: int) -> list[Row]:
+        """The rows behind one seq, up to another and with it."""
+        columns = self.table.c
+        statement = (
+            select(*(columns[name] for name in SCANNED))
+            .where(columns.seq <= end)
+            .order_by(columns.seq)
+        )
+        if after is not None:
+            statement = statement.where(columns.seq > after)
+        with self.connection.begin():
+            return [
+                (
+                    record_id,
+                    record_type,
+                    user_type & 0xFF,
+                    bytes(body or b""),
+                    tx_id,
+                    bytes(tx_data or b""),
+                    seq,
+                )
+                for record_id, record_type, user_type, body, tx_id, tx_data, seq in (
+                    self.connection.execute(statement)
+                )
+            ]
 
     def count(self) -> int:
         """How many rows there are."""

@@ -133,6 +133,7 @@ class MySqlTable(GenericTable):
         connection = self.database.connect()
         try:
             self._end_old_session(connection)
+            self.database.bound_idle_transactions(connection)
             number = connection.execute(text("SELECT CONNECTION_ID()")).scalar_one()
             connection.rollback()
         except BaseException:

@@ -359,8 +359,8 @@ class PostgresTable(GenericTable):
 
     # --- reading ------------------------------------------------------------------------------
 
-    def scan(self) -> Iterator[Sequence[Row]]:
-        """All rows by seq, some at a time, as COPY BINARY sends them.
+    def scan(self, after: int | None = None) -> Iterator[Sequence[Row]]:
+        """The rows by seq, some at a time, as COPY BINARY sends them.
 
         Memory: one row beside those that are handed out. The time that all of it takes has no
         limit, only the wait for the next row.
@@ -368,11 +368,13 @@ class PostgresTable(GenericTable):
         self.connect()
         pgconn = self._pgconn
         assert pgconn is not None
-        table = self.database.dialect.quoted(self.table)
+        source = self.database.dialect.quoted(self.table)
+        if after is not None:
+            source += f" WHERE seq > {int(after)}"
         pgconn.send_query(
             (
                 "BEGIN; SET LOCAL statement_timeout = 0; COPY (SELECT id, recordType,"
-                f" userRecordType, record, txId, txData, seq FROM {table} ORDER BY seq)"
+                f" userRecordType, record, txId, txData, seq FROM {source} ORDER BY seq)"
                 " TO STDOUT (FORMAT BINARY)"
             ).encode()
         )
@@ -389,11 +391,13 @@ class PostgresTable(GenericTable):
                 if data[:11] == COPY_HEAD[:11]:
                     data = data[len(COPY_HEAD) :]
                 if len(data) > len(COPY_TAIL):
-                    rows.append(scanned_row(data))
+                    row = scanned_row(data)
+                    is_full = len(rows) >= SCAN_ROWS or size + count > SCAN_SIZE
+                    if is_full and rows and rows[-1][6] != row[6]:
+                        yield rows
+                        rows, size = [], 0
+                    rows.append(row)
                     size += count
-                if len(rows) == SCAN_ROWS or size > SCAN_SIZE:
-                    yield rows
-                    rows, size = [], 0
             elif count == 0:
                 self._wait(select.POLLIN)
                 pgconn.consume_input()

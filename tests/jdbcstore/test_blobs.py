@@ -1,13 +1,16 @@
 """Files in tables, on every database that can be had."""
 
+import contextlib
 import subprocess
 import sys
+import threading
 
 import pytest
 import sqlalchemy
 
 from jdbcstore import Database, DatabaseStoreOptions, LeaseLost
 from jdbcstore.blobs import SqlFiles
+from jdbcstore.lease import Lease
 from jdbcstore.lease_row import Fence
 from jdbcstore.pages import PageStores, _encode
 from journal.errors import JournalDamaged, WrongUse
@@ -27,7 +30,15 @@ def place(request, new_database, tmp_path):
 
 @pytest.fixture
 def database(place):
-    opened = Database(DatabaseStoreOptions(connection_url=place.jdbc_url or place.url))
+    opened = Database(
+        DatabaseStoreOptions(
+            connection_url=place.jdbc_url or place.url,
+            # No renewal comes by itself, and a machine that stands still for a while is no failure.
+            lock_renew_period_ms=300_000,
+            lock_expiration_ms=600_000,
+            ride_out_ms=600_000,
+        )
+    )
     yield opened
     opened.close()
 
@@ -151,6 +162,9 @@ class Fenced:
     def fenced(self):
         return LeaseLost("somebody else has it")
 
+    def renew(self):
+        return False
+
 
 def test_nothing_is_written_without_the_lease(database, files):
     name = files.rows.name
@@ -203,6 +217,80 @@ def test_appends_ride_out_a_restart_of_the_server(files, place):
     file.append(b"after")
 
     assert content(files.open("1.msg")) == b"beforeafter"
+
+
+@pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
+def test_reads_ride_out_restarts_of_the_server(files, place):
+    file = files.open("1.msg")
+    whole = bytes(range(250)) * 1000
+    file.append(whole)
+
+    pieces = []
+    for offset in range(0, len(whole), 60_000):
+        with away(place.server):
+            pieces.append(file.read_at(offset, 60_000))
+
+    assert b"".join(pieces) == whole
+
+
+@pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
+def test_pages_ride_out_restarts_of_the_server(database, place):
+    stores = PageStores(database)
+    stores.start()
+    stores.create("orders", 1).open("000000001.page").append(b"page")
+
+    for step in (
+        lambda: stores.create("others", 2).open("000000001.page").append(b"other page"),
+        lambda: stores.remove(1),
+        stores.load,
+    ):
+        with away(place.server):
+            step()
+
+    found = PageStores(database).load()
+    assert list(found) == ["others"]
+    assert content(found["others"].open("000000001.page")) == b"other page"
+
+
+@contextlib.contextmanager
+def away(server):
+    """Kill the server, and start it in a moment."""
+    server.kill9()
+    starter = threading.Timer(0.2, server.start)
+    starter.start()
+    yield
+    starter.join()
+
+
+def test_a_lease_that_ran_out_meanwhile_and_that_nobody_took_goes_on(database):
+    brokers = [Lease(database), Lease(database)]
+    brokers[0].create_table()
+    brokers[0].acquire()
+    fenced = SqlFiles(database, "LARGE_MESSAGES", fence=brokers[0])
+    fenced.start()
+    file = fenced.open("1.msg")
+
+    expire(database, brokers[0])
+    file.append(b"nobody took it")
+    expire(database, brokers[0])
+    assert brokers[1].try_acquire()
+    with pytest.raises(LeaseLost):
+        file.append(b"somebody has it")
+
+    assert content(SqlFiles(database, "LARGE_MESSAGES").open("1.msg")) == b"nobody took it"
+    for broker in brokers:
+        broker.release()
+
+
+def expire(database, lease):
+    """Let the lease have ended a moment ago."""
+    dialect = database.dialect
+    table = dialect.quoted(lease._table.table)
+    with database.connect() as connection:
+        connection.exec_driver_sql(
+            f"UPDATE {table} SET HOLDER_EXPIRATION_TIME = {dialect.now_ms} - 1 WHERE ID = 1"
+        )
+        connection.commit()
 
 
 @pytest.mark.parametrize("place", ["postgresql"], indirect=True)
