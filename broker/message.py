@@ -1,0 +1,541 @@
+"""A Core message in memory: the bytes its sender made, and of them only what was asked for.
+
+    form of SESS_SEND and SESS_RECEIVE_MSG, integers big-endian, sizes in bytes
+    +-------------+------+------------+---------+---------+------+---------+------------+
+    | end of body | body | message id | address | user id | type | durable | expiration |
+    |      4      |  n   |     8      |   NSS   | 1 or 17 |  1   |    1    |     8      |
+    +-------------+------+------------+---------+---------+------+---------+------------+
+    | timestamp | priority | properties |      end of body = 13 + n: it counts a packet's header
+    |     8     |    1     |            |
+    +-----------+----------+------------+
+
+Rules:
+- `decode()` takes the fixed headers, walks over the properties to see that they are well formed,
+  and keeps one copy of all the bytes. Properties become objects when somebody asks for one.
+- A changed message id or address is put between the bytes before and behind it: one copy, the body
+  is not looked at. `encode()` keeps what it made until the next change.
+- The reference's own messages keep their bytes: what was decoded and not changed is encoded equal.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final, Protocol
+
+from broker.storage.binding_records import RoutingType
+from broker.storage.encoding import Body, BodyReader, BodyWriter, RecordFormatError
+from broker.storage.properties import (
+    TYPED_PROPERTIES,
+    Property,
+    PropertyType,
+    PropertyValue,
+    last_values,
+)
+from broker.storage.stored_messages import MessageType, Persister
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+# `end of body` counts from the start of a packet, 13 bytes before itself.
+_PACKET_HEADER_SIZE: Final = 13
+_END_OF_BODY_SIZE: Final = 4
+_USER_ID_SIZE: Final = 16
+PRIORITY_DEFAULT: Final = 4
+
+ROUTING_TYPE_PROPERTY: Final = "_AMQ_ROUTING_TYPE"
+
+# The reference counts 352 bytes for the object beside its buffer (CoreMessage.memoryOffset); ours,
+# with its fields and the header of its bytes, takes less, and nothing for properties not looked at.
+MEMORY_OVERHEAD: Final = 352
+
+_INT: Final = struct.Struct(">i")
+_LONG: Final = struct.Struct(">q")
+_LONG_AND_FLAG: Final = struct.Struct(">qB")
+# type, durable, expiration, timestamp, priority, flag of the properties.
+_FIELDS: Final = struct.Struct(">bBqqbB")
+_RECORD_START: Final = struct.Struct(">bqB")
+
+# Addresses and property names come again and again: one str each. Emptied when full, so that a
+# sender of ever new names costs no memory for good.
+_TEXTS_MAX: Final = 4096
+_TEXT_SIZE_MAX: Final = 512
+_texts: Final[dict[bytes, str]] = {}
+_encoded_names: Final[dict[str, bytes]] = {}
+
+# Sizes of property values by tag; 0 is a value that carries its own length, -1 is no tag.
+_VALUE_SIZES: Final = (0, -1, 1, 1, 0, 2, 4, 8, 4, 8, 0, 2)
+_SIZED_TAGS: Final = (PropertyType.BYTES, PropertyType.STRING)
+
+
+class LargeBody(Protocol):
+    """The body of a large message, which is a file or rows and never all in memory."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body so far."""
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Give at most `size` bytes from `offset` on; fewer only at the end."""
+
+
+class Message:
+    """One Core message. Belongs to the event loop or thread that holds it.
+
+    Attributes:
+        message_id: the broker's number; 0 until it gave one.
+        address: where it was sent, or None for the default of its session.
+        type: a `MessageType`; others occur.
+        durable: survives a restart, where its queues do.
+        priority: 0 … 9.
+        expiration: ms since 1970, 0 is never.
+        timestamp: ms since 1970, 0 is none.
+        user_id: 16 bytes, or None.
+        large: the body, where it is kept outside of the message; then `body` is empty.
+    """
+
+    __slots__ = (
+        "_address",
+        "_body",
+        "_changed",
+        "_data",
+        "_durable",
+        "_expiration",
+        "_headers_at",
+        "_message_id",
+        "_priority",
+        "_properties",
+        "_properties_at",
+        "_timestamp",
+        "_type",
+        "_user_id",
+        "is_large",
+        "large",
+    )
+
+    def __init__(
+        self,
+        address: str | None = None,
+        body: bytes = b"",
+        *,
+        type: int = MessageType.DEFAULT,
+        durable: bool = False,
+        priority: int = PRIORITY_DEFAULT,
+        expiration: int = 0,
+        timestamp: int = 0,
+        user_id: bytes | None = None,
+        message_id: int = 0,
+        properties: Iterable[Property] = (),
+    ) -> None:
+        if user_id is not None and len(user_id) != _USER_ID_SIZE:
+            raise RecordFormatError(f"a user id has 16 bytes, not {len(user_id)}")
+        self._message_id = message_id
+        self._address = address
+        self._type: int = type
+        self._durable = durable
+        self._priority = priority
+        self._expiration = expiration
+        self._timestamp = timestamp
+        self._user_id = user_id
+        self._properties: dict[str, Property] | None = {item.name: item for item in properties}
+        # Until the first encode() the body stands alone; then it is a part of `_data`.
+        self._body: bytes | None = body
+        self._data = b""
+        self._headers_at = 0
+        self._properties_at = 0
+        self._changed = True
+        self.is_large = False
+        self.large: LargeBody | None = None
+
+    # Reading.
+
+    @classmethod
+    def decode(cls, view: Body) -> Message:
+        """Read a message, in the form of SESS_SEND, that fills `view`; the bytes are copied.
+
+        Raises:
+            RecordFormatError: these bytes are no message.
+        """
+        data = bytes(view)
+        if len(data) < _END_OF_BODY_SIZE:
+            raise RecordFormatError(f"a message of {len(data)} bytes")
+        headers_at = _INT.unpack_from(data)[0] - _PACKET_HEADER_SIZE + _END_OF_BODY_SIZE
+        if not _END_OF_BODY_SIZE <= headers_at <= len(data):
+            raise RecordFormatError(f"a body up to byte {headers_at} in {len(data)} bytes")
+        message = cls.__new__(cls)
+        message._read(data, headers_at)
+        return message
+
+    @classmethod
+    def decode_headers(cls, view: Body) -> Message:
+        """Read headers and properties alone: a large message, whose `body` comes otherwise.
+
+        Raises:
+            RecordFormatError: these bytes are no headers.
+        """
+        message = cls.__new__(cls)
+        message._read(_INT.pack(_PACKET_HEADER_SIZE) + view, _END_OF_BODY_SIZE)
+        message.is_large = True
+        return message
+
+    @classmethod
+    def from_record(cls, body: Body) -> Message:
+        """Read the body of record 45 by persister CORE; its message id and address count.
+
+        Raises:
+            RecordFormatError: another persister, or bytes that are no message.
+        """
+        reader = BodyReader(body)
+        persister = reader.read_byte()
+        if persister != Persister.CORE:
+            raise RecordFormatError(f"message persister {persister}, not that of Core messages")
+        message_id = reader.read_long()
+        address = reader.read_nullable(BodyReader.read_simple_string)
+        message = cls.decode(reader.read_sized_bytes())
+        message.message_id = message_id
+        if address is not None:
+            message.address = address
+        return message
+
+    def _read(self, data: bytes, headers_at: int) -> None:
+        """Take the headers at `headers_at`; the properties behind them end the bytes."""
+        at = headers_at
+        try:
+            self._message_id, has_address = _LONG_AND_FLAG.unpack_from(data, at)
+            at += 9
+            if has_address:
+                size = _INT.unpack_from(data, at)[0]
+                self._address = _text(data, at + 4, size)
+                at += 4 + size
+            else:
+                self._address = None
+            has_user_id = data[at]
+            at += 1
+            if has_user_id:
+                self._user_id = data[at : at + _USER_ID_SIZE]
+                at += _USER_ID_SIZE
+            else:
+                self._user_id = None
+            (
+                self._type,
+                durable,
+                self._expiration,
+                self._timestamp,
+                self._priority,
+                has_properties,
+            ) = _FIELDS.unpack_from(data, at)
+            at += _FIELDS.size
+            end = _properties_end(data, at) if has_properties else at
+        except (struct.error, IndexError) as error:
+            raise RecordFormatError(f"a message's headers end at byte {len(data)}") from error
+        if end != len(data):
+            raise RecordFormatError(f"{len(data) - end} bytes behind a message's properties")
+        self._durable = durable != 0
+        self._data = data
+        self._headers_at = headers_at
+        self._properties_at = at - 1
+        self._properties = None
+        self._body = None
+        self._changed = False
+        self.is_large = False
+        self.large = None
+
+    # Writing.
+
+    def encode(self) -> bytes:
+        """Give the form of SESS_SEND and SESS_RECEIVE_MSG; the same object until a change.
+
+        Raises:
+            RecordFormatError: a header or property does not fit its encoding.
+        """
+        if self._changed:
+            self._rebuild()
+        return self._data
+
+    def encode_headers(self) -> bytes:
+        """Give headers and properties alone: SESS_SEND_LARGE, record 30."""
+        data = self.encode()
+        return data[self._headers_at :]
+
+    def record(self) -> bytes:
+        """Give the body of record 45, persister CORE."""
+        data = self.encode()
+        if self._address is None:
+            start = _RECORD_START.pack(Persister.CORE, self._message_id, 0)
+        else:
+            address = self._address.encode("utf-16-le", "surrogatepass")
+            flagged = _RECORD_START.pack(Persister.CORE, self._message_id, 1)
+            start = flagged + _INT.pack(len(address)) + address
+        return b"".join((start, _INT.pack(len(data)), data))
+
+    def _rebuild(self) -> None:
+        """Make `_data` from the fields, with the body and untouched properties copied once."""
+        body = self.body
+        if self._properties is None:
+            properties = memoryview(self._data)[self._properties_at :]
+        else:
+            writer = BodyWriter()
+            TYPED_PROPERTIES.write(writer, tuple(self._properties.values()))
+            properties = memoryview(writer.getvalue())
+        try:
+            if self._address is None:
+                address = b"\x00"
+            else:
+                text = self._address.encode("utf-16-le", "surrogatepass")
+                address = b"\x01" + _INT.pack(len(text)) + text
+            user_id = b"\x00" if self._user_id is None else b"\x01" + self._user_id
+            # The last byte of the fields is the flag of the properties, which come with theirs.
+            fields = _FIELDS.pack(
+                self._type, self._durable, self._expiration, self._timestamp, self._priority, 0
+            )[:-1]
+            message_id = _LONG.pack(self._message_id)
+            end = _INT.pack(len(body) + _PACKET_HEADER_SIZE)
+        except struct.error as error:
+            raise RecordFormatError(f"a header of the message does not fit: {error}") from error
+        self._headers_at = len(end) + len(body)
+        size = len(message_id) + len(address) + len(user_id) + len(fields)
+        self._properties_at = self._headers_at + size
+        self._data = b"".join((end, body, message_id, address, user_id, fields, properties))
+        self._body = None
+        self._changed = False
+
+    def copy(self) -> Message:
+        """Give a message of its own with the same content; bytes are shared until one changes."""
+        other = Message.__new__(Message)
+        for name in Message.__slots__:
+            setattr(other, name, getattr(self, name))
+        if self._properties is not None:
+            other._properties = dict(self._properties)
+        return other
+
+    # Headers.
+
+    @property
+    def message_id(self) -> int:
+        """The broker's number; 0 until it gave one."""
+        return self._message_id
+
+    @message_id.setter
+    def message_id(self, value: int) -> None:
+        if value != self._message_id:
+            self._message_id = value
+            self._changed = True
+
+    @property
+    def address(self) -> str | None:
+        """Where it was sent, or None."""
+        return self._address
+
+    @address.setter
+    def address(self, value: str | None) -> None:
+        if value != self._address:
+            self._address = value
+            self._changed = True
+
+    @property
+    def type(self) -> int:
+        """A `MessageType`; others occur."""
+        return self._type
+
+    @type.setter
+    def type(self, value: int) -> None:
+        self._type = value
+        self._changed = True
+
+    @property
+    def durable(self) -> bool:
+        """Whether it survives a restart."""
+        return self._durable
+
+    @durable.setter
+    def durable(self, value: bool) -> None:
+        self._durable = value
+        self._changed = True
+
+    @property
+    def priority(self) -> int:
+        """0 … 9."""
+        return self._priority
+
+    @priority.setter
+    def priority(self, value: int) -> None:
+        self._priority = value
+        self._changed = True
+
+    @property
+    def expiration(self) -> int:
+        """In ms since 1970, 0 is never."""
+        return self._expiration
+
+    @expiration.setter
+    def expiration(self, value: int) -> None:
+        self._expiration = value
+        self._changed = True
+
+    @property
+    def timestamp(self) -> int:
+        """In ms since 1970, 0 is none."""
+        return self._timestamp
+
+    @timestamp.setter
+    def timestamp(self, value: int) -> None:
+        self._timestamp = value
+        self._changed = True
+
+    @property
+    def user_id(self) -> bytes | None:
+        """16 bytes, or None."""
+        return self._user_id
+
+    @user_id.setter
+    def user_id(self, value: bytes | None) -> None:
+        if value is not None and len(value) != _USER_ID_SIZE:
+            raise RecordFormatError(f"a user id has 16 bytes, not {len(value)}")
+        self._user_id = value
+        self._changed = True
+
+    # Body.
+
+    @property
+    def body(self) -> memoryview:
+        """The body's bytes; a view that stays as it is when the message changes."""
+        if self._body is not None:
+            return memoryview(self._body)
+        return memoryview(self._data)[_END_OF_BODY_SIZE : self._headers_at]
+
+    @body.setter
+    def body(self, value: bytes) -> None:
+        self._body = value
+        self._changed = True
+
+    # Properties.
+
+    @property
+    def properties(self) -> Mapping[str, Property]:
+        """The properties by name; change them by `set` and `remove` alone."""
+        if self._properties is None:
+            self._properties = self._read_properties()
+        return self._properties
+
+    def _read_properties(self) -> dict[str, Property]:
+        found = TYPED_PROPERTIES.read(BodyReader(self._data[self._properties_at :]))
+        return last_values(found)
+
+    def get(self, name: str) -> PropertyValue:
+        """Give the value of a property; None where it is null or missing.
+
+        A name that is nowhere in the bytes is answered without decoding them.
+        """
+        if self._properties is None:
+            if self._data.find(_encoded_name(name), self._properties_at) < 0:
+                return None
+            self._properties = self._read_properties()
+        found = self._properties.get(name)
+        return None if found is None else found.value
+
+    def set(self, name: str, kind: PropertyType, value: PropertyValue) -> None:
+        """Set a property, instead of any of that name."""
+        if self._properties is None:
+            self._properties = self._read_properties()
+        self._properties[name] = Property(name, kind, value)
+        self._changed = True
+
+    def remove(self, name: str) -> None:
+        """Remove a property; no error when there is none."""
+        if self._properties is None:
+            if self._data.find(_encoded_name(name), self._properties_at) < 0:
+                return
+            self._properties = self._read_properties()
+        if self._properties.pop(name, None) is not None:
+            self._changed = True
+
+    @property
+    def routing_type(self) -> RoutingType | None:
+        """What the sender asked for, where it asked for one that there is."""
+        value = self.get(ROUTING_TYPE_PROPERTY)
+        if value in (RoutingType.MULTICAST, RoutingType.ANYCAST) and not isinstance(value, bool):
+            return RoutingType(int(value))
+        return None
+
+    @routing_type.setter
+    def routing_type(self, value: RoutingType | None) -> None:
+        if value is None:
+            self.remove(ROUTING_TYPE_PROPERTY)
+        else:
+            self.set(ROUTING_TYPE_PROPERTY, PropertyType.BYTE, int(value))
+
+    # Sizes.
+
+    @property
+    def encoded_size(self) -> int:
+        """Bytes of `encode()`, which credits and counters count."""
+        return len(self.encode())
+
+    @property
+    def memory_size(self) -> int:
+        """Bytes that the limits of addresses and of the broker count for this message."""
+        return len(self.encode()) + MEMORY_OVERHEAD
+
+    def __repr__(self) -> str:
+        return (
+            f"Message(message_id={self._message_id}, address={self._address!r}, "
+            f"type={self._type}, durable={self._durable}, body={len(self.body)} bytes)"
+        )
+
+
+def _text(data: bytes, at: int, size: int) -> str:
+    """Give the text of a SimpleString whose `size` bytes stand at `at`."""
+    if size < 0 or size % 2 or size > len(data) - at:
+        raise RecordFormatError(f"text of {size} bytes at byte {at} of {len(data)}")
+    units = data[at : at + size]
+    text = _texts.get(units)
+    if text is None:
+        text = units.decode("utf-16-le", "surrogatepass")
+        if size <= _TEXT_SIZE_MAX:
+            if len(_texts) >= _TEXTS_MAX:
+                _texts.clear()
+            _texts[units] = text
+    return text
+
+
+def _encoded_name(name: str) -> bytes:
+    """Give the bytes that stand in a message for this name."""
+    units = _encoded_names.get(name)
+    if units is None:
+        units = name.encode("utf-16-le", "surrogatepass")
+        if len(_encoded_names) >= _TEXTS_MAX:
+            _encoded_names.clear()
+        _encoded_names[name] = units
+    return units
+
+
+def _properties_end(data: bytes, at: int) -> int:
+    """Walk over `count, count × (name, tag, value)` at `at`; give where they end.
+
+    Raises:
+        RecordFormatError: a length or tag that cannot be.
+        struct.error, IndexError: the bytes end too soon.
+    """
+    count = _INT.unpack_from(data, at)[0]
+    at += 4
+    # A name's length and a tag, each property has 5 bytes at least.
+    if count < 0 or count * 5 > len(data) - at:
+        raise RecordFormatError(f"{count} properties in {len(data) - at} bytes")
+    for _ in range(count):
+        size = _INT.unpack_from(data, at)[0]
+        if size < 0 or size % 2 or size > len(data) - at - 4:
+            raise RecordFormatError(f"property name of {size} bytes at byte {at}")
+        at += 4 + size
+        tag = data[at]
+        at += 1
+        if tag >= len(_VALUE_SIZES) or _VALUE_SIZES[tag] < 0:
+            raise RecordFormatError(f"property with the unknown tag {tag} at byte {at - 1}")
+        if tag in _SIZED_TAGS:
+            size = _INT.unpack_from(data, at)[0]
+            if size < 0 or (size % 2 and tag == PropertyType.STRING) or size > len(data) - at - 4:
+                raise RecordFormatError(f"property value of {size} bytes at byte {at}")
+            at += 4 + size
+        else:
+            at += _VALUE_SIZES[tag]
+    if at > len(data):
+        raise RecordFormatError(f"properties up to byte {at} of {len(data)}")
+    return at

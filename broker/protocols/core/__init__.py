@@ -1,0 +1,1 @@
+"""The Core protocol: frames, packets, versions; bytes in, objects out, and back."""
