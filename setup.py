@@ -39,6 +39,7 @@ EXTENSIONS: dict[str, list[str]] = {
     "journal.loader": [],
     "journal.reclaim": [],
     "journal.moves": [],
+    "journal.old_files": [],
     "journal.compact": [],
     "journal.data_files": [],
     "journal.history": [],

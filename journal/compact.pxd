@@ -7,6 +7,7 @@ from journal.files.base cimport Folder
 from journal.format cimport Record
 from journal.index cimport IdMap, RecordIndex
 from journal.moves cimport IndexMoves
+from journal.old_files cimport OldFiles
 from journal.scan cimport FileScan
 
 # An operation of a transaction, or a replaceable update, that cannot be copied yet.
@@ -45,11 +46,8 @@ cdef class Compactor:
     cdef int64_t file_id_end
     cdef uint64_t file_size
     # What is read, and cannot be copied yet.
-    cdef uint8_t *data
-    cdef uint64_t data_room
+    cdef OldFiles source
     cdef int32_t reading
-    cdef int old_fd
-    cdef uint64_t old_size
     cdef IdMap held_map
     cdef HeldTransaction *held
     cdef int32_t held_count, held_room, held_unused
@@ -73,10 +71,9 @@ cdef class Compactor:
     cdef IndexMoves moves       # what the index is to be told
     # State and counters.
     cdef readonly bint stopping
-    cdef readonly uint64_t bytes_read, bytes_written, records_copied
+    cdef readonly uint64_t bytes_written, records_copied
 
     # Reading.
-    cdef int read_old(self, FileScan scan) except -1 nogil
     cdef int copy_file(self, FileScan scan) except -1 nogil
     cdef int copy_records(self, FileScan scan, const size_t *picked,
                           int count) except -1 nogil

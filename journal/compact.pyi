@@ -6,24 +6,17 @@ from journal.control import ControlList
 from journal.errors import JournalError
 from journal.files.base import Folder
 from journal.index import RecordIndex
+from journal.old_files import OldFile
 from journal.options import JournalOptions
 from journal.pool import FilePool
-from journal.scan import FileScan
 
 __all__ = [
     "CompactionStopped",
     "Compactor",
     "NothingGained",
-    "OldFile",
     "OutputFile",
     "control_file",
 ]
-
-class OldFile(NamedTuple):
-    name: str
-    number: int
-    file_id: int
-    slot: int
 
 class OutputFile(NamedTuple):
     name: str
@@ -58,14 +51,11 @@ class Compactor:
     @property
     def stopping(self) -> bool: ...
     @property
-    def bytes_read(self) -> int: ...
-    @property
     def bytes_written(self) -> int: ...
     @property
     def records_copied(self) -> int: ...
     def stop(self) -> None: ...
     def copy(self, progress: Progress | None = None) -> None: ...
-    def open_old(self, number: int) -> FileScan: ...
     def check_stop(self) -> None: ...
     def sync_output(self, fd: int, name: str) -> None: ...
     def await_syncs(self, left: int) -> None: ...

@@ -44,7 +44,7 @@ What the index is told (publish) stands in moves.pyx.
 Rejected: to copy the index at the start, as the reference does (a second index in memory, and all
 appends wait for it); to write through O_DIRECT (files that nobody appends to gain nothing by it).
 
-Memory: one old file and one chunk of a new one, 24 bytes a copied record, and bodies of
+Memory: two old files and one chunk of a new one, 24 bytes a copied record, and bodies of
 transactions that have not ended and of replaceable updates.
 """
 
@@ -61,7 +61,7 @@ from journal.errors import JournalDamaged, JournalError, JournalIOError
 from journal.folder import CONTROL_FILE
 
 from journal.buffer cimport pthread_mutex_lock, pthread_mutex_unlock
-from journal.files.base cimport io_advise, io_close, io_read, io_write
+from journal.files.base cimport io_start_sync, io_write
 from journal.format cimport (
     ADD_RECORD, ADD_RECORD_TX, COMMIT_RECORD, COMPACT_COUNT_MAX, DELETE_RECORD, DELETE_RECORD_TX,
     END_MARK, EVENT_RECORD, HEADER_SIZE, LEADER_SIZE, ORDINAL_MAX, PREPARE_RECORD, ROLLBACK_RECORD,
@@ -72,10 +72,11 @@ from journal.index cimport (
     id_map_pop, id_map_put)
 from journal.judge cimport judge
 from journal.moves cimport Copied, CopiedOperation, IndexMoves
+from journal.old_files cimport OldFiles
 from journal.scan cimport LIVE, Item
 
 __all__ = [
-    "CompactionStopped", "Compactor", "NothingGained", "OldFile", "OutputFile", "control_file",
+    "CompactionStopped", "Compactor", "NothingGained", "OutputFile", "control_file",
 ]
 
 log = logging.getLogger("journal")
@@ -84,17 +85,8 @@ cdef enum:
     CHUNK = 64                  # records under one hold of the lock
     SPLIT_LINE = 2
     WRITE_SIZE = 1 << 20
-    SYNCS_MAX = 2               # new files that are synced while another is written
+    SYNCS_MAX = 4               # new files that are synced while another is written
     CONTROL_ALIGNMENT = 4096    # largest block that the reference reads in
-
-
-class OldFile(NamedTuple):
-    """A file to compact: closed, and older than every file that is not."""
-
-    name: str
-    number: int
-    file_id: int
-    slot: int
 
 
 class OutputFile(NamedTuple):
@@ -136,6 +128,7 @@ cdef class Compactor:
         self.buffer = buffer
         self.moves = IndexMoves(index, buffer)
         self.old_files = old_files
+        self.source = OldFiles(folder, old_files, options.user_version)
         self.leaders = options.checksums
         self.user_version = options.user_version
         for user_type in options.replaceable_types:
@@ -146,7 +139,6 @@ cdef class Compactor:
         self.outputs = []
         self.syncs = []
         self.fd = -1
-        self.old_fd = -1
         self.held_unused = -1
         if id_map_init(&self.held_map) < 0:
             raise MemoryError
@@ -168,7 +160,6 @@ cdef class Compactor:
         id_map_free(&self.held_map)
         free(self.held)
         free(self.updates)
-        free(self.data)
         free(self.chunk)
 
     def stop(self):
@@ -190,82 +181,33 @@ cdef class Compactor:
             NothingGained: no ids left for another new file.
             CompactionStopped: stop() was called.
         """
-        cdef FileScan scan, following
-        cdef bint has_more
+        cdef FileScan scan
         self.sync_thread = ThreadPoolExecutor(1, "journal-compaction-sync")
         try:
-            scan = self.open_old(0)
-            with nogil:
-                self.read_old(scan)
+            self.source.read_ahead()
             for number in range(len(self.old_files)):
                 self.check_stop()
+                scan = self.source.take()
                 judge(scan, False)
                 damages = [damage for damage, is_ours in scan.found if is_ours]
                 if damages:
                     raise JournalDamaged(damages)
-                following = None
-                has_more = number + 1 < len(self.old_files)
-                if has_more:
-                    # The kernel reads it while this one is copied.
-                    following = self.open_old(number + 1)
                 self.reading = number
                 # One stretch: to get the GIL back may take long where many threads append.
                 with nogil:
                     self.copy_file(scan)
                     self.own_bodies()
-                    if has_more:
-                        self.read_old(following)
                 if progress is not None:
                     progress(number + 1, len(self.old_files), (number + 1) * self.file_size,
                              len(self.old_files) * self.file_size)
-                scan = following
             with nogil:
                 self.copy_rest()
             self.end_output()
             self.await_syncs(0)
         finally:
+            self.source.close()
             self.sync_thread.shutdown()
-            if self.old_fd >= 0:
-                self.folder.close_file(self.old_fd)
-                self.old_fd = -1
-            free(self.data)
-            self.data = NULL
-            self.data_room = 0
         self.folder.sync()
-
-    def open_old(self, number):
-        """Open an old file and have the kernel read it ahead; a FileScan for it."""
-        name = self.old_files[number].name
-        self.old_fd = self.folder.open(name)
-        self.old_size = self.folder.size(self.old_fd, name)
-        # Advice that is not taken costs nothing but time.
-        io_advise(self.old_fd, 0, self.old_size, True)
-        return FileScan(name, self.user_version)
-
-    cdef int read_old(self, FileScan scan) except -1 nogil:
-        """Read the whole file that is open, close it, and scan it."""
-        cdef uint8_t *data
-        cdef int64_t count
-        cdef int result
-        if self.old_size > self.data_room:
-            data = <uint8_t *>realloc(self.data, self.old_size)
-            if data == NULL:
-                self.fail(errno_ENOMEM, "no memory for a file")
-            self.data = data
-            self.data_room = self.old_size
-        count = io_read(self.old_fd, self.data, self.old_size, 0)
-        if count >= 0 and <uint64_t>count != self.old_size:
-            count = -errno_EIO
-        if count < 0:
-            self.fail(<int>-count, "cannot read a file to compact")
-        result = io_close(self.old_fd)
-        self.old_fd = -1
-        if result < 0:
-            self.fail(-result, "cannot close a file to compact")
-        if scan.scan(self.data, self.old_size):
-            self.fail(errno_ENOMEM, "no memory to scan a file")
-        self.bytes_read += self.old_size
-        return 0
 
     def check_stop(self):
         """Give up if somebody wants so."""
@@ -311,6 +253,8 @@ cdef class Compactor:
             return 0
         pthread_mutex_lock(&self.buffer.lock)
         for i in range(count):
+            self.index.expect(scan.items[picked[i]].record.record_id)
+        for i in range(count):
             place = id_map_get(&self.index.record_map, scan.items[picked[i]].record.record_id)
             live[i] = place >= 0 and (
                 scan.items[picked[i]].record.type == DELETE_RECORD
@@ -323,7 +267,7 @@ cdef class Compactor:
             if record.type == UPDATE_RECORD and self.replaceable[record.user_type]:
                 self.hold_update(record)
                 continue
-            borrow(&copy, record, self.data)
+            borrow(&copy, record, self.source.data)
             if record.type != DELETE_RECORD:
                 self.split(record.compact_count)
             self.make_room(record_size(record.type, record.body_size))
@@ -402,7 +346,7 @@ cdef class Compactor:
                 self.fail(errno_ENOMEM, "no memory for a transaction")
             tx.records = records
             tx.room = room
-        borrow(&tx.records[tx.count], record, self.data)
+        borrow(&tx.records[tx.count], record, self.source.data)
         tx.count += 1
         return 0
 
@@ -567,7 +511,7 @@ cdef class Compactor:
             if id_map_put(map, record.record_id, <uint32_t>place) < 0:
                 self.fail(errno_ENOMEM, "no memory for an update")
             self.update_count += 1
-        borrow(&self.updates[place], record, self.data)
+        borrow(&self.updates[place], record, self.source.data)
         return 0
 
     cdef int copy_updates(self) except -1 nogil:
@@ -690,6 +634,8 @@ cdef class Compactor:
         result = io_write(self.fd, self.chunk, self.used, self.chunk_offset, False)
         if result < 0:
             self.fail(-result, "cannot write a compacted file")
+        # A hint: if it fails, so does the sync.
+        io_start_sync(self.fd, self.chunk_offset, self.used)
         self.chunk_offset += self.used
         self.bytes_written += self.used
         self.used = 0

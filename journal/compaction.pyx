@@ -19,8 +19,9 @@ from journal.data_files cimport DataFile, DataFiles
 from journal.files.base cimport OpenFile
 from journal.index cimport FileCounts
 
-from journal.compact import CompactionStopped, NothingGained, OldFile
+from journal.compact import CompactionStopped, NothingGained
 from journal.errors import JournalClosed, JournalError, JournalIOError
+from journal.old_files import OldFile
 
 __all__ = ["Compaction"]
 

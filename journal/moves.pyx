@@ -21,7 +21,9 @@ from journal.index cimport (
 
 cdef enum:
     CHUNK = 64                  # records under one hold of the lock
-    REST_AFTER = 8              # holds of the lock between two rests of REST_US
+    # Holds of the lock between two rests: a quarter of a millisecond or so, which is what an
+    # append may wait then. A rest takes twice its time, since the kernel's timers have slack.
+    REST_AFTER = 64
     REST_US = 50
     LEFT_BEHIND = -2
 
@@ -71,7 +73,7 @@ cdef class IndexMoves:
 
     cdef int apply(self) noexcept nogil:
         """0, NO_MEMORY, or LEFT_BEHIND when something in an old file was not copied."""
-        cdef size_t i = 0, end
+        cdef size_t i = 0, j, end
         cdef uint32_t place = 0, place_end, tx = 0, tx_end
         cdef uint32_t holds = 0
         cdef int result = 0
@@ -88,6 +90,8 @@ cdef class IndexMoves:
         while i < self.copied_count and result >= 0:
             end = min(i + CHUNK, self.copied_count)
             pthread_mutex_lock(&self.buffer.lock)
+            for j in range(i, end):
+                self.index.expect(self.copied[j].record_id)
             while i < end and result >= 0:
                 copied = &self.copied[i]
                 result = self.move_record(copied.record_id, copied.file, copied.bytes,
@@ -120,6 +124,8 @@ cdef class IndexMoves:
     cdef bint is_left_behind(self, uint32_t place) noexcept nogil:
         cdef RecordEntry *entry = &self.index.records[place]
         cdef int32_t i
+        if entry.updates < 0 and self.index.files[entry.file].compaction != LEAVES:
+            return False        # Most are so, and need no look into the map.
         if id_map_get(&self.index.record_map, entry.record_id) != place:
             return False
         if self.index.files[entry.file].compaction == LEAVES:

@@ -41,6 +41,10 @@ cdef int io_sync(int fd) noexcept nogil:
     return qv_sync_data(fd)
 
 
+cdef int io_start_sync(int fd, uint64_t offset, uint64_t size) noexcept nogil:
+    return qv_start_sync(fd, offset, size)
+
+
 cdef int io_close(int fd) noexcept nogil:
     return qv_close(fd)
 
