@@ -25,7 +25,7 @@ from jdbcstore.rows import (
 )
 from jdbcstore.transactions import OpenTransaction
 from journal.errors import UnsupportedFormat
-from journal.loader import DeletedRecord, FailedTransaction, LoadResult, PreparedTransaction
+from journal.loaded import DeletedRecord, FailedTransaction, LoadResult, PreparedTransaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

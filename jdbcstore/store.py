@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from jdbcstore.options import DatabaseStoreOptions
     from journal.api import Done, Progress
     from journal.completion import Completion
-    from journal.loader import LoadResult
+    from journal.loaded import LoadResult
 
 __all__ = ["SqlStore"]
 

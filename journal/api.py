@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from journal.loader import FailedTransaction, LiveRecord, LoadResult, PreparedTransaction
+    from journal.delivery import LiveRecord
+    from journal.loaded import FailedTransaction, LoadResult, PreparedTransaction
     from journal.reader import FileView
 
 __all__ = ["Done", "Progress", "RecordDecoder", "RecordId", "RecordStore", "Ticket", "TxId"]

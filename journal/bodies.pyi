@@ -3,7 +3,7 @@ from types import TracebackType
 from typing import Self, final
 
 from journal.errors import JournalIOError
-from journal.loader import LoadedFile
+from journal.loaded import LoadedFile
 
 __all__ = ["BodyReader"]
 

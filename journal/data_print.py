@@ -96,7 +96,7 @@ class RecordFile(Protocol):
 
 
 class LiveRecord(Protocol):
-    """An add or update that a load gave, as `journal.loader.LiveRecord` is."""
+    """An add or update that a load gave, as `journal.delivery.LiveRecord` is."""
 
     @property
     def record_id(self) -> int: ...  # noqa: D102

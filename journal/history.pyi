@@ -2,7 +2,7 @@ from typing import Self, final
 
 from journal.data_files import DataFile, DataFiles
 from journal.folder import JournalName
-from journal.loader import LoadedFile
+from journal.loaded import LoadedFile
 
 __all__ = ["HistoryKeeper"]
 

@@ -6,7 +6,7 @@ from typing_extensions import disjoint_base
 from journal.api import Progress
 from journal.data_files import FileCount
 from journal.files.base import Folder
-from journal.loader import LoadResult
+from journal.loaded import LoadResult
 from journal.options import JournalOptions
 from journal.pool import FilePool
 

@@ -2,7 +2,7 @@ from journal.data_files import DataFile, DataFiles
 from journal.files.base import Folder
 from journal.folder import JournalName
 from journal.history import HistoryKeeper
-from journal.loader import LoadedFile, LoadResult
+from journal.loaded import LoadedFile, LoadResult
 
 __all__ = ["recover", "sync_loaded", "take_over"]
 

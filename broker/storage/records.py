@@ -214,7 +214,7 @@ class JournalDecoder:
     ) -> Iterator[str]:
         """Give the lines of `data print` for what a load gives.
 
-        Records and transactions are like those of `journal.loader`; see
+        Records and transactions are like those of `journal.loaded`; see
         `print_data.surviving_lines`.
         """
         return print_data.surviving_lines(committed, prepared, failed, self, safe=safe)

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from jdbcstore.loading import SqlRecord
     from jdbcstore.snapshot import FullRow, TableSnapshot
     from journal.api import Progress
-    from journal.loader import FailedTransaction, LiveRecord, PreparedTransaction
+    from journal.delivery import LiveRecord
+    from journal.loaded import FailedTransaction, PreparedTransaction
     from journal.reader import FileView
 
 __all__ = ["TableRecord", "TableRecords", "TableStat"]
@@ -53,7 +54,7 @@ WITHOUT_ID = (PREPARE_RECORD, COMMIT_RECORD, ROLLBACK_RECORD)
 
 
 class TableRecord(NamedTuple):
-    """A live record of a table, with all that journal.loader.LiveRecord has.
+    """A live record of a table, with all that journal.delivery.LiveRecord has.
 
     Attributes:
         file: the table.

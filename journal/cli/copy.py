@@ -20,7 +20,7 @@ from journal.tools.copy import Copier
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from journal.loader import LiveRecord
+    from journal.delivery import LiveRecord
     from journal.tools.stored import StoredRecords
 
 __all__ = ["copy"]

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from journal.api import Progress, RecordDecoder
-    from journal.loader import FailedTransaction, LiveRecord, PreparedTransaction
+    from journal.delivery import LiveRecord
+    from journal.loaded import FailedTransaction, PreparedTransaction
     from journal.reader import FileView, RawRecord
     from journal.tools.stored import StoredRecords
 

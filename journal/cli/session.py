@@ -15,7 +15,7 @@ from journal.journal import Journal
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from journal.loader import LoadResult
+    from journal.loaded import LoadResult
     from journal.options import JournalOptions
     from journal.tools.stored import Store
 

@@ -27,7 +27,8 @@ from journal.errors import RecordTooLarge, WrongUse
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from journal.loader import LiveRecord, LoadResult, PreparedTransaction
+    from journal.delivery import LiveRecord
+    from journal.loaded import LoadResult, PreparedTransaction
     from journal.tools.stored import Store
 
 __all__ = ["Copier", "CopyReport", "TargetDiffers", "TargetNotEmpty"]

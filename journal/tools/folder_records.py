@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from journal.api import Progress
+    from journal.delivery import LiveRecord
     from journal.errors import Damage
-    from journal.loader import FailedTransaction, LiveRecord, PreparedTransaction
+    from journal.loaded import FailedTransaction, PreparedTransaction
     from journal.reader import FileView
     from journal.recovery import RecoveryPlan
     from journal.tools.stat import FolderStat

@@ -11,7 +11,7 @@ from journal.loader import Loader
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from journal.loader import FileShare, LoadedFile
+    from journal.loaded import FileShare, LoadedFile
     from journal.recovery import RecoveryPlan
 
 __all__ = ["FolderStat", "stat_folder"]

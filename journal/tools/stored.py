@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from journal.api import Progress, RecordId
+    from journal.delivery import LiveRecord
     from journal.errors import Damage
-    from journal.loader import FailedTransaction, LiveRecord, PreparedTransaction
+    from journal.loaded import FailedTransaction, PreparedTransaction
     from journal.reader import FileView
     from journal.tools.verify import VerifyReport
 

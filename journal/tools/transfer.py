@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from journal.api import Progress
-    from journal.loader import PreparedTransaction
+    from journal.loaded import PreparedTransaction
     from journal.tools.stored import Store, StoredRecords
 
 __all__ = ["BadLine", "ImportReport", "Importer", "TransferTarget", "export_lines"]

@@ -27,7 +27,7 @@ MAY_USE = {
         "journal.options",
         "journal.completion",
         "journal.index",
-        "journal.loader",
+        "journal.loaded",
     ),
     # Commands that `journal` finds by entry point.
     "jdbcstore.cli": ("jdbcstore", "journal"),

@@ -1,8 +1,9 @@
-"""The live view of a journal in columns of C: the typed header of loader.pyx."""
+"""The live view of a journal in columns of C: the typed header of replay.pyx."""
 
+cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from journal.format cimport Record
+from journal.format cimport ADD_RECORD_TX, DELETE_RECORD_TX, PREPARE_RECORD, Record
 from journal.index cimport IdMap, RecordIndex
 from journal.scan cimport FileScan
 
@@ -11,7 +12,7 @@ cdef struct Locator:
     int64_t record_id
     uint64_t body_offset
     uint32_t body_size
-    int32_t file                # index in Loader.loaded
+    int32_t file                # number of the file in the load
     uint32_t head_size          # body_offset less the offset of the type byte
     uint8_t type
     uint8_t user_type
@@ -34,24 +35,27 @@ cdef struct Holder:
     bint is_invalid             # damaged: never to be committed
     int32_t next_unused
 
-cdef class Loader:
+# Why a transaction was dropped.
+cdef enum Dropped:
+    DROPPED_COUNT = 0
+    DROPPED_TAINTED = 1
+    DROPPED_PREPARE = 2
+    DROPPED_INVALID = 3
+
+
+@cython.final
+cdef class Replay:
     # Settings.
-    cdef readonly object files
-    cdef readonly RecordIndex index
-    cdef readonly int32_t user_version
-    cdef readonly str damage
+    cdef RecordIndex index
     cdef bint[256] replaceable
-    cdef int readahead
     cdef int64_t prune_count
-    cdef int64_t step_size
-    cdef object progress
-    # State.
-    cdef list loaded            # LoadedFile, in the order of their ids
-    cdef list found             # (Damage, bool), in order
-    cdef list without_add       # ids of updates that pin their files as adds do, for now
+    # The live view.
     cdef Locators live
     cdef IdMap deleted
     cdef uint64_t deletes_since_prune
+    cdef list without_add       # ids of updates that pin their files as adds do, for now
+    cdef int64_t max_id
+    # Open transactions.
     cdef Holder *holders
     cdef uint32_t holder_count
     cdef uint32_t holder_room
@@ -59,11 +63,9 @@ cdef class Loader:
     cdef IdMap open_txs         # tx id -> index in holders
     cdef IdMap tainted          # open transactions that lost a record
     cdef uint64_t next_sequence
-    cdef int64_t unmarked_max_id        # of files with live records without a leader; 0: none
-    cdef int64_t checked_max_id         # of files of ours with live records of ours; 0: none
-    cdef int64_t max_id
+    # Of the file being applied.
     cdef bint file_has_data
-    cdef list dropped           # (tx id, offset, what), of the file being applied
+    cdef list dropped           # (offset, size, tx id, Dropped)
 
     cdef int apply(self, FileScan scan, int32_t file, int32_t slot) noexcept nogil
     cdef int apply_record(self, const Record *record, int32_t file, int32_t slot) noexcept nogil
@@ -80,3 +82,7 @@ cdef class Loader:
     cdef Holder *open_holder(self, int64_t tx_id) noexcept nogil
     cdef void close_holder(self, Holder *holder) noexcept nogil
     cdef int taint_open(self) noexcept nogil
+
+
+cdef inline bint is_tx_record(const Record *record) noexcept nogil:
+    return ADD_RECORD_TX <= record.type <= DELETE_RECORD_TX or record.type >= PREPARE_RECORD
