@@ -1,0 +1,71 @@
+"""What a name in a selector stands for: a header of the message, or a property."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker.storage.java_text import uuid_text
+from broker.storage.properties import PropertyType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from broker.selector.values import SupportsProperties, Value
+
+__all__ = ["fetcher"]
+
+# FilterConstants of the reference.
+NATIVE_MESSAGE_ID: Final = "NATIVE_MESSAGE_ID"
+GROUP_ID: Final = "_AMQ_GROUP_ID"
+
+
+def fetcher(name: str) -> Callable[[SupportsProperties], Value]:
+    """A function that gives the value of a name; a header that is missing may be a property."""
+    header = _HEADERS.get(name)
+
+    def of_property(message: SupportsProperties) -> Value:
+        # `get` passes a message by whose bytes have no such name without decoding them.
+        if message.get(name) is None:
+            return None
+        found = message.properties[name]
+        return found.type, found.value
+
+    if header is None:
+        return of_property
+
+    def of_header(message: SupportsProperties) -> Value:
+        value = header(message)
+        return of_property(message) if value is None else value
+
+    return of_header
+
+
+def _user_id(message: SupportsProperties) -> Value:
+    if message.user_id is not None:
+        return PropertyType.STRING, f"ID:{uuid_text(message.user_id)}"
+    native = message.get(NATIVE_MESSAGE_ID)
+    return (PropertyType.STRING, native) if isinstance(native, str) else None
+
+
+def _address(message: SupportsProperties) -> Value:
+    return None if message.address is None else (PropertyType.STRING, message.address)
+
+
+def _group_id(message: SupportsProperties) -> Value:
+    group = message.get(GROUP_ID)
+    return (PropertyType.STRING, group) if isinstance(group, str) else None
+
+
+_HEADERS: Final[Mapping[str, Callable[[SupportsProperties], Value]]] = {
+    "AMQUserID": _user_id,
+    "AMQPriority": lambda message: (PropertyType.INT, message.priority),
+    "AMQTimestamp": lambda message: (PropertyType.LONG, message.timestamp),
+    "AMQDurable": lambda message: (
+        PropertyType.STRING,
+        "DURABLE" if message.durable else "NON_DURABLE",
+    ),
+    "AMQExpiration": lambda message: (PropertyType.LONG, message.expiration),
+    "AMQSize": lambda message: (PropertyType.INT, message.encoded_size),
+    "AMQAddress": _address,
+    "AMQGroupID": _group_id,
+}
