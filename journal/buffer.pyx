@@ -667,19 +667,24 @@ cdef class GroupBuffer:
         return (self.marks and self.file.marked_ordinal < self.file.synced_ordinal
                 and self.slots[self.head % self.slot_count].records == 0
                 and self.taken == self.head
-                and self.file.position + self.padded(LEADER_SIZE) + self.end_reserve()
-                <= self.file.size)
+                and self.file.position + self.end_reserve() <= self.file.size)
 
     cdef void write_mark(self) noexcept nogil:
-        """Say, alone, how much is on disk: the journal is idle or closes."""
+        """Say, alone, how much is on disk: the journal is idle or closes.
+
+        Where nothing but the end mark fits any more, no record does either: that one says it, and
+        is written once more, the same, when the file is left.
+        """
         cdef OpenFile *file = self.file
         cdef uint64_t size = self.padded(LEADER_SIZE), offset = file.position
         cdef uint32_t claimed = file.synced_ordinal
+        cdef bint is_full = offset + size + self.end_reserve() > file.size
         cdef int result
-        file.position += size
-        self.begin_slot()
+        if not is_full:
+            file.position += size
+            self.begin_slot()
         memset(self.mark_block, 0, size)
-        encode_mark(self.mark_block, MARK, file.file_id, claimed)
+        encode_mark(self.mark_block, END_MARK if is_full else MARK, file.file_id, claimed)
         pthread_mutex_unlock(&self.lock)
         result = self.back_end.write(file, self.mark_block, size, offset, True)
         pthread_mutex_lock(&self.lock)
