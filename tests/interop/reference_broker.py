@@ -1,7 +1,7 @@
 """The reference's broker, run in a process of its own on a port of ours.
 
 Environment:
-    QUIVER_REFERENCE_BROKER: folder of the reference's unpacked distribution; nothing is fetched then.
+    QUIVER_REFERENCE_BROKER: folder of the reference's unpacked distribution; none is fetched then.
     XDG_CACHE_HOME: where the cache folder `quiver/` lies; `~/.cache` when unset.
 """
 

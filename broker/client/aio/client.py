@@ -116,6 +116,11 @@ class AsyncClient:
         return await self._first.session(mode, start=start, **changes)
 
     @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._is_closed
+
+    @property
     def connections(self) -> tuple[AsyncConnection, ...]:
         """The connections that are open."""
         return tuple(self._connections)

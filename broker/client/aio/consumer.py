@@ -47,6 +47,7 @@ class AsyncConsumer:
         self._mode = session.state.mode
         self._arrived = asyncio.Event()
         self._is_closed = False
+        self._is_ending = False
         # The last message handed over and not acknowledged, and bytes of those before it.
         self._unacknowledged: int | None = None
         self._unacknowledged_bytes = 0
@@ -81,8 +82,6 @@ class AsyncConsumer:
         return await self.receive(0)
 
     async def _next(self, timeout_s: float | None) -> AsyncReceived | None:
-        if self._is_closed:
-            raise ClosedError("the consumer is closed")
         found = self._take()
         if found is not None:
             return found
@@ -120,6 +119,8 @@ class AsyncConsumer:
             return self._take()
 
     def _take(self) -> AsyncReceived | None:
+        if self._is_closed or self._is_ending:
+            raise ClosedError("the consumer is closed")
         while (delivery := self._state.take()) is not None:
             received = AsyncReceived(self, delivery)
             if not self._is_expired(received):
@@ -139,31 +140,47 @@ class AsyncConsumer:
         """Give messages until the consumer is closed; each is acknowledged before the next."""
         while not self._is_closed:
             try:
-                received = await self._next(None)
+                received = await self.next_unacknowledged()
             except ClosedError:
                 return
-            assert received is not None
             yield received
-            if self._mode in _AUTOMATIC and not self._is_closed:
-                await self._acknowledge_automatically(received)
+            await self.done_with(received)
+
+    async def next_unacknowledged(self) -> AsyncReceived:
+        """Give the next message, and leave it to `done_with` to acknowledge it.
+
+        Raises:
+            ClosedError: the consumer was closed, or woken up by `wake_up`.
+        """
+        received = await self._next(None)
+        assert received is not None
+        return received
+
+    async def done_with(self, received: AsyncReceived) -> None:
+        """Acknowledge a message in the modes where the client does."""
+        if self._mode in _AUTOMATIC and not self._is_closed:
+            await self._acknowledge_automatically(received)
+
+    def wake_up(self) -> None:
+        """Hand out nothing more; whoever waits for a message gets ClosedError."""
+        self._is_ending = True
+        self._arrived.set()
 
     # Listening.
 
     async def _listen(self, listener: Callable[[AsyncReceived], object]) -> None:
         while True:
             try:
-                received = await self._next(None)
+                received = await self.next_unacknowledged()
             except ClientError as error:
                 if not self._is_closed:
                     self.on_error(error)
                 return
-            assert received is not None
             try:
                 outcome = listener(received)
                 if inspect.isawaitable(outcome):
                     await outcome
-                if self._mode in _AUTOMATIC:
-                    await self._acknowledge_automatically(received)
+                await self.done_with(received)
             except Exception as error:  # noqa: BLE001 - a listener may raise anything
                 self.on_error(error)
                 return

@@ -228,8 +228,7 @@ class AsyncSession(Administration, Distributed):
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[Self]:
         """A block that is committed at its end, and rolled back when it raises."""
-        if self.state.mode is not AckMode.TRANSACTED:
-            raise ValueError("the session is not transacted: create it with AckMode.TRANSACTED")
+        self.check_transacted()
         try:
             yield self
         except BaseException:
@@ -238,6 +237,15 @@ class AsyncSession(Administration, Distributed):
                 await self.rollback()
             raise
         await self.commit()
+
+    def check_transacted(self) -> None:
+        """Refuse a block of a transaction where there is none.
+
+        Raises:
+            ValueError: the session has no local transaction.
+        """
+        if self.state.mode is not AckMode.TRANSACTED:
+            raise ValueError("the session is not transacted: create it with AckMode.TRANSACTED")
 
     def _flush_acknowledgements(self) -> None:
         for consumer in tuple(self._consumers):
