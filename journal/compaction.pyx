@@ -19,9 +19,10 @@ from journal.data_files cimport DataFile, DataFiles
 from journal.files.base cimport OpenFile
 from journal.index cimport FileCounts
 
-from journal.compact import CompactionStopped, NothingGained
 from journal.errors import JournalClosed, JournalError, JournalIOError
+from journal.new_files import CompactionStopped, NothingGained
 from journal.old_files import OldFile
+from journal.replacement import Replacement
 
 __all__ = ["Compaction"]
 
@@ -132,41 +133,43 @@ cdef class Compaction:
         compactor = Compactor(
             self.files.folder, self.files.pool, self.files.index, self.files.buffer, old_files,
             self.files.options, self.files.pool.file_size, following.opened.file_id)
+        control = Replacement(self.files.folder, self.files.pool, old_files,
+                              compactor.target.outputs, self.files.options)
         self.compactor = compactor
         try:
             if self.ending:
                 compactor.stop()
             compactor.copy(progress)
             self.files.sync()
-            compactor.prepare_control()
+            control.prepare()
         except NothingGained as error:
             compactor.abandon()
             log.info("%s", error)
             return False
         except BaseException:
             compactor.abandon()
-            compactor.discard_control()
+            control.discard()
             raise
-        self.publish(compactor, files)
+        self.publish(compactor, control, files)
         log.info("compacted %d files into %d in %.3f s: %d records, %d bytes", len(files),
-                 len(compactor.outputs), time.monotonic() - started, compactor.records_copied,
-                 compactor.bytes_written)
+                 len(compactor.target.outputs), time.monotonic() - started,
+                 compactor.target.records_copied, compactor.target.bytes_written)
         return True
 
-    def publish(self, Compactor compactor, files):
+    def publish(self, Compactor compactor, control, files):
         """From the control file on: whatever fails now ends the journal."""
         cdef DataFile file
         try:
-            compactor.commit()
+            control.commit()
             try:
                 compactor.publish()
             except BaseException:
-                compactor.revoke()
+                control.revoke()
                 raise
             self.files.older[:len(files)] = [
                 DataFile(output.name, output.number, output.file_id, output.slot)
-                for output in compactor.outputs]
-            compactor.install()
+                for output in compactor.target.outputs]
+            control.install()
             for file in files:
                 self.files.pool.take_back(
                     file.name, file.opened.number,

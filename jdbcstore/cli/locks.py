@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from jdbcstore.cli.opener import options_of
 from jdbcstore.database import Database
 from jdbcstore.locks import LOCK_NAMES, break_lock, read_locks
 from jdbcstore.node import NodeState
-from journal.cli.sources import access_to, login_options
+from jdbcstore.options import DatabaseStoreOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,10 +28,11 @@ DEFAULT_TABLE = "NODE_MANAGER_STORE"
 
 @click.command(epilog="\b\nExample:\n  journal locks postgresql://broker@db.example/broker --json")
 @click.argument("url")
-@login_options()
+@click.option("--user", help="Of the database. [default: the URL's]")
 @click.option(
-    "--table", "node_table", default=DEFAULT_TABLE, show_default=True, help="The node manager's."
+    "--password", envvar="QUIVER_DATABASE_PASSWORD", show_envvar=True, help="Of that user."
 )
+@click.option("--table", default=DEFAULT_TABLE, show_default=True, help="The node manager's.")
 @click.option(
     "--break",
     "row",
@@ -43,11 +43,13 @@ DEFAULT_TABLE = "NODE_MANAGER_STORE"
 @click.option("--json", "is_json", is_flag=True, help="One JSON object instead of lines.")
 def locks(
     url: str,
+    user: str | None,
+    password: str | None,
+    table: str,
     row: str | None,
     *,
     yes: bool,
     is_json: bool,
-    **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
     """Show who holds the leases of a broker in the database URL (JDBC or SQLAlchemy).
 
@@ -55,7 +57,10 @@ def locks(
     lives, finds out before he writes anything more, and stops. Exit status 1: the lease changed
     hands while it was to be broken.
     """
-    with closing(Database(options_of(access_to(url, given)))) as database:
+    options = DatabaseStoreOptions(
+        connection_url=url, user=user, password=password, node_manager_store_table_name=table
+    )
+    with closing(Database(options)) as database:
         found = read_locks(database)
         status = 0 if row is None else _break(database, found, int(row), is_agreed=yes)
         if row is not None:

@@ -15,7 +15,6 @@ from journal.options import JournalOptions, JournalType
 from tests.crash.model import open_and_load, read_folder_view
 from tests.crash.states import copy_out
 from tests.jdbcstore.reading import read_table_view
-from tests.servers import new_embedded_derby
 
 
 @dataclass(frozen=True)
@@ -96,13 +95,7 @@ class SqlStores:
         """A store that is not open yet; sizes of files and buffers mean nothing to it."""
         del changes
         store = SqlStore(
-            DatabaseStoreOptions(
-                connection_url=self.url,
-                lock_acquisition_timeout_ms=600_000,
-                # A machine that stands still for a while is no failure.
-                lock_expiration_ms=300_000,
-                network_timeout_ms=300_000,
-            )
+            DatabaseStoreOptions(connection_url=self.url, lock_acquisition_timeout_ms=10_000)
         )
         self.open_stores.append(store)
         return store
@@ -137,21 +130,13 @@ STORES = {
     for checksums in (True, False)
 }
 # By the names of tests/servers.py; a server that is missing skips with the reason.
-DATABASES = ["sqlite", "postgresql", "mariadb", "derby", "derby-embedded"]
-# Making a database takes Derby seconds.
-SLOW = ["derby", "derby-embedded"]
-PARAMETERS = [
-    pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
-    for name in (*STORES, *DATABASES)
-]
+DATABASES = ["sqlite", "postgresql", "mariadb"]
 
 
-@pytest.fixture(params=PARAMETERS)
+@pytest.fixture(params=[*STORES, *DATABASES])
 def stores(request, tmp_path):
     """Stores of one kind over one place, closed at the end."""
-    if request.param == "derby-embedded":
-        stores = SqlStores(new_embedded_derby(tmp_path))
-    elif request.param in DATABASES:
+    if request.param in DATABASES:
         stores = SqlStores(request.getfixturevalue("new_database")(request.param))
     else:
         stores = STORES[request.param](tmp_path / "store")

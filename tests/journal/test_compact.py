@@ -7,10 +7,10 @@ import threading
 import pytest
 
 from journal import Journal, JournalOptions
-from journal.compact import control_file
 from journal.control import ControlList
 from journal.errors import JournalDamaged
 from journal.folder import CONTROL_FILE
+from journal.replacement import control_file
 from tests.journal.golden import scenarios
 from tests.journal.stored import View, loaded, pins_of
 

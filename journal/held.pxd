@@ -1,0 +1,50 @@
+"""What a compaction has read and cannot copy yet: the typed header of held.pyx."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from journal.format cimport Record
+from journal.index cimport IdMap
+
+# An operation of a transaction, or a replaceable update, that cannot be copied yet.
+cdef struct HeldRecord:
+    int64_t record_id
+    uint8_t *body               # in the file being read, or a copy of our own
+    uint32_t body_size
+    uint8_t type
+    uint8_t user_type
+    uint8_t compact_count
+    bint owns_body
+
+# A transaction whose end has not been read yet.
+cdef struct HeldTransaction:
+    int64_t tx_id
+    uint64_t sequence           # how many began before it
+    HeldRecord *records         # operations and prepares, in order
+    size_t count
+    size_t room
+    int32_t last_file           # number of the file that the counter counts in
+    int32_t counter
+    bint is_used
+    bint is_invalid             # a prepare claims what is not there
+    int32_t next_unused
+
+cdef class HeldRecords:
+    # Transactions, by id and by place.
+    cdef IdMap map
+    cdef HeldTransaction *transactions
+    cdef int32_t count, room, unused
+    cdef uint64_t sequence
+    # Replaceable updates.
+    cdef IdMap[256] update_maps     # by user type: record id -> place of its last update
+    cdef HeldRecord *updates
+    cdef size_t update_count, update_room
+
+    cdef int hold(self, const Record *record, uint8_t *data, int32_t reading) except -1 nogil
+    cdef int hold_update(self, const Record *record, uint8_t *data) except -1 nogil
+    cdef HeldTransaction *find(self, int64_t tx_id, bint make) except? NULL nogil
+    cdef void drop(self, HeldTransaction *tx) noexcept nogil
+    cdef void order_by_beginning(self) noexcept nogil
+    cdef int own_bodies(self, int32_t reading) except -1 nogil
+
+cdef void borrow(HeldRecord *held, const Record *record, uint8_t *data) noexcept nogil
+cdef int no_memory(str what) except -1 with gil

@@ -1,0 +1,206 @@
+"""What a compaction has read and cannot copy yet.
+
+Operations and prepares of transactions wait for the end of their transaction, and of the updates
+of a replaceable type only the last for a record counts. Both borrow their bodies from the file in
+memory, and get copies of their own when that makes room for another.
+
+Memory: bodies of transactions that have not ended, and of replaceable updates.
+"""
+
+from libc.stdlib cimport free, malloc, qsort, realloc
+from libc.string cimport memcpy, memset
+
+from journal.format cimport PREPARE_RECORD
+from journal.index cimport id_map_free, id_map_get, id_map_init, id_map_pop, id_map_put
+
+__all__ = ["HeldRecords"]
+
+cdef enum:
+    FIRST_ROOM = 64
+
+
+cdef class HeldRecords:
+    """The transactions without an end, and the last replaceable updates, of one compaction.
+
+    Threads: one.
+    """
+
+    def __cinit__(self):
+        self.unused = -1
+        if id_map_init(&self.map) < 0:
+            raise MemoryError
+
+    def __dealloc__(self):
+        cdef int32_t i
+        cdef size_t j
+        for i in range(self.count):
+            for j in range(self.transactions[i].count):
+                if self.transactions[i].records[j].owns_body:
+                    free(self.transactions[i].records[j].body)
+            free(self.transactions[i].records)
+        for j in range(self.update_count):
+            if self.updates[j].owns_body:
+                free(self.updates[j].body)
+        for i in range(256):
+            if self.update_maps[i].entries != NULL:
+                id_map_free(&self.update_maps[i])
+        id_map_free(&self.map)
+        free(self.transactions)
+        free(self.updates)
+
+    cdef int hold(self, const Record *record, uint8_t *data, int32_t reading) except -1 nogil:
+        """Keep an operation or prepare until the end of its transaction is known."""
+        cdef HeldTransaction *tx = self.find(record.tx_id, True)
+        cdef HeldRecord *records
+        cdef size_t room
+        if tx.last_file != reading:
+            tx.last_file = reading
+            tx.counter = 0
+        if record.type == PREPARE_RECORD:
+            if record.records_in_file != tx.counter:
+                tx.is_invalid = True
+        else:
+            tx.counter += 1
+        if tx.count == tx.room:
+            room = tx.room * 2 if tx.room else 8
+            records = <HeldRecord *>realloc(tx.records, room * sizeof(HeldRecord))
+            if records == NULL:
+                no_memory("no memory for a transaction")
+            tx.records = records
+            tx.room = room
+        borrow(&tx.records[tx.count], record, data)
+        tx.count += 1
+        return 0
+
+    cdef HeldTransaction *find(self, int64_t tx_id, bint make) except? NULL nogil:
+        """The transaction with that id; NULL if it is not held and not to be made."""
+        cdef int64_t place = id_map_get(&self.map, tx_id)
+        cdef HeldTransaction *tx
+        cdef int32_t room
+        if place >= 0:
+            return &self.transactions[place]
+        if not make:
+            return NULL
+        if self.unused >= 0:
+            place = self.unused
+        else:
+            if self.count == self.room:
+                room = self.room * 2 if self.room else FIRST_ROOM
+                tx = <HeldTransaction *>realloc(self.transactions, room * sizeof(HeldTransaction))
+                if tx == NULL:
+                    no_memory("no memory for a transaction")
+                memset(tx + self.room, 0,
+                       (room - self.room) * sizeof(HeldTransaction))
+                self.transactions = tx
+                self.room = room
+            place = self.count
+        if id_map_put(&self.map, tx_id, <uint32_t>place) < 0:
+            no_memory("no memory for a transaction")
+        tx = &self.transactions[place]
+        if place == self.count:
+            self.count += 1
+        else:
+            self.unused = tx.next_unused
+        tx.tx_id = tx_id
+        tx.sequence = self.sequence
+        self.sequence += 1
+        tx.last_file = -1
+        tx.counter = 0
+        tx.is_used = True
+        tx.is_invalid = False
+        return tx
+
+    cdef void drop(self, HeldTransaction *tx) noexcept nogil:
+        """Forget a transaction and what is held of it."""
+        cdef size_t i
+        id_map_pop(&self.map, tx.tx_id)
+        for i in range(tx.count):
+            if tx.records[i].owns_body:
+                free(tx.records[i].body)
+        tx.count = 0
+        tx.is_used = False
+        tx.next_unused = self.unused
+        self.unused = <int32_t>(tx - self.transactions)
+
+    cdef void order_by_beginning(self) noexcept nogil:
+        """Put the transactions in the order in which they began; none may be looked up after."""
+        qsort(self.transactions, self.count, sizeof(HeldTransaction), &by_beginning)
+
+    cdef int hold_update(self, const Record *record, uint8_t *data) except -1 nogil:
+        """Keep the update, in place of an earlier one of its type for its record."""
+        cdef IdMap *map = &self.update_maps[record.user_type]
+        cdef HeldRecord *updates
+        cdef int64_t place
+        cdef size_t room
+        if map.entries == NULL and id_map_init(map) < 0:
+            no_memory("no memory for an update")
+        place = id_map_get(map, record.record_id)
+        if place >= 0:
+            if self.updates[place].owns_body:
+                free(self.updates[place].body)
+        else:
+            if self.update_count == self.update_room:
+                room = self.update_room * 2 if self.update_room else FIRST_ROOM
+                updates = <HeldRecord *>realloc(self.updates, room * sizeof(HeldRecord))
+                if updates == NULL:
+                    no_memory("no memory for an update")
+                self.updates = updates
+                self.update_room = room
+            place = <int64_t>self.update_count
+            if id_map_put(map, record.record_id, <uint32_t>place) < 0:
+                no_memory("no memory for an update")
+            self.update_count += 1
+        borrow(&self.updates[place], record, data)
+        return 0
+
+    cdef int own_bodies(self, int32_t reading) except -1 nogil:
+        """The file that was read makes room for the next: copy what is still needed of it."""
+        cdef int32_t i
+        cdef size_t j
+        for i in range(self.count):
+            if self.transactions[i].is_used and self.transactions[i].last_file == reading:
+                for j in range(self.transactions[i].count):
+                    if not own_body(&self.transactions[i].records[j]):
+                        no_memory("no memory for a transaction")
+        for j in range(self.update_count):
+            if not own_body(&self.updates[j]):
+                no_memory("no memory for an update")
+        return 0
+
+
+# --- leaves ------------------------------------------------------------------------------------
+
+cdef int by_beginning(const void *first, const void *second) noexcept nogil:
+    """The order of two held transactions."""
+    cdef uint64_t a = (<const HeldTransaction *>first).sequence
+    cdef uint64_t b = (<const HeldTransaction *>second).sequence
+    return (a > b) - (a < b)
+
+
+cdef void borrow(HeldRecord *held, const Record *record, uint8_t *data) noexcept nogil:
+    """The record as it stands in the file that is in memory."""
+    held.record_id = record.record_id
+    held.body = data + record.body_offset
+    held.body_size = record.body_size
+    held.type = record.type
+    held.user_type = record.user_type
+    held.compact_count = record.compact_count
+    held.owns_body = False
+
+
+cdef bint own_body(HeldRecord *record) noexcept nogil:
+    """Copy a borrowed body; false when memory is out."""
+    cdef uint8_t *body
+    if record.owns_body:
+        return True
+    body = <uint8_t *>malloc(record.body_size if record.body_size else 1)
+    if body == NULL:
+        return False
+    memcpy(body, record.body, record.body_size)
+    record.body = body
+    record.owns_body = True
+    return True
+
+
+cdef int no_memory(str what) except -1 with gil:
+    raise MemoryError(what)

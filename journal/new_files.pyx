@@ -1,0 +1,307 @@
+"""Writes the files that a compaction copies into.
+
+New files take the ids of old ones, from the first on. They are called <name>.cmp, and written to
+their very end, since the space may hold records of that id from an earlier use.
+
+Nothing is synced before a file is full; but the disk is given each chunk as it is written, so that
+the sync, in a thread of its own, finds little left to do.
+
+Rejected: to write through O_DIRECT (files that nobody appends to gain nothing by it).
+
+Memory: one chunk.
+"""
+
+import errno
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from journal.errors import JournalError, JournalIOError
+
+from journal.buffer cimport pthread_mutex_lock, pthread_mutex_unlock
+from journal.files.base cimport io_start_sync, io_write
+from journal.format cimport (
+    ADD_RECORD, ADD_RECORD_TX, COMPACT_COUNT_MAX, END_MARK, HEADER_SIZE, LEADER_SIZE, ORDINAL_MAX,
+    UPDATE_RECORD, UPDATE_RECORD_TX, encode_header, encode_header_leader, encode_leader,
+    encode_mark, encode_record, leader_padding, record_size)
+from journal.index cimport ARRIVES
+
+__all__ = ["CompactionStopped", "NewFiles", "NothingGained", "OutputFile"]
+
+log = logging.getLogger("journal")
+
+cdef enum:
+    SPLIT_LINE = 2
+    WRITE_SIZE = 1 << 20
+    SYNCS_MAX = 4               # new files that are synced while another is written
+
+
+class OutputFile(NamedTuple):
+    """A file that compaction wrote; called <name>.cmp until it is published."""
+
+    name: str
+    number: int
+    file_id: int
+    slot: int
+
+
+class NothingGained(JournalError):
+    """The result would need more files than there are ids before the next younger file."""
+
+
+class CompactionStopped(JournalError):
+    """stop() was called."""
+
+
+cdef class NewFiles:
+    """The new files of one compaction, one after another.
+
+    Args:
+        folder, pool, index, buffer: the journal's.
+        old_files: those that are compacted, in order of their ids.
+        options: the journal's.
+        file_size: bytes, of every file.
+        file_id_end: id of the first file that is not compacted.
+
+    Order of calls: open(); make_room() and write() for each record; sync(); close(). Then
+    remove(), if they are not wanted after all. Threads: one, but for stop().
+    """
+
+    def __cinit__(self, Folder folder, pool, RecordIndex index, GroupBuffer buffer, list old_files,
+                  options, uint64_t file_size, int64_t file_id_end):
+        self.folder = folder
+        self.pool = pool
+        self.index = index
+        self.buffer = buffer
+        self.leaders = options.checksums
+        self.user_version = options.user_version
+        self.old_count = len(old_files)
+        self.file_id_end = file_id_end
+        self.next_file_id = old_files[0].file_id
+        self.file_size = file_size
+        self.outputs = []
+        self.syncs = []
+        self.fd = -1
+
+    def __dealloc__(self):
+        free(self.chunk)
+
+    def stop(self):
+        """Have check_stop(), and the next file, raise CompactionStopped. From any thread."""
+        self.stopping = True
+
+    def check_stop(self):
+        """Give up if somebody wants so.
+
+        Raises:
+            CompactionStopped: stop() was called.
+        """
+        if self.stopping:
+            raise CompactionStopped("compaction stopped: the journal closes")
+
+    def open(self):
+        """Have a thread ready to sync what is written."""
+        self.sync_thread = ThreadPoolExecutor(1, "journal-compaction-sync")
+
+    def sync(self):
+        """End the last file, and wait until all are on disk.
+
+        Raises:
+            JournalIOError: one cannot be written.
+        """
+        self.end_output()
+        self.await_syncs(0)
+
+    def close(self):
+        """Wait for syncs that are under way."""
+        self.sync_thread.shutdown()
+
+    def remove(self):
+        """Delete the files, and have the index forget them."""
+        cdef int32_t slot
+        for future in self.syncs:
+            future.exception()
+        self.syncs.clear()
+        if self.is_open:
+            self.is_open = False
+            self.folder.close_file(self.fd)
+        for output in self.outputs:
+            try:
+                self.folder.unlink(f"{output.name}.cmp")
+            except JournalIOError as error:
+                # A load removes what is left.
+                if error.errno != errno.ENOENT:
+                    log.warning("after a compaction that failed: %s", error)
+            slot = output.slot
+            with nogil:
+                pthread_mutex_lock(&self.buffer.lock)
+                self.index.file_drop(slot)
+                pthread_mutex_unlock(&self.buffer.lock)
+
+    cdef int split(self, uint8_t compact_count) except -1 nogil:
+        """Begin a new file, once, where often copied records end; if there are ids enough."""
+        if compact_count >= SPLIT_LINE:
+            self.has_old_generation = True
+        elif self.has_old_generation and not self.is_split:
+            self.is_split = True
+            if self.is_open and self.next_file_id + 1 < self.file_id_end:
+                self.end_output()
+        return 0
+
+    cdef bint fits(self, uint32_t size) noexcept nogil:
+        """Whether the file being written takes a record of `size` bytes."""
+        cdef uint64_t start = self.chunk_offset + self.used
+        if not self.leaders:
+            return start + size <= self.file_size
+        if self.is_plain:
+            return False        # It was begun for one record that is in it already.
+        start += leader_padding(start) + LEADER_SIZE
+        return start + size + LEADER_SIZE <= self.file_size and self.ordinal < ORDINAL_MAX
+
+    cdef int make_room(self, uint32_t size) except -1 nogil:
+        """Have a file open that takes a record of `size` bytes."""
+        if self.is_open:
+            if self.fits(size):
+                return 0
+            self.end_output()
+        return self.begin_output(size)
+
+    cdef int write(self, uint8_t type, int64_t tx_id, const HeldRecord *record,
+                   int32_t records_in_file) except -1 nogil:
+        """Append one record to the new file, which has room for it."""
+        cdef uint32_t size = record_size(type, record.body_size)
+        cdef uint64_t start = self.chunk_offset + self.used
+        cdef uint32_t before = 0
+        cdef uint8_t compact_count = 0
+        cdef uint8_t *where
+        if self.leaders and not self.is_plain:
+            before = leader_padding(start) + LEADER_SIZE
+        if self.used + before + size + LEADER_SIZE > self.chunk_room:
+            self.flush_chunk()
+            if before + size + LEADER_SIZE > self.chunk_room:
+                free(self.chunk)
+                self.chunk_room = before + size + LEADER_SIZE
+                self.chunk = <uint8_t *>malloc(self.chunk_room)
+                if self.chunk == NULL:
+                    self.chunk_room = 0
+                    self.fail(errno_ENOMEM, "no memory to write a compacted file")
+        memset(self.chunk + self.used, 0, before)
+        where = self.chunk + self.used + before
+        if type == ADD_RECORD or type == UPDATE_RECORD or type == ADD_RECORD_TX \
+                or type == UPDATE_RECORD_TX:
+            compact_count = min(record.compact_count + 1, COMPACT_COUNT_MAX)
+        encode_record(where, type, self.file_id, compact_count, tx_id, record.record_id,
+                      record.user_type, record.body, record.body_size, records_in_file)
+        if before:
+            encode_leader(where, self.file_id, self.ordinal, size)
+            self.ordinal += 1
+        self.used += before + size
+        self.records_copied += 1
+        return 0
+
+    cdef int flush_chunk(self) except -1 nogil:
+        cdef int result
+        if self.used == 0:
+            return 0
+        result = io_write(self.fd, self.chunk, self.used, self.chunk_offset, False)
+        if result < 0:
+            self.fail(-result, "cannot write a compacted file")
+        # A hint: if it fails, so does the sync.
+        io_start_sync(self.fd, self.chunk_offset, self.used)
+        self.chunk_offset += self.used
+        self.bytes_written += self.used
+        self.used = 0
+        return 0
+
+    cdef int begin_output(self, uint32_t size) except -1 with gil:
+        """Begin the next file, with room for a record of `size` bytes."""
+        cdef uint64_t first = HEADER_SIZE + LEADER_SIZE
+        self.check_stop()
+        if HEADER_SIZE + <uint64_t>size > self.file_size:
+            raise JournalIOError(errno.EFBIG, "a record is larger than journal-file-size",
+                                 str(self.folder.path))
+        if self.next_file_id >= self.file_id_end:
+            raise NothingGained("compaction gains nothing: the live records fill more files than "
+                                f"the {self.old_count} that hold them")
+        if self.chunk == NULL:
+            self.chunk_room = min(<uint64_t>WRITE_SIZE, self.file_size)
+            self.chunk = <uint8_t *>malloc(self.chunk_room)
+            if self.chunk == NULL:
+                self.chunk_room = 0
+                raise MemoryError
+        self.await_syncs(SYNCS_MAX - 1)
+        pooled = self.pool.take_free()
+        number = self.pool.new_id() if pooled is None else pooled.number
+        name = self.pool.name_of(number)
+        with nogil:
+            pthread_mutex_lock(&self.buffer.lock)
+            self.slot = self.index.file_new(self.next_file_id)
+            if self.slot >= 0:
+                self.index.files[self.slot].compaction = ARRIVES
+            pthread_mutex_unlock(&self.buffer.lock)
+        if self.slot < 0:
+            raise MemoryError
+        self.outputs.append(OutputFile(name, number, self.next_file_id, self.slot))
+        self.output_count += 1
+        if pooled is not None:
+            self.folder.rename(name, f"{name}.cmp")
+            # Or a crash could give the new contents the old name, and a load would take them.
+            self.folder.sync()
+        self.fd = self.folder.open(f"{name}.cmp", create=True)
+        self.is_open = True
+        self.file_id = self.next_file_id
+        self.next_file_id += 1
+        self.chunk_offset = 0
+        self.ordinal = 0
+        encode_header(self.chunk, self.user_version, self.file_id)
+        self.used = HEADER_SIZE
+        first += leader_padding(first) + LEADER_SIZE
+        self.is_plain = not self.leaders or first + size + LEADER_SIZE > self.file_size
+        if not self.is_plain:
+            encode_header_leader(self.chunk, self.file_size)
+            self.used += LEADER_SIZE
+        return 0
+
+    cdef int end_output(self) except -1 with gil:
+        """Write the rest of the file, and have it synced and closed meanwhile."""
+        cdef uint64_t offset
+        cdef int fd = self.fd
+        if not self.is_open:
+            return 0
+        if not self.is_plain:
+            if self.used + LEADER_SIZE > self.chunk_room:
+                self.flush_chunk()
+            encode_mark(self.chunk + self.used, END_MARK, self.file_id, self.ordinal)
+            self.used += LEADER_SIZE
+        self.flush_chunk()
+        name = f"{self.outputs[len(self.outputs) - 1].name}.cmp"
+        offset = self.chunk_offset
+        if offset < self.file_size:
+            self.folder.fill(fd, offset, self.file_size - offset, False, name)
+        self.is_open = False
+        self.fd = -1
+        self.syncs.append(self.sync_thread.submit(self.sync_output, fd, name))
+        return 0
+
+    def sync_output(self, int fd, name):
+        """Sync and close a new file."""
+        try:
+            self.folder.sync_file(fd, name, metadata=True)
+        finally:
+            self.folder.close_file(fd, name)
+
+    def await_syncs(self, left):
+        """Wait until at most `left` new files are not on disk."""
+        while len(self.syncs) > left:
+            self.syncs.pop(0).result()
+
+    cdef int fail(self, int error, str what) except -1 with gil:
+        if error == errno_ENOMEM:
+            raise MemoryError(what)
+        raise JournalIOError(error, what, str(self.folder.path))
+
+
+cdef int errno_ENOMEM = errno.ENOMEM
