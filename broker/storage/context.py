@@ -1,0 +1,172 @@
+"""What has to be durable before somebody may be told: one FIFO for the whole broker.
+
+    append ─▶ appended += 1 ─▶ (store) ─▶ durable += 1 ─▶ callbacks whose number is reached
+
+Every append that asks for a sync carries the same bound method as its `done`, so nothing is made
+for it. A store calls them in append order; the FIFO below is in the order of the calls of after(),
+and its head waits for the numbers, one a store, that were current then. So callbacks run in the
+order they were asked for, whatever store is slower.
+
+An OperationContext is one session's view: what the session itself appended. Where that is durable
+already its callbacks run at once, so that a session without persistent work never waits for the
+disk on behalf of another one.
+
+Threads: the event loop's alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["After", "Completions", "OperationContext"]
+
+log = logging.getLogger("broker")
+
+# after(error, *arguments): the error is what ended the store, or None.
+After: TypeAlias = "Callable[..., object]"
+
+
+class Completions:
+    """Counts appends of the two stores, and runs what waits for them.
+
+    Args:
+        on_failure: called once with the error that ended a store, before anybody else is told.
+    """
+
+    __slots__ = ("_failure", "_is_running", "_on_failure", "_waiting", "bindings", "messages")
+
+    def __init__(self, on_failure: Callable[[Exception], object]) -> None:
+        self.messages = Counter(self)
+        self.bindings = Counter(self)
+        self._waiting: deque[tuple[int, int, After, tuple[Any, ...]]] = deque()
+        self._on_failure = on_failure
+        self._failure: Exception | None = None
+        self._is_running = False
+
+    @property
+    def failure(self) -> Exception | None:
+        """What ended a store; from then on nobody is told of a success."""
+        return self._failure
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that was appended is durable, and nobody waits."""
+        return not self._waiting and self.messages.is_durable and self.bindings.is_durable
+
+    def after(self, callback: After, *arguments: object) -> None:
+        """Call `callback(error, *arguments)` once all that was appended so far is durable.
+
+        At once where it is, and nobody waits before.
+        """
+        if self._waiting or not (self.messages.is_durable and self.bindings.is_durable):
+            self._waiting.append(
+                (self.messages.appended, self.bindings.appended, callback, arguments)
+            )
+            if self._failure is not None:
+                self.run_due()
+        else:
+            callback(self._failure, *arguments)
+
+    def run_due(self) -> None:
+        """Call what is due. A callback may append, and wait, again: it comes behind the others."""
+        if self._is_running:
+            return
+        self._is_running = True
+        waiting = self._waiting
+        try:
+            while waiting:
+                messages, bindings, callback, arguments = waiting[0]
+                if self._failure is None and (
+                    messages > self.messages.durable or bindings > self.bindings.durable
+                ):
+                    return
+                waiting.popleft()
+                try:
+                    callback(self._failure, *arguments)
+                except Exception:  # A bug; those behind must be told all the same.
+                    log.exception("a callback of the storage failed: %r", callback)
+        finally:
+            self._is_running = False
+
+    def fail(self, error: Exception) -> None:
+        """A store has ended: who waits now, or later, gets the error."""
+        if self._failure is not None:
+            return
+        self._failure = error
+        self._on_failure(error)
+        self.run_due()
+
+
+class Counter:
+    """How many appends of one store asked to be told, and how many of those are durable."""
+
+    __slots__ = ("_owner", "appended", "durable")
+
+    def __init__(self, owner: Completions) -> None:
+        self._owner = owner
+        self.appended = 0
+        self.durable = 0
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether everything appended is durable."""
+        return self.appended == self.durable
+
+    def done(self, error: Exception | None) -> None:
+        """One more is durable, or the store failed: the `done` of every append that syncs."""
+        if error is not None:
+            self._owner.fail(error)
+            return
+        self.durable += 1
+        self._owner.run_due()
+
+
+class OperationContext:
+    """What one session appended last, and what of the session waits.
+
+    Args:
+        completions: of the broker.
+    """
+
+    __slots__ = ("_bindings", "_completions", "_messages", "_pending")
+
+    def __init__(self, completions: Completions) -> None:
+        self._completions = completions
+        self._messages = 0
+        self._bindings = 0
+        self._pending = 0
+
+    def note(self) -> None:
+        """The session appended something just now."""
+        self._messages = self._completions.messages.appended
+        self._bindings = self._completions.bindings.appended
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether what the session appended is durable, and nothing of it waits."""
+        completions = self._completions
+        return (
+            self._pending == 0
+            and self._messages <= completions.messages.durable
+            and self._bindings <= completions.bindings.durable
+        )
+
+    def after(self, callback: After, *arguments: object) -> None:
+        """Call `callback(error, *arguments)` once what the session appended is durable.
+
+        In the order of the calls; at once where nothing of this session is pending.
+        """
+        if self.is_durable:
+            callback(self._completions.failure, *arguments)
+            return
+        self._pending += 1
+        self._completions.after(self._run, callback, arguments)
+
+    def _run(self, error: Exception | None, callback: After, arguments: tuple[Any, ...]) -> None:
+        self._pending -= 1
+        callback(error, *arguments)

@@ -1,0 +1,408 @@
+"""Objects to records: everything the broker appends, in the reference's sequences.
+
+    durable send        add 45, update 32 a queue; the last one asks for the sync
+    acknowledge         update 33, synced; delete of the message, when no queue has it, not synced
+    in a transaction    the same with its id; commit or prepare asks for the sync
+
+Nothing here waits: appends return at once, and `after` tells when they are durable. What creates or
+deletes a queue or an address takes two records, and so a transaction of its own.
+
+A store that failed raises JournalClosed from every append: the owner is told once, by
+`Completions`, and stops the broker.
+
+Threads: the event loop's alone. Durability: by `sync_transactional` and `sync_non_transactional` of
+the stores' options.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final, Protocol
+
+from broker.storage.context import Completions, OperationContext
+from broker.storage.identifiers import IdGenerator
+from broker.storage.message_records import DuplicateId, HeuristicCompletion
+from broker.storage.records import encode_prepared, encode_record
+from broker.storage.wire import RecordType
+from journal.api import RecordStore
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from broker.message import Message
+    from broker.storage.context import After
+    from broker.storage.message_records import Xid
+    from broker.storage.wire import WireRecord
+
+__all__ = ["LoopStore", "NullStorage", "StorageManager"]
+
+_LONG: Final = struct.Struct(">q")
+_LONG_INT: Final = struct.Struct(">qi")
+_LONG_LONG: Final = struct.Struct(">qq")
+
+# As plain ints: an IntEnum's own int() is a call on every record.
+_MESSAGE: Final = int(RecordType.ADD_MESSAGE_PROTOCOL)
+_LARGE_MESSAGE: Final = int(RecordType.ADD_LARGE_MESSAGE)
+_REFERENCE: Final = int(RecordType.ADD_REF)
+_ACKNOWLEDGE: Final = int(RecordType.ACKNOWLEDGE_REF)
+_DELIVERY_COUNT: Final = int(RecordType.UPDATE_DELIVERY_COUNT)
+_SCHEDULED: Final = int(RecordType.SET_SCHEDULED_DELIVERY_TIME)
+_DUPLICATE_ID: Final = int(RecordType.DUPLICATE_ID)
+
+
+class LoopStore(RecordStore, Protocol):
+    """A store whose callbacks an event loop runs; both of ours are."""
+
+    def attach_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let `loop` reap from now on."""
+
+    def detach_loop(self) -> None:
+        """Take the store out of the event loop."""
+
+
+class StorageManager:
+    """What a broker with persistence appends; see the module's text.
+
+    Args:
+        bindings: open and loaded: addresses, queues, settings, ids.
+        messages: open and loaded: messages and all that is about them.
+        ids: as loaded from the bindings.
+        on_failure: called once with the error that ended a store.
+        max_redelivery_records: delivery counts above this one are not recorded; -1 all are
+            (max-redelivery-records).
+    """
+
+    is_persistent = True
+
+    def __init__(
+        self,
+        bindings: LoopStore,
+        messages: LoopStore,
+        ids: IdGenerator,
+        *,
+        on_failure: Callable[[Exception], object],
+        max_redelivery_records: int = 10,
+    ) -> None:
+        self._bindings = bindings
+        self._messages = messages
+        self._ids = ids
+        self._max_redelivery_records = max_redelivery_records
+        self.completions = Completions(on_failure)
+        self.new_id = ids.new_id
+        # One bound method for all appends: making one for each would cost as much as the append.
+        self._done = self.completions.messages.done
+        self._counter = self.completions.messages
+
+    # --- life ---------------------------------------------------------------------------------
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Have callbacks run by `loop`, whose thread everything else is called from."""
+        self._messages.attach_loop(loop)
+        self._bindings.attach_loop(loop)
+
+    def stop(self) -> None:
+        """Make everything durable and record the id counter; the stores stay open.
+
+        Raises:
+            JournalError: a store has failed, or fails now.
+        """
+        self._messages.sync()
+        self._messages.reap()
+        self._ids.stop()
+        self._bindings.reap()
+        self._messages.detach_loop()
+        self._bindings.detach_loop()
+
+    def new_context(self) -> OperationContext:
+        """Give what one session waits by."""
+        return OperationContext(self.completions)
+
+    def after(self, callback: After, *arguments: object) -> None:
+        """Call `callback(error, *arguments)` once all that was appended so far is durable."""
+        self.completions.after(callback, *arguments)
+
+    def sync(self) -> None:
+        """Block until all of it is durable: for the start and the stop, never for a session."""
+        self._messages.sync()
+        self._bindings.sync()
+        self._messages.reap()
+        self._bindings.reap()
+
+    # --- messages -----------------------------------------------------------------------------
+
+    def store_message(self, message: Message, tx_id: int | None = None) -> None:
+        """Record a message; it counts once a reference does.
+
+        Raises:
+            RecordTooLarge: it does not fit the journal's buffer or one file.
+        """
+        if message.is_large:
+            self._messages.add(
+                message.message_id,
+                _LARGE_MESSAGE,
+                message.encode_headers(),
+                tx=tx_id,
+                sync=False,
+                wait=False,
+            )
+        else:
+            self._messages.add(
+                message.message_id, _MESSAGE, message.record(), tx=tx_id, sync=False, wait=False
+            )
+
+    def store_reference(
+        self, queue_id: int, message_id: int, tx_id: int | None = None, *, is_last: bool = True
+    ) -> None:
+        """Record that a queue has the message; the last of several asks for the sync."""
+        if tx_id is None and is_last:
+            self._messages.update(
+                message_id, _REFERENCE, _LONG.pack(queue_id), done=self._done, wait=False
+            )
+            self._counter.appended += 1
+        else:
+            self._messages.update(
+                message_id, _REFERENCE, _LONG.pack(queue_id), tx=tx_id, sync=False, wait=False
+            )
+
+    def acknowledge(self, queue_id: int, message_id: int, tx_id: int | None = None) -> None:
+        """Record that a queue has the message no more."""
+        if tx_id is None:
+            self._messages.update(
+                message_id, _ACKNOWLEDGE, _LONG.pack(queue_id), done=self._done, wait=False
+            )
+            self._counter.appended += 1
+        else:
+            self._messages.update(
+                message_id, _ACKNOWLEDGE, _LONG.pack(queue_id), tx=tx_id, wait=False
+            )
+
+    def delete_message(self, message_id: int) -> None:
+        """Record that no queue has the message; not synced, since a load finds out by itself."""
+        self._messages.delete(message_id, sync=False, wait=False)
+
+    def update_delivery_count(self, queue_id: int, message_id: int, count: int) -> None:
+        """Record how often a message was delivered; only the latest counts."""
+        if 0 <= self._max_redelivery_records < count:
+            return
+        self._update(message_id, _DELIVERY_COUNT, _LONG_INT.pack(queue_id, count))
+
+    def update_scheduled_time(
+        self,
+        queue_id: int,
+        message_id: int,
+        time_ms: int,
+        tx_id: int | None = None,
+        *,
+        redelivery_count: int = 0,
+    ) -> None:
+        """Record when the queue delivers the message, in ms since 1970; only the latest counts."""
+        if 0 <= self._max_redelivery_records < redelivery_count:
+            return
+        self._update(message_id, _SCHEDULED, _LONG_LONG.pack(queue_id, time_ms), tx_id)
+
+    def _update(self, record_id: int, kind: int, body: bytes, tx_id: int | None = None) -> None:
+        if tx_id is None:
+            self._messages.update(record_id, kind, body, done=self._done, wait=False)
+            self._counter.appended += 1
+        else:
+            self._messages.update(record_id, kind, body, tx=tx_id, wait=False)
+
+    # --- duplicate ids ------------------------------------------------------------------------
+
+    def store_duplicate_id(
+        self, record_id: int, address: str, duplicate_id: bytes, tx_id: int | None = None
+    ) -> None:
+        """Record an id that this address has seen."""
+        body = encode_record(DuplicateId(address, duplicate_id))
+        if tx_id is None:
+            self._messages.add(record_id, _DUPLICATE_ID, body, done=self._done, wait=False)
+            self._counter.appended += 1
+        else:
+            self._messages.add(record_id, _DUPLICATE_ID, body, tx=tx_id, wait=False)
+
+    def delete_duplicate_id(self, record_id: int, tx_id: int | None = None) -> None:
+        """Record that an id fell out of the cache."""
+        self._messages.delete(record_id, tx=tx_id, sync=False, wait=False)
+
+    # --- transactions -------------------------------------------------------------------------
+
+    def prepare(self, tx_id: int, xid: Xid) -> None:
+        """Let the transaction survive as prepared."""
+        self._messages.prepare(tx_id, encode_prepared(xid), done=self._done, wait=False)
+        self._counter.appended += 1
+
+    def commit(self, tx_id: int) -> None:
+        """Let all of the transaction count, at once."""
+        self._messages.commit(tx_id, done=self._done, wait=False)
+        self._counter.appended += 1
+
+    def rollback(self, tx_id: int) -> None:
+        """Let none of it count."""
+        self._messages.rollback(tx_id, done=self._done, wait=False)
+        self._counter.appended += 1
+
+    def store_heuristic_completion(self, xid: Xid, *, is_commit: bool) -> int:
+        """Record that an operator ended a prepared transaction; the record's id."""
+        record_id = self.new_id()
+        record = HeuristicCompletion(xid, is_commit)
+        self._add_message_record(record_id, record)
+        return record_id
+
+    def delete_heuristic_completion(self, record_id: int) -> None:
+        """Record that the transaction manager knows of it."""
+        self._messages.delete(record_id, sync=True, done=self._done, wait=False)
+        self._counter.appended += 1
+
+    def _add_message_record(self, record_id: int, record: WireRecord) -> None:
+        self._messages.add(
+            record_id,
+            record.record_type,
+            encode_record(record),
+            sync=True,
+            done=self._done,
+            wait=False,
+        )
+        self._counter.appended += 1
+
+    # --- bindings -----------------------------------------------------------------------------
+
+    def add_binding(self, record_id: int, record: WireRecord) -> None:
+        """Record an address or a queue under its own id, in a transaction as the reference does."""
+        tx_id = self.new_id()
+        self._bindings.add(
+            record_id, record.record_type, encode_record(record), tx=tx_id, wait=False
+        )
+        self._commit_bindings(tx_id)
+
+    def update_queue_binding(self, queue_id: int, record: WireRecord) -> None:
+        """Record a queue's new attributes."""
+        tx_id = self.new_id()
+        self._bindings.update(
+            queue_id, record.record_type, encode_record(record), tx=tx_id, wait=False
+        )
+        self._commit_bindings(tx_id)
+
+    def replace_binding(self, old_id: int, new_id: int, record: WireRecord) -> None:
+        """Record an address's new attributes under a new id, and drop the old, at once."""
+        tx_id = self.new_id()
+        self._bindings.delete(old_id, tx=tx_id, wait=False)
+        self._bindings.add(new_id, record.record_type, encode_record(record), tx=tx_id, wait=False)
+        self._commit_bindings(tx_id)
+
+    def delete_binding(self, record_id: int) -> None:
+        """Record that an address or a queue is gone."""
+        tx_id = self.new_id()
+        self._bindings.delete(record_id, tx=tx_id, wait=False)
+        self._commit_bindings(tx_id)
+
+    def _commit_bindings(self, tx_id: int) -> None:
+        counter = self.completions.bindings
+        self._bindings.commit(tx_id, sync=True, done=counter.done, wait=False)
+        counter.appended += 1
+
+    def add_setting(self, record: WireRecord) -> int:
+        """Record a status, a setting, a divert and so on; the record's id."""
+        record_id = self.new_id()
+        counter = self.completions.bindings
+        self._bindings.add(
+            record_id,
+            record.record_type,
+            encode_record(record),
+            sync=True,
+            done=counter.done,
+            wait=False,
+        )
+        counter.appended += 1
+        return record_id
+
+    def delete_setting(self, record_id: int) -> None:
+        """Record that it no longer holds."""
+        counter = self.completions.bindings
+        self._bindings.delete(record_id, sync=True, done=counter.done, wait=False)
+        counter.appended += 1
+
+
+class NullStorage(StorageManager):
+    """What a broker with `persistence-enabled` false appends: nothing; all is "durable" at once."""
+
+    is_persistent = False
+    _max_redelivery_records = -1
+
+    def __init__(self) -> None:
+        """No stores, and ids that begin anew with every start."""
+        self._ids = IdGenerator(None)
+        self.new_id = self._ids.new_id
+        self.completions = Completions(_never)
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Nothing to attach."""
+
+    def stop(self) -> None:
+        """Nothing to make durable."""
+
+    def sync(self) -> None:
+        """Nothing to wait for."""
+
+    def store_message(self, message: Message, tx_id: int | None = None) -> None:
+        """Keep nothing."""
+
+    def store_reference(
+        self, queue_id: int, message_id: int, tx_id: int | None = None, *, is_last: bool = True
+    ) -> None:
+        """Keep nothing."""
+
+    def acknowledge(self, queue_id: int, message_id: int, tx_id: int | None = None) -> None:
+        """Keep nothing."""
+
+    def delete_message(self, message_id: int) -> None:
+        """Keep nothing."""
+
+    def _update(self, record_id: int, kind: int, body: bytes, tx_id: int | None = None) -> None:
+        pass
+
+    def store_duplicate_id(
+        self, record_id: int, address: str, duplicate_id: bytes, tx_id: int | None = None
+    ) -> None:
+        """Keep nothing."""
+
+    def delete_duplicate_id(self, record_id: int, tx_id: int | None = None) -> None:
+        """Keep nothing."""
+
+    def prepare(self, tx_id: int, xid: Xid) -> None:
+        """Keep nothing."""
+
+    def commit(self, tx_id: int) -> None:
+        """Keep nothing."""
+
+    def rollback(self, tx_id: int) -> None:
+        """Keep nothing."""
+
+    def delete_heuristic_completion(self, record_id: int) -> None:
+        """Keep nothing."""
+
+    def _add_message_record(self, record_id: int, record: WireRecord) -> None:
+        pass
+
+    def add_binding(self, record_id: int, record: WireRecord) -> None:
+        """Keep nothing."""
+
+    def update_queue_binding(self, queue_id: int, record: WireRecord) -> None:
+        """Keep nothing."""
+
+    def replace_binding(self, old_id: int, new_id: int, record: WireRecord) -> None:
+        """Keep nothing."""
+
+    def delete_binding(self, record_id: int) -> None:
+        """Keep nothing."""
+
+    def add_setting(self, record: WireRecord) -> int:
+        """Keep nothing; an id all the same."""
+        return self.new_id()
+
+    def delete_setting(self, record_id: int) -> None:
+        """Keep nothing."""
+
+
+def _never(error: Exception) -> None:
+    raise AssertionError("nothing that is not kept can fail") from error

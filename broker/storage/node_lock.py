@@ -1,0 +1,154 @@
+"""Which broker owns a data folder, and its id: `server.lock` and `serverlock.1`, as the reference.
+
+    server.lock   byte 0       state of the primary: L active, P paused, F failing back, N new
+                  byte 1, 2    unused, "00"
+                  byte 3 … 18  the node's id, a UUID
+    serverlock.1  locked (fcntl) by the primary as long as it lives; never written to
+
+The reference takes the same locks, so that neither starts on the other's folder
+(FileLockNodeManager, FileBasedNodeManager). Closing any descriptor of a locked file gives an fcntl
+lock up, therefore nothing else in this process may open `serverlock.1`.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import random
+import struct
+import time
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from journal.errors import JournalIOError, JournalLocked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = ["NodeLock"]
+
+_STATE_FILE: Final = "server.lock"
+_PRIMARY_FILE: Final = "serverlock.1"
+_ACTIVE: Final = b"L"
+_PAUSED: Final = b"P"
+_FIRST_TIME: Final = b"000"  # FIRST_TIME_START, thrice: the state, and two locks of old versions.
+_ID_OFFSET: Final = 3
+_ID_SIZE: Final = 16
+_RETRY_S: Final = 0.1
+_FLOCK: Final = "hhqqi4x"  # struct flock of 64-bit Linux: type, whence, start, length, pid.
+
+
+class NodeLock:
+    """The right to be the broker of a folder. One process has it at a time.
+
+    Args:
+        folder: node-manager-lock-directory.
+
+    Attributes:
+        node_id: UUID as text; "" before acquire().
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.node_id = ""
+        self._lock_fd = -1
+        self._state_fd = -1
+
+    def acquire(
+        self,
+        timeout_ms: int = -1,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Take the lock and read, or make, the node's id.
+
+        Args:
+            timeout_ms: milliseconds to wait; -1 for ever, 0 not at all
+                (journal-lock-acquisition-timeout).
+            clock: monotonic seconds.
+            sleep: waits for seconds.
+
+        Raises:
+            JournalLocked: another process has it when the time is over.
+            JournalIOError: the files cannot be made, locked or read.
+        """
+        deadline = clock() + timeout_ms / 1000
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock_fd = os.open(self.folder / _PRIMARY_FILE, _FLAGS, 0o644)
+            while not self._try_lock():
+                if timeout_ms >= 0 and clock() >= deadline:
+                    holder = self._holder()
+                    who = f" (process {holder})" if holder else ""
+                    self.release()
+                    raise JournalLocked(f"{self.folder} is in use by another broker{who}")
+                sleep(_RETRY_S)
+            self._state_fd = os.open(self.folder / _STATE_FILE, _FLAGS, 0o644)
+            self.node_id = self._read_or_make_id()
+        except OSError as error:
+            self.release()
+            if isinstance(error, JournalIOError):
+                raise
+            raise JournalIOError(
+                error.errno or 0, "cannot lock the broker's folder", str(self.folder)
+            ) from error
+
+    def _try_lock(self) -> bool:
+        try:
+            fcntl.lockf(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EAGAIN):
+                return False
+            raise
+        return True
+
+    def _holder(self) -> int:
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        answer = struct.unpack(_FLOCK, fcntl.fcntl(self._lock_fd, fcntl.F_GETLK, asked))
+        return 0 if answer[0] == fcntl.F_UNLCK else int(answer[4])
+
+    def _read_or_make_id(self) -> str:
+        found = os.pread(self._state_fd, _ID_OFFSET + _ID_SIZE, 0)
+        if len(found) == _ID_OFFSET + _ID_SIZE:
+            return str(uuid.UUID(bytes=found[_ID_OFFSET:]))
+        # Time based, as the reference makes it, without this machine's address in it: the multicast
+        # bit says that it is no network card's (RFC 4122, 4.5).
+        made = uuid.uuid1(node=random.SystemRandom().getrandbits(48) | 1 << 40)
+        os.pwrite(self._state_fd, _FIRST_TIME + made.bytes, 0)
+        os.fsync(self._state_fd)
+        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        return str(made)
+
+    def activated(self) -> None:
+        """Say that the broker serves: a backup may take over when the lock becomes free."""
+        self._write_state(_ACTIVE)
+
+    def paused(self) -> None:
+        """Say that the broker stops in good order: no backup takes over."""
+        self._write_state(_PAUSED)
+
+    def _write_state(self, state: bytes) -> None:
+        try:
+            os.pwrite(self._state_fd, state, 0)
+            os.fsync(self._state_fd)
+        except OSError as error:
+            raise JournalIOError(
+                error.errno or 0, "cannot write the broker's state", str(self.folder / _STATE_FILE)
+            ) from error
+
+    def release(self) -> None:
+        """Give the lock up. Idempotent."""
+        for fd in (self._state_fd, self._lock_fd):
+            if fd >= 0:
+                os.close(fd)
+        self._state_fd = self._lock_fd = -1
+
+
+_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW

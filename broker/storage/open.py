@@ -1,0 +1,222 @@
+"""The only place that opens stores: files, tables or none, from plain options.
+
+    lock ─▶ bindings open ─▶ messages open ─▶ (recovery loads both) ─▶ activated ─▶ … ─▶ close
+
+The lock comes first and goes last: two brokers on one folder or one set of tables would each write
+what the other does not know of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+from broker.storage.node_lock import NodeLock
+from broker.storage.wire import RecordType
+from journal import Journal
+from journal.errors import JournalError
+from journal.options import JournalOptions, JournalType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.storage.manager import LoopStore
+    from jdbcstore.options import DatabaseStoreOptions
+
+__all__ = ["FileStoreOptions", "Stores", "bindings_options", "messages_options", "open_stores"]
+
+BINDINGS_FILE_SIZE: Final = 1048576  # JournalStorageManager: fixed, and always NIO.
+# Of updates of these only the last matters, which compaction may use (JournalStorageManager).
+REPLACEABLE: Final = frozenset(
+    (int(RecordType.UPDATE_DELIVERY_COUNT), int(RecordType.SET_SCHEDULED_DELIVERY_TIME))
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStoreOptions:
+    """Where and how the two journals of a broker are kept.
+
+    Attributes:
+        bindings: of the bindings journal; see `bindings_options`.
+        messages: of the message journal; see `messages_options`.
+        lock_directory: node-manager-lock-directory; None is the message journal's folder.
+        lock_timeout_ms: milliseconds to wait for another broker to end; -1 for ever, 0 not at all.
+    """
+
+    bindings: JournalOptions
+    messages: JournalOptions
+    lock_directory: Path | None = None
+    lock_timeout_ms: int = 0
+
+
+def bindings_options(directory: Path | str, **changes: object) -> JournalOptions:
+    """Give the options of a bindings journal: NIO, files of 1 MiB, `activemq-bindings-N.bindings`.
+
+    Raises:
+        OptionError: a changed option is outside its range.
+    """
+    return JournalOptions(
+        directory=Path(directory),
+        prefix="activemq-bindings",
+        extension="bindings",
+        file_size=BINDINGS_FILE_SIZE,
+        journal_type=JournalType.NIO,
+        lock_acquisition_timeout_ms=0,
+    ).replace(**changes)
+
+
+def messages_options(directory: Path | str, **changes: object) -> JournalOptions:
+    """Give the options of a message journal; `changes` are those of JournalOptions.
+
+    Raises:
+        OptionError: a changed option is outside its range.
+    """
+    return JournalOptions(
+        directory=Path(directory), replaceable_types=REPLACEABLE, lock_acquisition_timeout_ms=0
+    ).replace(**changes)
+
+
+@dataclass(slots=True)
+class Stores:
+    """The open stores of one broker; load both before anything is appended.
+
+    Attributes:
+        bindings: addresses, queues, settings, ids.
+        messages: messages and all that is about them.
+        node_id: of this broker, or of the pair it belongs to; UUID as text.
+        is_shared: whether other nodes can reach them: a database.
+    """
+
+    bindings: LoopStore
+    messages: LoopStore
+    node_id: str
+    is_shared: bool
+    _activated: Callable[[], object]
+    _paused: Callable[[], object]
+    _closers: list[Callable[[], object]]
+
+    def activated(self) -> None:
+        """Say that the broker has loaded and serves.
+
+        Raises:
+            JournalError: the lock was lost, or cannot be written.
+        """
+        self._activated()
+
+    def close(self, *, in_good_order: bool) -> None:
+        """Close both stores and give the lock up; the first error is raised when all is closed.
+
+        Args:
+            in_good_order: no backup has to take over.
+
+        Raises:
+            JournalError: a store had failed, or fails now.
+        """
+        closers = [self.messages.close, self.bindings.close, *self._closers]
+        if in_good_order:
+            closers.insert(2, self._paused)
+        _close_all(closers)
+
+
+def _close_all(closers: list[Callable[[], object]]) -> None:
+    first: JournalError | None = None
+    for closer in closers:
+        try:
+            closer()
+        except JournalError as error:
+            first = first or error
+    if first is not None:
+        raise first
+
+
+def open_stores(
+    options: FileStoreOptions | DatabaseStoreOptions,
+    *,
+    on_lost: Callable[[Exception], object],
+    sync_transactional: bool = True,
+    sync_non_transactional: bool = True,
+) -> Stores:
+    """Take the lock and open both stores; nothing is loaded yet.
+
+    Args:
+        options: of files, or of a database.
+        on_lost: called, from a thread of the lease, when a database's lease is lost; the broker
+            has to stop.
+        sync_transactional: of a database's message table (journal-sync-transactional).
+        sync_non_transactional: likewise (journal-sync-non-transactional).
+
+    Raises:
+        JournalLocked: another broker has them.
+        JournalIOError: a device or database fails.
+        OptionError: the database's URL or driver is not known.
+    """
+    if isinstance(options, FileStoreOptions):
+        return _open_files(options)
+    return _open_tables(options, on_lost, sync_transactional, sync_non_transactional)
+
+
+def _open_files(options: FileStoreOptions) -> Stores:
+    lock = NodeLock(options.lock_directory or options.messages.directory)
+    lock.acquire(options.lock_timeout_ms)
+    bindings, messages = Journal(options.bindings), Journal(options.messages)
+    try:
+        bindings.open()
+        messages.open()
+    except BaseException:
+        _close_all([messages.close, bindings.close, lock.release])
+        raise
+    return Stores(
+        bindings=cast("LoopStore", bindings),
+        messages=cast("LoopStore", messages),
+        node_id=lock.node_id,
+        is_shared=False,
+        _activated=lock.activated,
+        _paused=lock.paused,
+        _closers=[lock.release],
+    )
+
+
+def _open_tables(
+    options: DatabaseStoreOptions,
+    on_lost: Callable[[Exception], object],
+    sync_transactional: bool,
+    sync_non_transactional: bool,
+) -> Stores:
+    # Here, for a broker on files runs without SQLAlchemy.
+    from jdbcstore import Database, NodeManager, SqlStore
+
+    database = Database(options)
+    node = NodeManager(database, on_lost=on_lost)
+    try:
+        node.start()
+        node.start_primary()
+        bindings = SqlStore(
+            options, options.bindings_table_name, database=database, lease=node.primary_lease
+        )
+        messages = SqlStore(
+            options,
+            options.message_table_name,
+            database=database,
+            lease=node.primary_lease,
+            sync_transactional=sync_transactional,
+            sync_non_transactional=sync_non_transactional,
+        )
+        try:
+            bindings.open()
+            messages.open()
+        except BaseException:
+            _close_all([messages.close, bindings.close])
+            raise
+    except BaseException:
+        _close_all([node.stop, database.close])
+        raise
+    return Stores(
+        bindings=bindings,
+        messages=messages,
+        node_id=node.node_id,
+        is_shared=True,
+        _activated=node.activated,
+        _paused=node.pause_primary,
+        _closers=[node.stop, database.close],
+    )
