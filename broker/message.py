@@ -36,6 +36,7 @@ from broker.storage.stored_messages import MessageType, Persister
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+
 # `end of body` counts from the start of a packet, 13 bytes before itself.
 _PACKET_HEADER_SIZE: Final = 13
 _END_OF_BODY_SIZE: Final = 4
@@ -78,6 +79,16 @@ class LargeBody(Protocol):
         """Give at most `size` bytes from `offset` on; fewer only at the end."""
 
 
+class MessageOwner(Protocol):
+    """Who counts the memory of a message while queues have it."""
+
+    def add(self, message: Message) -> None:
+        """One more queue has it."""
+
+    def remove(self, message: Message) -> None:
+        """One queue less has it."""
+
+
 class Message:
     """One Core message. Belongs to the event loop or thread that holds it.
 
@@ -91,6 +102,9 @@ class Message:
         timestamp: ms since 1970, 0 is none.
         user_id: 16 bytes, or None.
         large: the body, where it is kept outside of the message; then `body` is empty.
+        references: how many queues have it.
+        durable_references: how many of them say so in the journal.
+        owner: the address whose memory it counts for; None while no queue has it.
     """
 
     __slots__ = (
@@ -108,8 +122,11 @@ class Message:
         "_timestamp",
         "_type",
         "_user_id",
+        "durable_references",
         "is_large",
         "large",
+        "owner",
+        "references",
     )
 
     def __init__(
@@ -145,6 +162,9 @@ class Message:
         self._changed = True
         self.is_large = False
         self.large: LargeBody | None = None
+        self.references = 0
+        self.durable_references = 0
+        self.owner: MessageOwner | None = None
 
     # Reading.
 
@@ -238,6 +258,9 @@ class Message:
         self._changed = False
         self.is_large = False
         self.large = None
+        self.references = 0
+        self.durable_references = 0
+        self.owner = None
 
     # Writing.
 
@@ -299,12 +322,17 @@ class Message:
         self._changed = False
 
     def copy(self) -> Message:
-        """Give a message of its own with the same content; bytes are shared until one changes."""
+        """Give a message of its own with the same content, in no queue.
+
+        Bytes are shared until one of the two changes.
+        """
         other = Message.__new__(Message)
         for name in Message.__slots__:
             setattr(other, name, getattr(self, name))
         if self._properties is not None:
             other._properties = dict(self._properties)
+        other.references = other.durable_references = 0
+        other.owner = None
         return other
 
     # Headers.

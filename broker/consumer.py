@@ -1,0 +1,280 @@
+"""One consumer of one queue: its credits, and what it was given and has not acknowledged.
+
+    queue ─▶ handle(reference) ─▶ sink.deliver() ─▶ bytes; the answer is what it costs in credits
+
+A consumer takes while it is started, has credits left and its connection can be written to. What
+it was given stays in `delivering`, in order, until it is acknowledged, alone or with all before it,
+or goes back to the queue.
+
+Threads: the event loop's alone; nothing here waits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from broker.errors import BrokerError, ErrorCode, broker_error
+
+if TYPE_CHECKING:
+    from broker.message import Message
+    from broker.queue import Queue
+    from broker.reference import Cursor, Reference
+    from broker.transaction import Transaction
+
+__all__ = ["UNLIMITED", "Consumer", "Filter", "Sink"]
+
+UNLIMITED = -1
+
+
+class Filter(Protocol):
+    """What a selector became; `broker.selector.parse` makes one."""
+
+    text: str
+
+    def matches(self, message: Message) -> bool:
+        """Whether the message is wanted."""
+
+
+class Sink(Protocol):
+    """The protocol's side of a consumer."""
+
+    def deliver(self, consumer: Consumer, message: Message, delivery_count: int) -> int:
+        """Write the message; bytes to be taken from the credits. Never waits, never raises."""
+
+    def disconnected(self, consumer: Consumer) -> None:
+        """The broker has closed the consumer: its queue is gone."""
+
+
+class Consumer:
+    """See the module's text.
+
+    Args:
+        consumer_id: the protocol's number.
+        queue: where it takes from.
+        sink: where it gives to.
+        filter: a selector of its own beside the queue's; None takes all.
+        is_browser: looks without taking: nothing it is given counts as delivered.
+        priority: higher ones come first.
+        is_pre_acknowledging: messages count as acknowledged when they are handed over.
+
+    Attributes:
+        can_take: started, with credits left, not held up: kept current by whoever changes one.
+        delivering: given and not acknowledged, in order.
+        credits: bytes left; below 0 after a message larger than what was left.
+        is_unlimited: credits do not matter.
+        is_closed: takes nothing any more.
+    """
+
+    __slots__ = (
+        "acknowledged_count",
+        "can_take",
+        "consumer_id",
+        "credits",
+        "cursor",
+        "delivering",
+        "filter",
+        "is_browser",
+        "is_closed",
+        "is_held_up",
+        "is_pre_acknowledging",
+        "is_started",
+        "is_unlimited",
+        "priority",
+        "queue",
+        "sink",
+    )
+
+    def __init__(
+        self,
+        consumer_id: int,
+        queue: Queue,
+        sink: Sink,
+        *,
+        filter: Filter | None = None,
+        is_browser: bool = False,
+        priority: int = 0,
+        is_pre_acknowledging: bool = False,
+    ) -> None:
+        self.consumer_id = consumer_id
+        self.queue = queue
+        self.sink = sink
+        self.filter = filter
+        self.is_browser = is_browser
+        self.priority = priority
+        self.is_pre_acknowledging = is_pre_acknowledging
+        self.credits = 0
+        self.is_unlimited = False
+        self.delivering: deque[Reference] = deque()
+        self.can_take = False
+        self.is_started = False
+        self.is_held_up = False
+        self.is_closed = False
+        self.acknowledged_count = 0
+        # Where it looks next, in a queue whose consumers do not all want the same.
+        self.cursor: Cursor | None = None
+
+    def _refresh(self) -> None:
+        self.can_take = (
+            self.is_started
+            and not self.is_held_up
+            and not self.is_closed
+            and (self.is_unlimited or self.credits > 0)
+        )
+
+    def start(self) -> None:
+        """Take from now on."""
+        self.is_started = True
+        self._wake()
+
+    def stop(self) -> None:
+        """Take nothing until start()."""
+        self.is_started = self.can_take = False
+
+    def hold_up(self) -> None:
+        """The connection cannot be written to for now: take nothing until go_on()."""
+        self.is_held_up = True
+        self.can_take = False
+
+    def go_on(self) -> None:
+        """The connection can be written to again."""
+        self.is_held_up = False
+        self._wake()
+
+    def receive_credits(self, credits: int) -> None:
+        """Take a flow token: -1 unlimited from now on, 0 none at all, else so many bytes more.
+
+        Raises:
+            BrokerError: any other negative number.
+        """
+        if credits < UNLIMITED:
+            raise BrokerError(ErrorCode.ILLEGAL_STATE, f"a flow token of {credits} credits")
+        if credits == UNLIMITED:
+            self.is_unlimited = True
+        elif credits == 0:
+            self.is_unlimited = False
+            self.credits = 0
+            self.can_take = False
+        else:
+            self.credits += credits
+        self._wake()
+
+    def _wake(self) -> None:
+        self._refresh()
+        if self.can_take:
+            self.queue.prompt(self)
+
+    def handle(self, reference: Reference, message: Message) -> None:
+        """Take a reference: it is counted, remembered, and `message` written for it."""
+        if self.is_browser:
+            self.charge(self.sink.deliver(self, message, reference.delivery_count))
+            return
+        reference.delivery_count += 1
+        reference.consumer = self
+        if not self.is_pre_acknowledging:
+            self.delivering.append(reference)
+            self.charge(self.sink.deliver(self, message, reference.delivery_count))
+            return
+        # Acknowledged first: what is lost on the way is lost, as asked for.
+        self.queue.acknowledge(reference)
+        self.acknowledged_count += 1
+        self.charge(self.sink.deliver(self, message, reference.delivery_count))
+
+    def charge(self, size: int) -> None:
+        """Take bytes from the credits; below 0 it is that much that has to come first."""
+        if not self.is_unlimited:
+            self.credits -= size
+            if self.credits <= 0:
+                self.can_take = False
+
+    # --- acknowledging ------------------------------------------------------------------------
+
+    def acknowledge(self, tx: Transaction | None, message_id: int) -> None:
+        """Acknowledge all that was delivered up to this message.
+
+        Raises:
+            BrokerError: it was not delivered, or has been acknowledged; nothing is, then.
+        """
+        if self.is_browser:
+            return
+        delivering = self.delivering
+        # Nearly always the first: then nothing is looked for.
+        if not (delivering and delivering[0].message.message_id == message_id) and not any(
+            reference.message.message_id == message_id for reference in delivering
+        ):
+            raise self._not_delivered(message_id)
+        while True:
+            reference = delivering.popleft()
+            self._acknowledge(tx, reference)
+            if reference.message.message_id == message_id:
+                return
+
+    def acknowledge_one(self, tx: Transaction | None, message_id: int) -> None:
+        """Acknowledge this message alone.
+
+        Raises:
+            BrokerError: as for acknowledge().
+        """
+        if self.is_browser:
+            return
+        self._acknowledge(tx, self.take_back(message_id))
+
+    def _acknowledge(self, tx: Transaction | None, reference: Reference) -> None:
+        self.acknowledged_count += 1
+        if tx is None:
+            self.queue.acknowledge(reference)
+        else:
+            tx.acknowledge(reference)
+
+    def take_back(self, message_id: int) -> Reference:
+        """Take one message out of what is being delivered.
+
+        Raises:
+            BrokerError: it is not.
+        """
+        for reference in self.delivering:
+            if reference.message.message_id == message_id:
+                self.delivering.remove(reference)
+                return reference
+        raise self._not_delivered(message_id)
+
+    def _not_delivered(self, message_id: int) -> BrokerError:
+        return broker_error(
+            "no_reference",
+            f"consumer {self.consumer_id} on {self.queue.name} has no message {message_id} "
+            "that waits for its acknowledgement",
+        )
+
+    def take_all_back(
+        self, *, has_failed: bool, first_was_delivered: bool = False
+    ) -> list[Reference]:
+        """Give back, in order, all that is being delivered, to be put into the queue again.
+
+        Args:
+            has_failed: the connection broke: the client may have seen them, so they stay counted.
+            first_was_delivered: the client has seen the first one (JMS recover).
+        """
+        taken = list(self.delivering)
+        self.delivering.clear()
+        for position, reference in enumerate(taken):
+            if not has_failed and not (first_was_delivered and position == 0):
+                reference.delivery_count -= 1
+        return taken
+
+    def close(self, *, has_failed: bool) -> None:
+        """Give everything back and leave the queue. Idempotent."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self.can_take = False
+        returned = self.take_all_back(has_failed=has_failed)
+        self.queue.remove_consumer(self)
+        self.queue.give_back(returned)
+
+    def disconnect(self) -> None:
+        """The queue is gone: forget everything and tell the client."""
+        if not self.is_closed:
+            self.is_closed = True
+            self.can_take = False
+            self.delivering.clear()
+            self.sink.disconnected(self)

@@ -1,0 +1,139 @@
+"""What the parts of a broker share: its clock, its loop, its storage, its addresses.
+
+Made once, by the server, and handed to everything that is made later. Nothing here decides
+anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.consumer import Filter
+    from broker.dead_letters import DeadLetters
+    from broker.message import Message
+    from broker.postoffice import PostOffice
+    from broker.settings import AddressSettings
+    from broker.storage.manager import StorageManager
+    from broker.xa import XaTransactions
+
+__all__ = ["Core", "Counters", "OpenDoor", "Security", "Settings", "Timer", "Timers"]
+
+
+class Timer(Protocol):
+    """Something that will happen."""
+
+    def cancel(self) -> None:
+        """It will not."""
+
+
+class Timers(Protocol):
+    """Of an event loop what the broker's objects need; tests pass one with a clock of their own."""
+
+    def call_soon(self, callback: Callable[..., object], *arguments: object) -> Timer:
+        """Call it in the next turn."""
+
+    def call_later(
+        self, delay_s: float, callback: Callable[..., object], *arguments: object
+    ) -> Timer:
+        """Call it in so many seconds."""
+
+
+class Settings(Protocol):
+    """Where the effective settings of an address are looked up: `broker.settings`."""
+
+    def match(self, address: str) -> AddressSettings:
+        """Give them; the same object until one changes."""
+
+
+class Security(Protocol):
+    """Who may do what; `broker.security`."""
+
+    def authenticate(self, user: str | None, password: str | None) -> str | None:
+        """Give the name of a user that shows the right password; None for an anonymous one.
+
+        Raises:
+            BrokerError: nobody of that name and password may come in.
+        """
+
+    def check(self, user: str | None, permission: str, address: str, queue: str | None) -> None:
+        """See whether a user may do something at an address, or a queue of it.
+
+        Args:
+            user: from authenticate().
+            permission: as in `security-setting`: send, consume, createAddress and so on.
+            address: without prefixes.
+            queue: None for the address as a whole.
+
+        Raises:
+            BrokerError: the user may not.
+        """
+
+
+class Management(Protocol):
+    """What answers messages that are sent to the management address."""
+
+    address: str
+
+    def handle(self, user: str | None, message: Message) -> None:
+        """Do what a user's message asks for, and send an answer where it wants one."""
+
+
+class OpenDoor:
+    """Everybody may do everything (security-enabled false)."""
+
+    def authenticate(self, user: str | None, password: str | None) -> str | None:
+        """Whoever comes is who he says."""
+        return user
+
+    def check(self, user: str | None, permission: str, address: str, queue: str | None) -> None:
+        """Nothing is refused."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What happened since the start, for metrics."""
+
+    duplicates: int = 0
+    unrouted: int = 0
+    expired: int = 0
+    killed: int = 0
+    dropped: int = 0
+
+
+@dataclass(slots=True)
+class Core:
+    """See the module's text.
+
+    Attributes:
+        storage: where records go.
+        loop: turns and timers.
+        clock_ms: wall clock, ms since 1970.
+        settings: of addresses.
+        parse_filter: a selector's text to a Filter, None for a blank one; raises BrokerError 103.
+        postoffice: addresses, bindings, queues.
+        dead_letters: what becomes of messages that nobody takes, or takes too often, or too late.
+        transactions: of transaction managers.
+        security: who may do what.
+        management: None where there is no management address.
+        counters: for metrics.
+        id_cache_size: default of the duplicate id caches (id-cache-size).
+        persist_id_cache: whether they survive a restart (persist-id-cache).
+    """
+
+    storage: StorageManager
+    loop: Timers
+    clock_ms: Callable[[], int]
+    settings: Settings
+    parse_filter: Callable[[str], Filter | None]
+    postoffice: PostOffice = field(init=False)
+    dead_letters: DeadLetters = field(init=False)
+    transactions: XaTransactions = field(init=False)
+    security: Security = field(default_factory=OpenDoor)
+    management: Management | None = None
+    counters: Counters = field(default_factory=Counters)
+    id_cache_size: int = 20000
+    persist_id_cache: bool = True

@@ -1,0 +1,110 @@
+"""How much memory the messages of one address take, and of the whole broker.
+
+A message counts once for its address however many queues have it, by `Message.memory_size`, the
+reference's own estimate. What happens at a limit is decided by who sends: session.py for credits,
+postoffice.py for messages.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.core import Settings
+    from broker.message import Message
+
+__all__ = ["AddressMemory", "GlobalMemory"]
+
+
+class GlobalMemory:
+    """What all addresses together hold.
+
+    Args:
+        size_max: bytes (global-max-size); -1 without limit.
+        count_max: messages (global-max-messages); -1 without limit.
+    """
+
+    __slots__ = ("count", "count_max", "size", "size_max", "waiting")
+
+    def __init__(self, size_max: int = -1, count_max: int = -1) -> None:
+        self.size = 0
+        self.count = 0
+        self.size_max = size_max
+        self.count_max = count_max
+        # Addresses where somebody waits for room.
+        self.waiting: dict[AddressMemory, None] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a limit is reached."""
+        return (0 < self.size_max <= self.size) or (0 < self.count_max <= self.count)
+
+
+class AddressMemory:
+    """What the messages of one address hold, and who waits for room.
+
+    Args:
+        address: its name.
+        settings: where its limits stand.
+        broker: of all addresses.
+    """
+
+    __slots__ = ("_settings", "_waiting", "address", "broker", "count", "size")
+
+    def __init__(self, address: str, settings: Settings, broker: GlobalMemory) -> None:
+        self.address = address
+        self.broker = broker
+        self.size = 0
+        self.count = 0
+        self._settings = settings
+        self._waiting: deque[Callable[[], object]] = deque()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a limit of the address, or of the broker, is reached."""
+        if self.broker.is_full:
+            return True
+        settings = self._settings.match(self.address)
+        return (0 < settings.max_size_bytes <= self.size) or (
+            0 < settings.max_size_messages <= self.count
+        )
+
+    def add(self, message: Message) -> None:
+        """One more queue has the message, which was sent to this address."""
+        message.owner = self
+        message.references += 1
+        if message.references == 1:
+            size = message.memory_size
+            self.size += size
+            self.count += 1
+            self.broker.size += size
+            self.broker.count += 1
+
+    def remove(self, message: Message) -> None:
+        """One queue less has a message of this address."""
+        message.references -= 1
+        if message.references == 0:
+            size = message.memory_size
+            self.size -= size
+            self.count -= 1
+            self.broker.size -= size
+            self.broker.count -= 1
+            if self.broker.waiting:
+                self._wake()
+
+    def when_there_is_room(self, callback: Callable[[], object]) -> None:
+        """Call it once the address is not full, in the order of the calls."""
+        self._waiting.append(callback)
+        self.broker.waiting[self] = None
+
+    def _wake(self) -> None:
+        """Somewhere is room now: let those go on who wait where no limit is reached."""
+        for address in list(self.broker.waiting):
+            waiting = address._waiting
+            while waiting and not address.is_full:
+                waiting.popleft()()
+            if not waiting:
+                self.broker.waiting.pop(address, None)

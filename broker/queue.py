@@ -1,0 +1,490 @@
+"""A queue: references that wait, are being delivered, or are not due yet.
+
+    route ─▶ add() ─▶ waiting ─▶ dispatch ─▶ delivering ─▶ acknowledge() ─▶ gone
+                 └─▶ schedule ─┘    ▲              │
+                                    └─ give_back() ┘
+
+A message is in exactly one of the three places, or, where the queue is non-destructive, stays in
+`waiting` while consumers see it. Who gets the next one: dispatch.py. What records say is written
+here where one message leaves alone, and by transaction.py where several leave together.
+
+Threads: the event loop's alone; nothing here waits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.dispatch import Consumers, browse, dispatch
+from broker.errors import broker_error
+from broker.groups import GROUP_ID, Groups
+from broker.last_values import LastValues
+from broker.reference import PriorityList, Reference
+from broker.schedule import Schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from broker.consumer import Consumer, Filter
+    from broker.core import Core, Timer
+    from broker.message import Message
+    from broker.settings import AddressSettings
+    from broker.storage.binding_records import QueueBinding
+
+__all__ = ["Queue"]
+
+
+class Queue:
+    """See the module's text.
+
+    Args:
+        core: of the broker.
+        queue_id: of its record, and of the references to it.
+        binding: name, address and attributes.
+        is_durable: it has a record, and so have its durable messages.
+        is_temporary: it goes with the connection that made it.
+
+    Attributes:
+        waiting: to be delivered, in order.
+        delivering_count: delivered and neither acknowledged nor given back.
+        filter: of the queue, not of a consumer.
+        groups: which consumer has which message group.
+        is_plain: no consumer wants anything special, see dispatch.py.
+        is_dispatching: whether anything may be delivered now.
+        is_deleted: it is gone.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        queue_id: int,
+        binding: QueueBinding,
+        *,
+        is_durable: bool,
+        is_temporary: bool = False,
+    ) -> None:
+        self.core = core
+        self.queue_id = queue_id
+        self.binding = binding
+        self.name = binding.name
+        self.is_durable = is_durable
+        self.is_temporary = is_temporary
+        self.filter: Filter | None = core.parse_filter(binding.filter) if binding.filter else None
+        self.waiting = PriorityList()
+        self.delivering_count = 0
+        self.consumers = Consumers()
+        self.browsers: list[Consumer] = []
+        self.groups = Groups(binding.group_buckets)
+        self.last_values = LastValues(binding) if binding.last_value else None
+        self.is_paused = False
+        self.is_deleted = False
+        self.was_used = False
+        self.status_record_id = 0
+        self.created_ms = core.clock_ms()
+        self.last_consumer_left_ms = self.created_ms
+        # Totals since the start.
+        self.added_count = 0
+        self.acknowledged_count = 0
+        self.expired_count = 0
+        self.killed_count = 0
+        self.replaced_count = 0
+        self.has_expiring = False
+        self._schedule: Schedule | None = None
+        self._has_groups = False
+        self._is_delivering = False
+        self._is_open = binding.consumers_before_dispatch <= 0
+        self._open_timer: Timer | None = None
+        self._turn: Timer | None = None
+        self.is_plain = True
+        self.is_dispatching = False
+        self._refresh()
+
+    def __repr__(self) -> str:
+        return f"Queue({self.name!r}, {self.message_count} messages)"
+
+    # --- what it holds ------------------------------------------------------------------------
+
+    @property
+    def settings(self) -> AddressSettings:
+        """The effective settings of its address."""
+        return self.core.settings.match(self.binding.address)
+
+    @property
+    def scheduled_count(self) -> int:
+        """How many are not due yet."""
+        return 0 if self._schedule is None else len(self._schedule)
+
+    @property
+    def message_count(self) -> int:
+        """How many it holds: waiting, being delivered, not due yet."""
+        return self.waiting.count + self.delivering_count + self.scheduled_count
+
+    @property
+    def consumer_count(self) -> int:
+        """How many consumers it has, browsers included."""
+        return self.consumers.count + len(self.browsers)
+
+    def scheduled(self) -> Iterator[Reference]:
+        """Those that are not due yet, in order of their times."""
+        return iter(()) if self._schedule is None else iter(self._schedule)
+
+    def references(self) -> Iterator[Reference]:
+        """Those that wait, then those not due yet; the one given last may be removed."""
+        yield from self.waiting
+        yield from list(self.scheduled())
+
+    # --- messages come ------------------------------------------------------------------------
+
+    def accepts(self, message: Message) -> bool:
+        """Whether a message is routed here."""
+        binding = self.binding
+        if not binding.enabled or self.is_deleted:
+            return False
+        if binding.purge_on_no_consumers and self.consumer_count == 0:
+            return False
+        return self.filter is None or self.filter.matches(message)
+
+    def add(self, reference: Reference) -> None:
+        """Take a new reference, whose records are durable, and deliver what can be."""
+        if self.is_deleted:
+            self._forget(reference)
+            return
+        self.added_count += 1
+        self._place(reference)
+        self.deliver()
+
+    def load(self, reference: Reference) -> None:
+        """Take a reference from the journal; nothing is delivered before start()."""
+        self._place(reference)
+
+    def _place(self, reference: Reference) -> None:
+        message = reference.message
+        if message.expiration:
+            self.has_expiring = True
+        if not self._has_groups and message.get(GROUP_ID) is not None:
+            self._has_groups = True
+            self._refresh()
+        if reference.scheduled_ms:
+            if reference.scheduled_ms > self.core.clock_ms():
+                self._put_off(reference)
+                return
+            reference.scheduled_ms = 0
+        if self.last_values is None:
+            self.waiting.add_tail(reference)
+        else:
+            replaced = self.last_values.put(reference, self.waiting)
+            if replaced is not None:
+                self._replaced(replaced)
+        if self.binding.ring_size >= 0:
+            self._trim_ring()
+
+    def _put_off(self, reference: Reference) -> None:
+        if self._schedule is None:
+            self._schedule = Schedule(self.core, self._became_due)
+        self._schedule.add(reference)
+
+    def _became_due(self, references: list[Reference]) -> None:
+        for reference in reversed(references):
+            reference.scheduled_ms = 0
+            if self.last_values is not None:
+                replaced = self.last_values.put(reference, self.waiting)
+                if replaced is not None:
+                    self._replaced(replaced)
+            else:
+                self.waiting.add_head(reference)
+        if self.binding.ring_size >= 0:
+            self._trim_ring()
+        self.deliver()
+
+    def _replaced(self, reference: Reference) -> None:
+        self.replaced_count += 1
+        self._forget(reference)
+
+    def _trim_ring(self) -> None:
+        while self.waiting.count > self.binding.ring_size:
+            oldest = self.waiting.head()
+            assert oldest is not None, "more than none wait"
+            self.waiting.remove(oldest)
+            self._replaced(oldest)
+
+    # --- messages leave -----------------------------------------------------------------------
+
+    def acknowledge(self, reference: Reference) -> None:
+        """A consumer has it for good: recorded at once, outside of any transaction."""
+        if self.binding.non_destructive:
+            return
+        self.delivering_count -= 1
+        self.acknowledged_count += 1
+        self._forget(reference)
+
+    def acknowledged(self, reference: Reference) -> None:
+        """The same, by a transaction whose commit is durable."""
+        self.delivering_count -= 1
+        self.acknowledged_count += 1
+        self._release(reference)
+
+    def remove(self, reference: Reference) -> None:
+        """Take out one that waits or is not due yet, and record that it is gone."""
+        self.take(reference)
+        self.delivering_count -= 1
+        self._forget(reference)
+
+    def take(self, reference: Reference) -> None:
+        """Take out one that waits or is not due yet, as if it were delivered."""
+        if reference.level >= 0:
+            self.waiting.remove(reference)
+        elif reference.scheduled_ms and self._schedule is not None:
+            self._schedule.remove(reference)
+            reference.scheduled_ms = 0
+        self.delivering_count += 1
+
+    def _forget(self, reference: Reference) -> None:
+        """Record that it is gone, and let go of the message."""
+        message = reference.message
+        if self.is_durable and message.durable:
+            self.core.storage.acknowledge(self.queue_id, message.message_id)
+        self._release(reference)
+
+    def _release(self, reference: Reference) -> None:
+        """Its record says that it is gone: the message goes when no queue has it any more."""
+        message = reference.message
+        reference.consumer = None
+        if self.last_values is not None:
+            self.last_values.gone(reference)
+        if message.owner is not None:
+            message.owner.remove(message)
+        if self.is_durable and message.durable:
+            message.durable_references -= 1
+            if message.durable_references == 0:
+                self.core.storage.delete_message(message.message_id)
+
+    def expire_if_due(self, reference: Reference) -> bool:
+        """Move a waiting reference to the expiry address if its time is over; whether it was."""
+        if reference.message.expiration > self.core.clock_ms():
+            return False
+        self.core.dead_letters.expire(reference)
+        return True
+
+    # --- messages come back -------------------------------------------------------------------
+
+    def give_back(self, references: Iterable[Reference]) -> None:
+        """Put references that were delivered, in their order, before those that wait.
+
+        Those delivered too often go to the dead letter address, and some wait for a while.
+        """
+        kept = [item for item in references if self._take_back(item)]
+        for reference in reversed(kept):
+            self.waiting.add_head(reference)
+        self.deliver()
+
+    def _take_back(self, reference: Reference) -> bool:
+        """Whether it goes to the head; else it went somewhere else."""
+        reference.consumer = None
+        if self.binding.non_destructive and reference.level >= 0:
+            return False
+        if self.is_deleted:
+            self.delivering_count -= 1
+            self._forget(reference)
+            return False
+        if not self.core.dead_letters.is_redelivered(reference):
+            return False
+        self.delivering_count -= 1
+        ring_size = self.binding.ring_size
+        if (self.last_values is not None and not self.last_values.is_last(reference)) or (
+            0 <= ring_size <= self.waiting.count
+        ):
+            # A newer one has its place.
+            self._replaced(reference)
+            return False
+        if reference.scheduled_ms:
+            self._put_off(reference)
+            return False
+        return True
+
+    # --- consumers ----------------------------------------------------------------------------
+
+    def check_consumer(self, *, is_browser: bool) -> None:
+        """See whether one more consumer may come.
+
+        Raises:
+            BrokerError: there are as many as allowed.
+        """
+        most = self.binding.max_consumers
+        if not is_browser and most != -1 and self.consumer_count >= most:
+            raise broker_error(
+                "max_consumers",
+                f"Maximum Consumer Limit Reached on Queue:(address={self.binding.address},"
+                f"queue={self.name})",
+            )
+
+    def add_consumer(self, consumer: Consumer) -> None:
+        """Let a consumer take part; it takes nothing before it has credits and is started."""
+        self.was_used = True
+        if consumer.is_browser:
+            consumer.cursor = self.waiting.cursor()
+            self.browsers.append(consumer)
+            return
+        self.consumers.add(consumer)
+        if self.binding.group_rebalance:
+            self.groups.reset()
+        self._refresh()
+        if not self._is_open:
+            self._consider_opening()
+        for other in self.consumers.all():
+            if self.binding.group_rebalance and other.cursor is not None:
+                other.cursor.reset()
+
+    def _consider_opening(self) -> None:
+        """Begin to deliver once enough consumers are there, or the first one waited enough."""
+        if self.consumers.count >= self.binding.consumers_before_dispatch:
+            self._open()
+        elif self._open_timer is None and self.binding.delay_before_dispatch >= 0:
+            self._open_timer = self.core.loop.call_later(
+                self.binding.delay_before_dispatch / 1000, self._open
+            )
+
+    def _open(self) -> None:
+        self._stop_open_timer()
+        self._is_open = True
+        self._refresh()
+        self.deliver()
+
+    def _stop_open_timer(self) -> None:
+        if self._open_timer is not None:
+            self._open_timer.cancel()
+            self._open_timer = None
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        """Let it take part no more; what it was given it gives back itself, behind this call."""
+        self.last_consumer_left_ms = self.core.clock_ms()
+        if consumer.cursor is not None:
+            consumer.cursor.close()
+            consumer.cursor = None
+        if consumer.is_browser:
+            if consumer in self.browsers:
+                self.browsers.remove(consumer)
+        elif self.consumers.remove(consumer) and self.groups.forget(consumer):
+            for other in self.consumers.all():
+                if other.cursor is not None:
+                    other.cursor.reset()
+        if self.consumers.count == 0:
+            self._stop_open_timer()
+            self._is_open = self.binding.consumers_before_dispatch <= 0
+        self._refresh()
+        if self.consumer_count == 0 and self.binding.purge_on_no_consumers:
+            self.core.loop.call_soon(self._purge_if_unused)
+        self.deliver()
+
+    def _purge_if_unused(self) -> None:
+        if self.consumer_count == 0 and not self.is_deleted:
+            self.remove_all()
+
+    def _refresh(self) -> None:
+        """Something that decides about delivery has changed."""
+        binding = self.binding
+        members = self.consumers.all()
+        self.is_dispatching = (
+            bool(members) and self._is_open and not self.is_paused and not self.is_deleted
+        )
+        self.is_plain = not (
+            self._has_groups
+            or binding.exclusive
+            or binding.non_destructive
+            or any(member.filter is not None for member in members)
+        )
+        for member in members:
+            if self.is_plain and member.cursor is not None:
+                member.cursor.close()
+                member.cursor = None
+            elif not self.is_plain and member.cursor is None:
+                member.cursor = self.waiting.cursor()
+
+    # --- delivery -----------------------------------------------------------------------------
+
+    def prompt(self, consumer: Consumer) -> None:
+        """A consumer can take (again)."""
+        if consumer.is_browser:
+            if browse(consumer):
+                self._go_on_later()
+        else:
+            self.deliver()
+
+    def deliver(self) -> None:
+        """Deliver what can be delivered, in this turn and the next ones."""
+        if self._is_delivering:
+            return
+        if self.is_dispatching and self.waiting.count:
+            self._is_delivering = True
+            try:
+                has_more = dispatch(self)
+            finally:
+                self._is_delivering = False
+            if has_more:
+                self._go_on_later()
+        if self.browsers:
+            for browser in list(self.browsers):
+                if browser.can_take and browse(browser):
+                    self._go_on_later()
+
+    def _go_on_later(self) -> None:
+        if self._turn is None:
+            self._turn = self.core.loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._turn = None
+        self.deliver()
+
+    def pause(self) -> None:
+        """Deliver nothing until resume(); messages come as before."""
+        self.is_paused = True
+        self._refresh()
+
+    def resume(self) -> None:
+        """Deliver again."""
+        self.is_paused = False
+        self._refresh()
+        self.deliver()
+
+    def update(self, binding: QueueBinding) -> None:
+        """Take changed attributes; those that make it another queue stay as they are."""
+        if binding.filter != self.binding.filter:
+            self.filter = self.core.parse_filter(binding.filter) if binding.filter else None
+        self.binding = binding
+        if binding.ring_size >= 0:
+            self._trim_ring()
+        self._refresh()
+        self.deliver()
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def remove_all(self) -> int:
+        """Remove all that waits or is not due yet; how many."""
+        removed = list(self.references())
+        for reference in removed:
+            self.remove(reference)
+        return len(removed)
+
+    def delete(self) -> None:
+        """Remove everything, what is being delivered too, and close all consumers."""
+        members = [*self.consumers.all(), *self.browsers]
+        for consumer in members:
+            for reference in consumer.delivering:
+                if not self.binding.non_destructive:
+                    self.delivering_count -= 1
+                    self._forget(reference)
+        self.remove_all()
+        self.is_deleted = True
+        for consumer in members:
+            self.consumers.remove(consumer)
+            if consumer.cursor is not None:
+                consumer.cursor.close()
+                consumer.cursor = None
+            consumer.disconnect()
+        self.browsers.clear()
+        self._stop_open_timer()
+        if self._turn is not None:
+            self._turn.cancel()
+            self._turn = None
+        if self._schedule is not None:
+            self._schedule.close()
+        self._refresh()

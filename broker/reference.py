@@ -1,0 +1,257 @@
+"""A message in a queue, and the lists that hold them: by priority, first in first out.
+
+    PriorityList       levels 9 … 0, the highest first
+      ReferenceList    one level: a doubly linked list through the references themselves
+        Reference      one message in one queue
+    Cursor             a place in all levels, for whoever looks without taking
+
+Linked, since messages leave from the middle: by a selector, a group, expiry, an operator. Such a
+removal is found by its reference alone and costs the same wherever it stands; the two links are
+all that it costs to be in a list.
+
+A cursor stands on the last reference it gave. When that one is removed the cursor steps back, so
+what follows is still to come; when references come back to the head all cursors of the level begin
+anew, for what they passed may fit now.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from broker.consumer import Consumer
+    from broker.message import Message
+    from broker.queue import Queue
+
+__all__ = ["LEVELS", "Cursor", "PriorityList", "Reference", "ReferenceList"]
+
+LEVELS: Final = 10  # Priorities 0 … 9 (JMS 2.0, 3.4.10); QueueImpl.NUM_PRIORITIES.
+
+
+class Reference:
+    """One message in one queue.
+
+    Attributes:
+        message: shared by the references of all queues it was routed to.
+        queue: the one that has it.
+        delivery_count: how often it was handed to a consumer, this time included.
+        persisted_count: what the journal says of it.
+        scheduled_ms: not delivered before, in ms since 1970; 0 is now.
+        consumer: who has it, from delivery to acknowledgement or return.
+        level: priority it is listed under; -1 while it is in no list.
+    """
+
+    __slots__ = (
+        "consumer",
+        "delivery_count",
+        "following",
+        "level",
+        "message",
+        "persisted_count",
+        "previous",
+        "queue",
+        "scheduled_ms",
+    )
+
+    def __init__(self, message: Message, queue: Queue, scheduled_ms: int = 0) -> None:
+        self.message = message
+        self.queue = queue
+        self.delivery_count = 0
+        self.persisted_count = 0
+        self.scheduled_ms = scheduled_ms
+        self.consumer: Consumer | None = None
+        self.level = -1
+        self.previous: Reference | None = None
+        self.following: Reference | None = None
+
+    def __repr__(self) -> str:
+        return f"Reference({self.message.message_id} in {self.queue.name!r})"
+
+
+class ReferenceList:
+    """References of one priority, linked."""
+
+    __slots__ = ("head", "level", "tail")
+
+    def __init__(self, level: int) -> None:
+        self.level = level
+        self.head: Reference | None = None
+        self.tail: Reference | None = None
+
+    def add_tail(self, reference: Reference) -> None:
+        """Append."""
+        last = self.tail
+        reference.level = self.level
+        reference.previous = last
+        if last is None:
+            self.head = reference
+        else:
+            last.following = reference
+        self.tail = reference
+
+    def add_head(self, reference: Reference) -> None:
+        """Put before all others."""
+        first = self.head
+        reference.level = self.level
+        reference.following = first
+        if first is None:
+            self.tail = reference
+        else:
+            first.previous = reference
+        self.head = reference
+
+    def remove(self, reference: Reference) -> None:
+        """Take out, wherever it stands."""
+        assert reference.level == self.level, "listed here"
+        previous, following = reference.previous, reference.following
+        if previous is None:
+            self.head = following
+        else:
+            previous.following = following
+        if following is None:
+            self.tail = previous
+        else:
+            following.previous = previous
+        reference.previous = reference.following = None
+        reference.level = -1
+
+    def replace(self, old: Reference, new: Reference) -> None:
+        """Put `new` where `old` stands."""
+        assert old.level == self.level, "listed here"
+        new.level = self.level
+        new.previous, new.following = old.previous, old.following
+        if new.previous is None:
+            self.head = new
+        else:
+            new.previous.following = new
+        if new.following is None:
+            self.tail = new
+        else:
+            new.following.previous = new
+        old.previous = old.following = None
+        old.level = -1
+
+
+class Cursor:
+    """Goes through a PriorityList without taking anything; made by `PriorityList.cursor()`."""
+
+    __slots__ = ("_owner", "places")
+
+    def __init__(self, owner: PriorityList) -> None:
+        self._owner = owner
+        # The reference given last on each level; None: the level's head comes next.
+        self.places: list[Reference | None] = [None] * LEVELS
+
+    def advance(self) -> Reference | None:
+        """Give the next reference of the highest level that has one; None at the end.
+
+        What is appended later comes later: the end is not final.
+        """
+        levels = self._owner.levels
+        for level in self._owner.used:
+            place = self.places[level]
+            found = levels[level].head if place is None else place.following
+            if found is not None:
+                self.places[level] = found
+                return found
+        return None
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self.places = [None] * LEVELS
+
+    def close(self) -> None:
+        """Stand nowhere any more. Idempotent."""
+        if self in self._owner.cursors:
+            self._owner.cursors.remove(self)
+
+
+class PriorityList:
+    """The references that wait, by priority.
+
+    Attributes:
+        count: of all levels.
+        levels: by priority.
+        used: priorities that were ever used, the highest first: most queues use one.
+        cursors: that have to be told of removals.
+    """
+
+    __slots__ = ("count", "cursors", "levels", "used")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.levels = [ReferenceList(level) for level in range(LEVELS)]
+        self.used: tuple[int, ...] = ()
+        self.cursors: list[Cursor] = []
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[Reference]:
+        """In order of delivery; nothing may be added or removed but the one given last."""
+        for level in self.used:
+            reference = self.levels[level].head
+            while reference is not None:
+                following = reference.following
+                yield reference
+                reference = following
+
+    def level_of(self, message: Message) -> ReferenceList:
+        """Give the list of the message's priority."""
+        priority = message.priority
+        level = priority if 0 <= priority < LEVELS else (0 if priority < 0 else LEVELS - 1)
+        if level not in self.used:
+            self.used = tuple(sorted((*self.used, level), reverse=True))
+        return self.levels[level]
+
+    def add_tail(self, reference: Reference) -> None:
+        """Append behind those of the same priority."""
+        self.level_of(reference.message).add_tail(reference)
+        self.count += 1
+
+    def add_head(self, reference: Reference) -> None:
+        """Put before those of the same priority; cursors of that priority begin anew."""
+        level = self.level_of(reference.message)
+        level.add_head(reference)
+        self.count += 1
+        for cursor in self.cursors:
+            cursor.places[level.level] = None
+
+    def head(self) -> Reference | None:
+        """Give the one to be delivered next, None when there is none."""
+        for level in self.used:
+            found = self.levels[level].head
+            if found is not None:
+                return found
+        return None
+
+    def remove(self, reference: Reference) -> None:
+        """Take out, wherever it stands."""
+        level = reference.level
+        if self.cursors:
+            for cursor in self.cursors:
+                if cursor.places[level] is reference:
+                    cursor.places[level] = reference.previous
+        self.levels[level].remove(reference)
+        self.count -= 1
+
+    def replace(self, old: Reference, new: Reference) -> None:
+        """Put `new` where `old` stands, if it has the same priority; else at the end of its own."""
+        level = self.level_of(new.message)
+        if level.level != old.level:
+            self.remove(old)
+            self.add_tail(new)
+            return
+        level.replace(old, new)
+        for cursor in self.cursors:
+            if cursor.places[level.level] is old:
+                # It has not given the new one yet.
+                cursor.places[level.level] = new.previous
+
+    def cursor(self) -> Cursor:
+        """Give a cursor before the first; close() it."""
+        made = Cursor(self)
+        self.cursors.append(made)
+        return made

@@ -1,0 +1,98 @@
+"""Messages that are not due yet: kept by time, then order of arrival; one timer a queue.
+
+Due ones go to the head of the queue, in order of their times, before those that wait already
+(ScheduledDeliveryHandlerImpl). Times are of the wall clock, which may jump: the timer never sleeps
+longer than a minute before it looks again.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from broker.core import Core, Timer
+    from broker.reference import Reference
+
+__all__ = ["Schedule"]
+
+_SLEEP_S_MAX: Final = 60.0
+
+
+class Schedule:
+    """The scheduled references of one queue.
+
+    Args:
+        core: clock and timers.
+        on_due: called with those that have become due, in order.
+    """
+
+    __slots__ = ("_core", "_heap", "_on_due", "_removed", "_sequence", "_timer", "_timer_ms")
+
+    def __init__(self, core: Core, on_due: Callable[[list[Reference]], object]) -> None:
+        self._core = core
+        self._on_due = on_due
+        self._heap: list[tuple[int, int, Reference]] = []
+        # Taken out by an operator, or expired, but still in the heap.
+        self._removed: set[Reference] = set()
+        self._sequence = 0
+        self._timer: Timer | None = None
+        self._timer_ms = 0
+
+    def __len__(self) -> int:
+        return len(self._heap) - len(self._removed)
+
+    def __iter__(self) -> Iterator[Reference]:
+        """In order of their times."""
+        return (item for _, _, item in sorted(self._heap) if item not in self._removed)
+
+    def add(self, reference: Reference) -> None:
+        """Keep a reference until its `scheduled_ms`."""
+        self._sequence += 1
+        heapq.heappush(self._heap, (reference.scheduled_ms, self._sequence, reference))
+        self._arm()
+
+    def remove(self, reference: Reference) -> None:
+        """Take one out that is in here."""
+        self._removed.add(reference)
+        self._drop_removed()
+
+    def _drop_removed(self) -> None:
+        while self._heap and self._heap[0][2] in self._removed:
+            self._removed.discard(heapq.heappop(self._heap)[2])
+
+    def _arm(self) -> None:
+        first_ms = self._heap[0][0]
+        if self._timer is not None:
+            if self._timer_ms <= first_ms:
+                return
+            self._timer.cancel()
+        delay_s = max(0, first_ms - self._core.clock_ms()) / 1000
+        self._timer_ms = first_ms
+        self._timer = self._core.loop.call_later(min(delay_s, _SLEEP_S_MAX), self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        now_ms = self._core.clock_ms()
+        due = []
+        while self._heap and self._heap[0][0] <= now_ms:
+            reference = heapq.heappop(self._heap)[2]
+            if reference in self._removed:
+                self._removed.discard(reference)
+            else:
+                due.append(reference)
+        self._drop_removed()
+        if self._heap:
+            self._arm()
+        if due:
+            self._on_due(due)
+
+    def close(self) -> None:
+        """Forget everything."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._heap.clear()
+        self._removed.clear()
