@@ -1,0 +1,410 @@
+"""The addresses of a broker, the queues bound to them, and the records of both.
+
+    Address      name, routing types, queues, diverts
+    Addresses    all of them; queues by name and by id; who is bound to what
+
+A queue's name is unique in the whole broker. What is created here is in memory at once and its
+record on the way to the disk: who asked for it is answered after that, by his context.
+
+Threads: the event loop's alone; nothing here waits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from broker.errors import BrokerError, ErrorCode, broker_error
+from broker.memory import AddressMemory
+from broker.queue import Queue
+from broker.storage.binding_records import (
+    AddressBinding,
+    AddressStatusRecord,
+    QueueStatus,
+    QueueStatusRecord,
+    RoutingType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from broker.address import WildcardConfiguration
+    from broker.core import Core
+    from broker.divert import Divert
+    from broker.memory import GlobalMemory
+    from broker.storage.binding_records import QueueBinding
+
+__all__ = ["Address", "Addresses"]
+
+
+class Address:
+    """One address.
+
+    Attributes:
+        address_id: of its record.
+        routing_types: that its queues may have.
+        is_auto_created: it goes when nobody needs it.
+        is_temporary: it goes with the connection that made it, and has no record.
+        is_internal: of the broker's own.
+        queues: bound to it, by name, in the order they were made.
+        diverts: in the order they were made.
+        memory: what its messages take.
+        is_paused: its queues deliver nothing.
+    """
+
+    __slots__ = (
+        "address_id",
+        "diverts",
+        "is_auto_created",
+        "is_internal",
+        "is_paused",
+        "is_temporary",
+        "memory",
+        "name",
+        "queues",
+        "routed_count",
+        "routing_types",
+        "status_record_id",
+        "unrouted_count",
+        "unused_since_ms",
+        "was_used",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        address_id: int,
+        routing_types: Iterable[RoutingType],
+        memory: AddressMemory,
+        *,
+        is_auto_created: bool = False,
+        is_temporary: bool = False,
+        is_internal: bool = False,
+    ) -> None:
+        self.name = name
+        self.address_id = address_id
+        self.routing_types = set(routing_types)
+        self.memory = memory
+        self.is_auto_created = is_auto_created
+        self.is_temporary = is_temporary
+        self.is_internal = is_internal
+        self.queues: dict[str, Queue] = {}
+        self.diverts: dict[str, Divert] = {}
+        self.is_paused = False
+        self.status_record_id = 0
+        self.routed_count = 0
+        self.unrouted_count = 0
+        self.was_used = False
+        self.unused_since_ms = 0
+
+    def binding(self) -> AddressBinding:
+        """Give its record."""
+        return AddressBinding(
+            name=self.name,
+            # In the order of EnumSet, by number.
+            routing_types=tuple(sorted(self.routing_types)),
+            auto_created=self.is_auto_created,
+            internal=self.is_internal,
+        )
+
+
+class Addresses:
+    """See the module's text.
+
+    Args:
+        core: of the broker.
+        memory: of all addresses.
+        wildcards: how names with wildcards are written.
+
+    Attributes:
+        by_name: all addresses.
+        queues: all queues, by name.
+        queues_by_id: the same, by id.
+        version: rises with every change of what is bound to what.
+        patterns: the addresses with wildcards in their names, where these route.
+    """
+
+    def __init__(self, core: Core, memory: GlobalMemory, wildcards: WildcardConfiguration) -> None:
+        self._core = core
+        self.memory = memory
+        self.wildcards = wildcards
+        self.by_name: dict[str, Address] = {}
+        self.queues: dict[str, Queue] = {}
+        self.queues_by_id: dict[int, Queue] = {}
+        self.version = 0
+        # Those with wildcards in their names, which other addresses have to ask.
+        self.patterns: dict[Address, None] = {}
+
+    # --- addresses ----------------------------------------------------------------------------
+
+    def get(self, name: str) -> Address:
+        """Give an address.
+
+        Raises:
+            BrokerError: there is none of that name.
+        """
+        found = self.by_name.get(name)
+        if found is None:
+            raise broker_error("no_such_address", f"Address Does Not Exist: {name}")
+        return found
+
+    def create(
+        self,
+        name: str,
+        routing_types: Iterable[RoutingType],
+        *,
+        is_auto_created: bool = False,
+        is_temporary: bool = False,
+        is_internal: bool = False,
+    ) -> Address:
+        """Make an address and record it, unless it is temporary.
+
+        Raises:
+            BrokerError: there is one of that name.
+        """
+        if name in self.by_name:
+            raise broker_error("address_exists", f"Address already exists: {name}")
+        address = self.load(
+            name,
+            self._core.storage.new_id(),
+            routing_types,
+            is_auto_created=is_auto_created,
+            is_temporary=is_temporary,
+            is_internal=is_internal,
+        )
+        if not is_temporary:
+            self._core.storage.add_binding(address.address_id, address.binding())
+        return address
+
+    def load(
+        self,
+        name: str,
+        address_id: int,
+        routing_types: Iterable[RoutingType],
+        *,
+        is_auto_created: bool = False,
+        is_temporary: bool = False,
+        is_internal: bool = False,
+    ) -> Address:
+        """Make an address that has a record already."""
+        address = Address(
+            name,
+            address_id,
+            routing_types,
+            AddressMemory(name, self._core.settings, self.memory),
+            is_auto_created=is_auto_created,
+            is_temporary=is_temporary,
+            is_internal=is_internal,
+        )
+        address.unused_since_ms = self._core.clock_ms()
+        self.by_name[name] = address
+        if self.wildcards.routing_enabled and self.wildcards.is_wild(name):
+            self.patterns[address] = None
+        self.version += 1
+        return address
+
+    def update(self, name: str, routing_types: Iterable[RoutingType]) -> Address:
+        """Give an address other routing types.
+
+        Raises:
+            BrokerError: a queue has one of those that would go.
+        """
+        address = self.get(name)
+        wanted = set(routing_types)
+        for queue in address.queues.values():
+            if queue.binding.routing_type not in wanted:
+                raise BrokerError(
+                    ErrorCode.INVALID_QUEUE_CONFIGURATION,
+                    f"AMQ229209: Can't remove routing type {queue.binding.routing_type.name}, "
+                    f"queues exists for address: {name}. Please delete queues before removing "
+                    "this routing type.",
+                )
+        if wanted == address.routing_types:
+            return address
+        address.routing_types = wanted
+        if not address.is_temporary:
+            old_id, address.address_id = address.address_id, self._core.storage.new_id()
+            self._core.storage.replace_binding(old_id, address.address_id, address.binding())
+        self.version += 1
+        return address
+
+    def delete(self, name: str, *, force: bool = False) -> None:
+        """Remove an address, and with `force` its queues before it.
+
+        Raises:
+            BrokerError: there is none, or it has queues.
+        """
+        address = self.get(name)
+        if address.queues and not force:
+            raise broker_error(
+                "address_has_bindings", f"Address {name} has bindings, and cannot be deleted"
+            )
+        for queue in list(address.queues.values()):
+            self.delete_queue(queue.name)
+        del self.by_name[name]
+        self.patterns.pop(address, None)
+        self.version += 1
+        self._core.postoffice.duplicates.drop(name)
+        if not address.is_temporary:
+            if address.status_record_id:
+                self._core.storage.delete_setting(address.status_record_id)
+            self._core.storage.delete_binding(address.address_id)
+
+    def pause(self, address: Address, *, is_paused: bool, is_kept: bool = False) -> None:
+        """Let all queues of an address deliver nothing, or again; `is_kept` over a restart."""
+        address.is_paused = is_paused
+        if address.status_record_id:
+            self._core.storage.delete_setting(address.status_record_id)
+            address.status_record_id = 0
+        if is_kept and is_paused and not address.is_temporary:
+            address.status_record_id = self._core.storage.add_setting(
+                AddressStatusRecord(address.address_id, QueueStatus.PAUSED)
+            )
+        for queue in address.queues.values():
+            if is_paused:
+                queue.pause()
+            else:
+                queue.resume()
+
+    # --- queues -------------------------------------------------------------------------------
+
+    def queue(self, name: str) -> Queue:
+        """Give a queue.
+
+        Raises:
+            BrokerError: there is none of that name.
+        """
+        found = self.queues.get(name)
+        if found is None:
+            raise broker_error("no_such_queue", f"Queue {name} does not exist")
+        return found
+
+    def create_queue(
+        self, binding: QueueBinding, *, is_durable: bool, is_temporary: bool = False
+    ) -> Queue:
+        """Make a queue on an address that is there, and record it if it is durable.
+
+        Raises:
+            BrokerError: a queue of that name exists, the address does not or has not its routing
+                type, or an attribute cannot be.
+        """
+        if binding.name in self.queues:
+            raise broker_error(
+                "queue_exists", f"Queue {binding.name} already exists on address {binding.address}"
+            )
+        address = self.get(binding.address)
+        if binding.routing_type not in address.routing_types:
+            raise broker_error(
+                "unexpected_routing_type",
+                f"Invalid routing type {binding.routing_type.name}, address {binding.address} "
+                f"supports only {sorted(one.name for one in address.routing_types)}",
+            )
+        if binding.last_value and binding.ring_size >= 0:
+            raise broker_error(
+                "invalid_queue", f"queue {binding.name} is last-value and has a ring size"
+            )
+        is_durable = is_durable and not is_temporary
+        queue = self.load_queue(
+            binding, self._core.storage.new_id(), is_durable=is_durable, is_temporary=is_temporary
+        )
+        if address.is_paused:
+            queue.pause()
+        if is_durable:
+            self._core.storage.add_binding(queue.queue_id, binding)
+        return queue
+
+    def load_queue(
+        self, binding: QueueBinding, queue_id: int, *, is_durable: bool, is_temporary: bool = False
+    ) -> Queue:
+        """Make a queue that needs no new record."""
+        queue = Queue(
+            self._core, queue_id, binding, is_durable=is_durable, is_temporary=is_temporary
+        )
+        self.queues[binding.name] = queue
+        self.queues_by_id[queue_id] = queue
+        address = self.by_name[binding.address]
+        address.queues[binding.name] = queue
+        address.was_used = True
+        self.version += 1
+        return queue
+
+    def update_queue(self, name: str, **changes: object) -> Queue:
+        """Change attributes of a queue and record them.
+
+        Raises:
+            BrokerError: there is none, or the change cannot be.
+        """
+        queue = self.queue(name)
+        most = changes.get("max_consumers", -1)
+        if isinstance(most, int) and -1 < most < queue.consumer_count:
+            raise BrokerError(
+                ErrorCode.INVALID_QUEUE_CONFIGURATION,
+                f"AMQ229210: Can't update queue {name} with maxConsumers: {most}. Current "
+                f"consumers are {queue.consumer_count}.",
+            )
+        kind = changes.get("routing_type")
+        address = self.by_name[queue.binding.address]
+        if kind is not None and kind not in address.routing_types:
+            raise broker_error(
+                "unexpected_routing_type",
+                f"Invalid routing type for queue {name}: {address.name} does not support it",
+            )
+        binding = replace(queue.binding, **changes)  # type: ignore[arg-type]
+        if binding != queue.binding:
+            queue.update(binding)
+            if queue.is_durable:
+                self._core.storage.update_queue_binding(queue.queue_id, binding)
+            self.version += 1
+        return queue
+
+    def delete_queue(
+        self, name: str, *, check_consumers: bool = False, delete_address: bool = False
+    ) -> None:
+        """Remove a queue with all its messages.
+
+        Args:
+            name: of the queue.
+            check_consumers: refuse while it has any; else they are closed.
+            delete_address: remove its address too, where it was auto-created and has no other.
+
+        Raises:
+            BrokerError: there is none, or it has consumers.
+        """
+        queue = self.queue(name)
+        if check_consumers and queue.consumer_count:
+            raise broker_error(
+                "queue_has_consumers",
+                f"Cannot delete queue {name} on binding {queue.binding.address} - it has consumers"
+                f" = {queue.consumer_count}",
+            )
+        queue.delete()
+        del self.queues[name]
+        del self.queues_by_id[queue.queue_id]
+        address = self.by_name[queue.binding.address]
+        del address.queues[name]
+        address.unused_since_ms = self._core.clock_ms()
+        self.version += 1
+        if queue.is_durable:
+            if queue.status_record_id:
+                self._core.storage.delete_setting(queue.status_record_id)
+            self._core.storage.delete_binding(queue.queue_id)
+        if (
+            delete_address
+            and not address.queues
+            and (address.is_auto_created or address.is_temporary)
+        ):
+            self.delete(address.name)
+
+    def pause_queue(self, queue: Queue, *, is_paused: bool, is_kept: bool = False) -> None:
+        """Let a queue deliver nothing, or again; `is_kept` over a restart."""
+        if queue.status_record_id:
+            self._core.storage.delete_setting(queue.status_record_id)
+            queue.status_record_id = 0
+        if is_kept and is_paused and queue.is_durable:
+            queue.status_record_id = self._core.storage.add_setting(
+                QueueStatusRecord(queue.queue_id, QueueStatus.PAUSED)
+            )
+        if is_paused:
+            queue.pause()
+        else:
+            queue.resume()

@@ -1,0 +1,250 @@
+"""Messages delivered too often, too late, or again after a while.
+
+    given back    count < max-delivery-attempts ─▶ the head of its queue, at once or later
+                  else ─▶ the dead letter address
+    expired       ─▶ the expiry address
+
+What is moved is a copy with an id of its own, in one transaction with the acknowledgement of the
+original. Without an address, or with one that has no queue, the message is dropped.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from typing import TYPE_CHECKING, Final
+
+from broker.storage.binding_records import QueueBinding, RoutingType
+from broker.storage.properties import PropertyType
+from broker.transaction import Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.core import Core
+    from broker.message import Message
+    from broker.postoffice import Routing
+    from broker.queue import Queue
+    from broker.reference import Reference
+    from broker.settings import AddressSettings
+
+__all__ = ["DeadLetters"]
+
+log = logging.getLogger("broker")
+
+ORIGINAL_ADDRESS: Final = "_AMQ_ORIG_ADDRESS"
+ORIGINAL_QUEUE: Final = "_AMQ_ORIG_QUEUE"
+ORIGINAL_ID: Final = "_AMQ_ORIG_MESSAGE_ID"
+ORIGINAL_ROUTING_TYPE: Final = "_AMQ_ORIG_ROUTING_TYPE"
+ACTUAL_EXPIRY: Final = "_AMQ_ACTUAL_EXPIRY"
+
+
+class DeadLetters:
+    """See the module's text.
+
+    Args:
+        core: of the broker.
+        random_number: 0 … 1, for redelivery-collision-avoidance-factor.
+    """
+
+    def __init__(self, core: Core, random_number: Callable[[], float] = random.random) -> None:
+        self._core = core
+        self._random = random_number
+        self._context = core.storage.new_context()
+
+    # --- redelivery ---------------------------------------------------------------------------
+
+    def is_redelivered(self, reference: Reference) -> bool:
+        """Decide about a reference that comes back: whether its queue keeps it.
+
+        It has a `scheduled_ms` then if it has to wait.
+        """
+        queue, message = reference.queue, reference.message
+        is_recorded = queue.is_durable and message.durable
+        count = reference.delivery_count
+        if is_recorded and count != reference.persisted_count:
+            self._core.storage.update_delivery_count(queue.queue_id, message.message_id, count)
+            reference.persisted_count = count
+        settings = queue.settings
+        if queue.binding.internal:
+            return True
+        if 0 < settings.max_delivery_attempts <= count:
+            self.kill(reference)
+            return False
+        delay_ms = self._redelivery_delay_ms(settings, count)
+        if delay_ms > 0:
+            reference.scheduled_ms = self._core.clock_ms() + delay_ms
+            if is_recorded:
+                self._core.storage.update_scheduled_time(
+                    queue.queue_id,
+                    message.message_id,
+                    reference.scheduled_ms,
+                    redelivery_count=count,
+                )
+        return True
+
+    def _redelivery_delay_ms(self, settings: AddressSettings, count: int) -> int:
+        delay = settings.redelivery_delay_ms
+        if delay <= 0:
+            return 0
+        wanted = delay * settings.redelivery_delay_multiplier ** max(0, count - 1)
+        factor = settings.redelivery_collision_avoidance_factor
+        if factor:
+            wanted += wanted * factor * (self._random() * 2 - 1)
+        return int(min(wanted, settings.max_redelivery_delay_ms))
+
+    # --- moving -------------------------------------------------------------------------------
+
+    def kill(self, reference: Reference) -> None:
+        """Move a reference, which is being delivered, to the dead letter address."""
+        queue = reference.queue
+        settings = queue.settings
+        target = settings.dead_letter_address
+        if target:
+            self._create_resources(
+                queue,
+                target,
+                is_wanted=settings.auto_create_dead_letter_resources,
+                prefix=settings.dead_letter_queue_prefix,
+                suffix=settings.dead_letter_queue_suffix,
+            )
+        queue.killed_count += 1
+        self._core.counters.killed += 1
+        if not target or not self._has_bindings(target):
+            log.warning(
+                "AMQ222149: message %d of %s was delivered %d times; dropped, for the dead letter "
+                "address %s",
+                reference.message.message_id,
+                queue.name,
+                reference.delivery_count,
+                "is not set" if not target else f"{target} has no queue",
+            )
+            self._drop(reference)
+            return
+        self._move(reference, target, self._copy(reference))
+
+    def expire(self, reference: Reference) -> None:
+        """Move a reference, which waits or is being delivered, to the expiry address."""
+        queue = reference.queue
+        if reference.consumer is None:
+            queue.take(reference)
+        settings = queue.settings
+        target = settings.expiry_address
+        if target:
+            self._create_resources(
+                queue,
+                target,
+                is_wanted=settings.auto_create_expiry_resources,
+                prefix=settings.expiry_queue_prefix,
+                suffix=settings.expiry_queue_suffix,
+            )
+        queue.expired_count += 1
+        self._core.counters.expired += 1
+        if not target or not self._has_bindings(target):
+            self._drop(reference)
+            return
+        copy = self._copy(reference)
+        copy.set(ACTUAL_EXPIRY, PropertyType.LONG, self._core.clock_ms())
+        self._move(reference, target, copy)
+
+    def move(self, reference: Reference, target: str, *, is_original_kept: bool) -> Routing:
+        """Move a reference that waits to another address, for an operator.
+
+        Args:
+            reference: of a queue.
+            target: an address.
+            is_original_kept: note in the copy where it came from.
+        """
+        reference.queue.take(reference)
+        copy = self._copy(reference) if is_original_kept else self._plain_copy(reference.message)
+        return self._move(reference, target, copy)
+
+    def _has_bindings(self, address: str) -> bool:
+        return self._core.postoffice.has_queues(address)
+
+    def _drop(self, reference: Reference) -> None:
+        """Acknowledge it in its queue, whatever its kind."""
+        tx = Transaction(self._core)
+        self._leave(reference, tx)
+        tx.commit(self._context, self._moved)
+
+    def _leave(self, reference: Reference, tx: Transaction) -> None:
+        """It leaves a queue in a transaction, a non-destructive one too."""
+        queue, message = reference.queue, reference.message
+        if queue.is_durable and message.durable:
+            self._core.storage.acknowledge(queue.queue_id, message.message_id, tx.tx_id)
+            tx.has_records = True
+        tx.acknowledged.append(reference)
+
+    def _move(self, reference: Reference, target: str, copy: Message) -> Routing:
+        copy.address = target
+        tx = Transaction(self._core)
+        result = self._core.postoffice.route(copy, self._context, tx, rejects_duplicates=False)
+        self._leave(reference, tx)
+        tx.commit(self._context, self._moved)
+        return result
+
+    def _moved(self, error: Exception | None) -> None:
+        """Nobody waits for it: a storage that failed has stopped the broker."""
+
+    # --- the copy -----------------------------------------------------------------------------
+
+    def _plain_copy(self, message: Message) -> Message:
+        copy = message.copy()
+        copy.message_id = self._core.storage.new_id()
+        return copy
+
+    def _copy(self, reference: Reference) -> Message:
+        copy = self._plain_copy(reference.message)
+        # What was moved before gets the routing type back that it had at first (QueueImpl.move).
+        first_type = reference.message.get(ORIGINAL_ROUTING_TYPE)
+        self.mark_original(copy, reference.message, reference.queue.name)
+        copy.expiration = 0
+        copy.routing_type = None
+        if first_type in (RoutingType.MULTICAST, RoutingType.ANYCAST):
+            copy.routing_type = RoutingType(int(first_type))
+        return copy
+
+    def mark_original(self, copy: Message, original: Message, queue_name: str | None) -> None:
+        """Note in a copy where it came from; it expires no more."""
+        kind = original.routing_type
+        # The copy may be the original: read before it is changed.
+        address, message_id = original.address, original.message_id
+        if queue_name is None:
+            copy.set(ORIGINAL_QUEUE, PropertyType.NULL, None)
+        else:
+            copy.set(ORIGINAL_QUEUE, PropertyType.STRING, queue_name)
+        copy.set(ORIGINAL_ADDRESS, PropertyType.STRING, address)
+        copy.set(ORIGINAL_ID, PropertyType.LONG, message_id)
+        if kind is not None:
+            copy.set(ORIGINAL_ROUTING_TYPE, PropertyType.BYTE, int(kind))
+        copy.expiration = 0
+
+    def _create_resources(
+        self, queue: Queue, target: str, *, is_wanted: bool, prefix: str, suffix: str
+    ) -> None:
+        """Make a queue at the target that takes what came from this address alone."""
+        source = queue.binding.address
+        addresses = self._core.postoffice.addresses
+        name = f"{prefix}{source}{suffix}"
+        if not is_wanted or source == target or name in addresses.queues:
+            return
+        routing_type = RoutingType(self._core.settings.match(target).default_queue_routing_type)
+        address = addresses.by_name.get(target)
+        if address is None:
+            addresses.create(target, [routing_type], is_auto_created=True)
+        elif routing_type not in address.routing_types:
+            addresses.update(target, [*address.routing_types, routing_type])
+        quoted = source.replace("'", "''")
+        addresses.create_queue(
+            QueueBinding(
+                name=name,
+                address=target,
+                filter=f"{ORIGINAL_ADDRESS} = '{quoted}'",
+                metadata="",
+                auto_created=True,
+                routing_type=routing_type,
+                auto_delete=True,
+            ),
+            is_durable=True,
+        )

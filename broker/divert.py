@@ -1,0 +1,77 @@
+"""Messages to one address go, or go as well, to others.
+
+The copy has an id of its own and says where it came from; its expiration stays. Without a routing
+type of its own (STRIP) it goes to both kinds of queues; PASS keeps the sender's.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from broker.storage.binding_records import RoutingType
+
+if TYPE_CHECKING:
+    from broker.consumer import Filter
+    from broker.core import Core
+    from broker.message import Message
+    from broker.storage.binding_records import Divert as DivertRecord
+    from broker.storage.context import OperationContext
+    from broker.transaction import Transaction
+
+__all__ = ["Divert"]
+
+
+class Divert:
+    """See the module's text.
+
+    Args:
+        core: of the broker.
+        record: as configured or loaded; its forwarding address may be a list, joined by commas.
+        record_id: of its record; 0 where it stands in the configuration alone.
+
+    Raises:
+        BrokerError: its filter cannot be read.
+    """
+
+    __slots__ = ("_core", "_filter", "_targets", "is_exclusive", "record", "record_id")
+
+    def __init__(self, core: Core, record: DivertRecord, record_id: int = 0) -> None:
+        self._core = core
+        self.record = record
+        self.record_id = record_id
+        self.is_exclusive = record.exclusive
+        self._filter: Filter | None = core.parse_filter(record.filter) if record.filter else None
+        targets = (record.forwarding_address or "").split(",")
+        self._targets = [target.strip() for target in targets if target.strip()]
+
+    @property
+    def unique_name(self) -> str:
+        """What `_AMQ_ORIG_QUEUE` of its copies says."""
+        return self.record.name or self.record.routing_name or str(uuid.uuid4())
+
+    def takes(self, message: Message) -> bool:
+        """Whether it forwards this message."""
+        return self._filter is None or self._filter.matches(message)
+
+    def forward(
+        self, message: Message, context: OperationContext, tx: Transaction | None, depth: int
+    ) -> None:
+        """Send a copy to each of its addresses but the one it came from."""
+        for target in self._targets:
+            if target == message.address:
+                continue
+            copy = message.copy()
+            copy.message_id = self._core.storage.new_id()
+            expiration = message.expiration
+            # A bridge's list is for the address it was sent to.
+            copy.remove("_AMQ_ROUTE_TO")
+            self._core.dead_letters.mark_original(copy, message, self.unique_name)
+            copy.expiration = expiration
+            copy.address = target
+            kind = self.record.routing_type
+            if kind == RoutingType.STRIP:
+                copy.routing_type = None
+            elif kind != RoutingType.PASS:
+                copy.routing_type = kind
+            self._core.postoffice.route(copy, context, tx, rejects_duplicates=False, depth=depth)

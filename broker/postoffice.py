@@ -1,0 +1,394 @@
+"""Where a message goes: address, duplicate ids, diverts, queues, records.
+
+    route() ─▶ expiry of the address ─▶ duplicate ids ─▶ diverts ─▶ queues ─▶ records ─▶ references
+
+ANYCAST goes to one of the anycast queues bound, in turn; MULTICAST to every multicast queue; a
+message without a routing type to both. A queue bound to a pattern takes part for every address that
+matches. What is found for an address is kept until a binding changes.
+
+The references of a message sent alone get into their queues once its records are durable, those of
+a transaction with its commit.
+
+Threads: the event loop's alone; nothing here waits.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+import struct
+from typing import TYPE_CHECKING, Final
+
+from broker.address import AddressTree, split_fqqn
+from broker.addresses import Addresses
+from broker.duplicates import BRIDGE_ID, DuplicateCaches
+from broker.errors import BrokerError, ErrorCode, broker_error
+from broker.reference import Reference
+from broker.storage.binding_records import RoutingType
+from broker.transaction import Transaction
+
+if TYPE_CHECKING:
+    from broker.address import WildcardConfiguration
+    from broker.core import Core
+    from broker.divert import Divert
+    from broker.duplicates import DuplicateCache
+    from broker.memory import AddressMemory, GlobalMemory
+    from broker.message import Message
+    from broker.queue import Queue
+    from broker.storage.context import OperationContext
+
+__all__ = ["ROUTE_TO", "SCHEDULED", "PostOffice", "Routing"]
+
+log = logging.getLogger("broker")
+
+SCHEDULED: Final = "_AMQ_SCHED_DELIVERY"
+ROUTE_TO: Final = "_AMQ_ROUTE_TO"
+# Names are chosen by clients: what is remembered for them is dropped when there are that many.
+_ROUTES_MAX: Final = 20_000
+# Diverts may lead to diverts; a loop of them is the user's, but it must end.
+_DIVERT_DEPTH_MAX: Final = 16
+
+
+class Routing(enum.Enum):
+    """What became of a message."""
+
+    ROUTED = enum.auto()
+    NO_BINDINGS = enum.auto()
+    NO_BINDINGS_DLA = enum.auto()
+    DUPLICATE = enum.auto()
+
+
+class Route:
+    """What is bound to one address, patterns included."""
+
+    __slots__ = ("anycast", "diverts", "multicast", "position")
+
+    def __init__(self, queues: list[Queue], diverts: list[Divert]) -> None:
+        self.anycast = [one for one in queues if one.binding.routing_type == RoutingType.ANYCAST]
+        self.multicast = [one for one in queues if one.binding.routing_type != RoutingType.ANYCAST]
+        self.diverts = diverts
+        self.position = 0
+
+    def queues_for(self, message: Message, routing_type: RoutingType | None) -> list[Queue]:
+        """Give the queues that get a message of this type, where None is both."""
+        found: list[Queue] = []
+        if routing_type is not RoutingType.ANYCAST:
+            found = [queue for queue in self.multicast if queue.accepts(message)]
+        if routing_type is not RoutingType.MULTICAST and self.anycast:
+            queue = self._next_anycast(message)
+            if queue is not None:
+                found.append(queue)
+        return found
+
+    def _next_anycast(self, message: Message) -> Queue | None:
+        queues = self.anycast
+        count = len(queues)
+        for step in range(count):
+            position = (self.position + step) % count
+            if queues[position].accepts(message):
+                self.position = position + 1
+                return queues[position]
+        return None
+
+
+class PostOffice:
+    """See the module's text.
+
+    Args:
+        core: of the broker.
+        memory: of all addresses.
+        wildcards: how patterns are written, and whether they route.
+
+    Attributes:
+        addresses: what is bound where.
+        duplicates: ids that addresses have seen.
+    """
+
+    def __init__(self, core: Core, memory: GlobalMemory, wildcards: WildcardConfiguration) -> None:
+        self._core = core
+        self._storage = core.storage
+        self.addresses = Addresses(core, memory, wildcards)
+        self.duplicates = DuplicateCaches(core)
+        self._routes: dict[str, Route] = {}
+        self._version = -1
+        self._tree: AddressTree[Queue] = AddressTree(wildcards)
+
+    # --- where to -----------------------------------------------------------------------------
+
+    def route_of(self, address: str) -> Route:
+        """Give what is bound to an address."""
+        if self._version != self.addresses.version:
+            self._take_changes()
+        found = self._routes.get(address)
+        if found is None:
+            found = self._find(address)
+            if len(self._routes) >= _ROUTES_MAX:
+                self._routes.clear()
+            self._routes[address] = found
+        return found
+
+    def _take_changes(self) -> None:
+        wildcards = self.addresses.wildcards
+        self._version = self.addresses.version
+        self._routes.clear()
+        self._tree = AddressTree(wildcards)
+        for address in self.addresses.patterns:
+            for queue in address.queues.values():
+                self._tree.add(address.name, queue)
+
+    def _find(self, address: str) -> Route:
+        own = self.addresses.by_name.get(address)
+        queues = [] if own is None else list(own.queues.values())
+        if self._tree:
+            # A pattern is an address too: what is sent to it literally it has already.
+            queues += [queue for queue in self._tree.matching(address) if queue not in queues]
+        return Route(queues, [] if own is None else list(own.diverts.values()))
+
+    def has_queues(self, address: str) -> bool:
+        """Whether anything but diverts is bound to an address."""
+        route = self.route_of(address)
+        return bool(route.anycast or route.multicast)
+
+    # --- one message --------------------------------------------------------------------------
+
+    def route(
+        self,
+        message: Message,
+        context: OperationContext,
+        tx: Transaction | None = None,
+        *,
+        rejects_duplicates: bool = True,
+        is_dead: bool = False,
+        depth: int = 0,
+    ) -> Routing:
+        """Send a message on its way: it has an id and an address, and permissions were checked.
+
+        Args:
+            message: not routed before.
+            context: of who sends it: what is recorded here it waits for.
+            tx: what it is part of; None lets it count alone.
+            rejects_duplicates: false for what the broker moves by itself.
+            is_dead: it was sent to a dead letter address already, for want of a queue.
+            depth: through how many diverts it came.
+
+        Raises:
+            BrokerError: the message is refused; nothing happened, but `tx`, where there is one,
+                can only be rolled back.
+            JournalError: it does not fit the storage, or that has failed.
+        """
+        name = message.address
+        assert name is not None, "the session filled it in"
+        address, queue_name = split_fqqn(name)
+        self._limit_lifetime(message, address)
+        ids = self.duplicates.ids_of(message, address) if rejects_duplicates else []
+        if ids and self._is_duplicate(ids, tx):
+            return Routing.DUPLICATE
+        message.remove(BRIDGE_ID)
+        own_tx = None
+        if ids and tx is None:
+            # Id and message have to be recorded together.
+            own_tx = tx = Transaction(self._core)
+        if tx is not None:
+            for cache, duplicate_id in ids:
+                if not tx.has_duplicate_id(cache, duplicate_id):
+                    tx.add_duplicate_id(cache, duplicate_id)
+        try:
+            result = self._deliver_to_queues(
+                message, address, queue_name, context, tx, is_dead=is_dead, depth=depth
+            )
+        except BrokerError as error:
+            if own_tx is not None:
+                own_tx.rollback(context)
+            elif tx is not None:
+                tx.fail(error)
+            raise
+        if own_tx is not None:
+            own_tx.commit(context, _committed)
+        return result
+
+    def _is_duplicate(
+        self, ids: list[tuple[DuplicateCache, bytes]], tx: Transaction | None
+    ) -> bool:
+        for cache, duplicate_id in ids:
+            if duplicate_id in cache:
+                cache.rejected_count += 1
+                self._core.counters.duplicates += 1
+                error = broker_error(
+                    "duplicate_id",
+                    "Duplicate message detected - message will not be routed. "
+                    f"Address {cache.address}",
+                )
+                log.warning("%s", error)
+                if tx is not None:
+                    tx.fail(error)
+                return True
+        return False
+
+    def _limit_lifetime(self, message: Message, address: str) -> None:
+        """Apply the address's no-expiry, expiry-delay, min- and max-expiry-delay."""
+        settings = self._core.settings.match(address)
+        if settings.no_expiry:
+            if message.expiration:
+                message.expiration = 0
+            return
+        delay, least, most = (
+            settings.expiry_delay_ms,
+            settings.min_expiry_delay_ms,
+            settings.max_expiry_delay_ms,
+        )
+        if delay < 0 and least < 0 and most < 0:
+            return
+        now_ms = self._core.clock_ms()
+        expiration = message.expiration
+        if delay >= 0:
+            if expiration == 0:
+                message.expiration = now_ms + delay
+        elif expiration == 0:
+            message.expiration = now_ms + (most if most >= 0 else least)
+        elif 0 <= most < expiration - now_ms:
+            message.expiration = now_ms + most
+        elif least >= 0 and expiration - now_ms < least:
+            message.expiration = now_ms + least
+
+    def _deliver_to_queues(
+        self,
+        message: Message,
+        address: str,
+        queue_name: str | None,
+        context: OperationContext,
+        tx: Transaction | None,
+        *,
+        is_dead: bool,
+        depth: int,
+    ) -> Routing:
+        route = self.route_of(address)
+        if route.diverts and depth < _DIVERT_DEPTH_MAX:
+            for divert in route.diverts:
+                if divert.takes(message):
+                    divert.forward(message, context, tx, depth + 1)
+                    if divert.is_exclusive:
+                        return Routing.ROUTED
+        known = self.addresses.by_name.get(address)
+        queues = self._queues(message, route, queue_name)
+        if not queues:
+            if known is not None:
+                known.unrouted_count += 1
+            self._core.counters.unrouted += 1
+            return self._without_queue(message, address, context, tx, is_dead=is_dead, depth=depth)
+        if known is not None:
+            known.routed_count += 1
+        self.put(message, queues, context, tx)
+        return Routing.ROUTED
+
+    def _queues(self, message: Message, route: Route, queue_name: str | None) -> list[Queue]:
+        explicit = message.get(ROUTE_TO)
+        if isinstance(explicit, bytes):
+            message.remove(ROUTE_TO)
+            return self._queues_by_id(explicit)
+        routing_type = message.routing_type
+        if queue_name is None:
+            return route.queues_for(message, routing_type)
+        queue = self.addresses.queues.get(queue_name)
+        if queue is None or not queue.accepts(message):
+            return []
+        if routing_type is not None and routing_type != queue.binding.routing_type:
+            return []
+        return [queue]
+
+    def _queues_by_id(self, ids: bytes) -> list[Queue]:
+        """Give the queues that a bridge, or an import, names by their ids."""
+        if len(ids) % 8:
+            raise BrokerError(
+                ErrorCode.ILLEGAL_STATE, f"{ROUTE_TO} of {len(ids)} bytes is no list of queue ids"
+            )
+        found = (self.addresses.queues_by_id.get(one) for (one,) in struct.iter_unpack(">q", ids))
+        return [queue for queue in found if queue is not None]
+
+    def _without_queue(
+        self,
+        message: Message,
+        address: str,
+        context: OperationContext,
+        tx: Transaction | None,
+        *,
+        is_dead: bool,
+        depth: int,
+    ) -> Routing:
+        """No queue wants it: it is dropped, or sent to the dead letter address if asked for."""
+        settings = self._core.settings.match(address)
+        if is_dead or not settings.send_to_dla_on_no_route:
+            return Routing.NO_BINDINGS
+        if not settings.dead_letter_address:
+            log.warning("AMQ222150: no dead letter address for %s: message dropped", address)
+            return Routing.NO_BINDINGS
+        self._core.dead_letters.mark_original(message, message, None)
+        message.address = settings.dead_letter_address
+        message.routing_type = None
+        self.route(message, context, tx, rejects_duplicates=False, is_dead=True, depth=depth)
+        return Routing.NO_BINDINGS_DLA
+
+    # --- records and references ---------------------------------------------------------------
+
+    def put(
+        self,
+        message: Message,
+        queues: list[Queue],
+        context: OperationContext,
+        tx: Transaction | None,
+    ) -> None:
+        """Record a message for these queues, and give it to them once that is durable."""
+        scheduled = message.get(SCHEDULED)
+        scheduled_ms = scheduled if isinstance(scheduled, int) and scheduled > 0 else 0
+        memory = self._memory_of(message, queues[0])
+        if message.durable:
+            self._record(message, queues, scheduled_ms, context, tx)
+        for queue in queues:
+            reference = Reference(message, queue, scheduled_ms)
+            memory.add(message)
+            if tx is None:
+                context.after(_add, reference)
+            else:
+                tx.send(reference)
+
+    def _record(
+        self,
+        message: Message,
+        queues: list[Queue],
+        scheduled_ms: int,
+        context: OperationContext,
+        tx: Transaction | None,
+    ) -> None:
+        durable = [queue for queue in queues if queue.is_durable]
+        if not durable:
+            return
+        storage, message_id = self._storage, message.message_id
+        tx_id = None if tx is None else tx.tx_id
+        storage.store_message(message, tx_id)
+        last = durable[-1]
+        for queue in durable:
+            is_last = queue is last and not scheduled_ms
+            storage.store_reference(queue.queue_id, message_id, tx_id, is_last=is_last)
+            if scheduled_ms:
+                storage.update_scheduled_time(queue.queue_id, message_id, scheduled_ms, tx_id)
+        message.durable_references = len(durable)
+        if tx is not None:
+            tx.has_records = True
+        else:
+            context.note()
+
+    def _memory_of(self, message: Message, queue: Queue) -> AddressMemory:
+        address, _ = split_fqqn(message.address or "")
+        known = self.addresses.by_name.get(address)
+        if known is None:
+            # Sent to a name that only patterns match: it counts where it is kept.
+            known = self.addresses.by_name[queue.binding.address]
+        return known.memory
+
+
+def _add(error: Exception | None, reference: Reference) -> None:
+    if error is None:
+        reference.queue.add(reference)
+
+
+def _committed(error: Exception | None) -> None:
+    """Who sent it is told by his own context, behind this one."""

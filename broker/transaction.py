@@ -1,0 +1,245 @@
+"""Sends and acknowledgements that count together, or not at all: local ones and XA.
+
+    ACTIVE ─▶ commit() ─▶ COMMITTED          records as they come, by the transaction's id;
+       │  ╲                                   one commit record, synced; then all is applied
+       │   ▶ prepare() ─▶ PREPARED ─▶ commit() or rollback()
+       ▼
+    ROLLBACK_ONLY ─▶ rollback() ─▶ ROLLEDBACK
+
+Nothing is visible before the commit is durable: new messages are in no queue, acknowledged ones
+stay with their consumer. A rollback gives these back to their queues, in order, before those that
+wait.
+
+Threads: the event loop's alone; nothing here waits.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING
+
+from broker.errors import BrokerError, ErrorCode
+
+if TYPE_CHECKING:
+    from broker.core import Core
+    from broker.duplicates import DuplicateCache
+    from broker.queue import Queue
+    from broker.reference import Reference
+    from broker.storage.context import After, OperationContext
+    from broker.storage.message_records import Xid
+
+__all__ = ["Transaction", "TransactionState"]
+
+
+class TransactionState(enum.Enum):
+    """Where a transaction is in its life."""
+
+    ACTIVE = enum.auto()
+    SUSPENDED = enum.auto()
+    PREPARED = enum.auto()
+    ROLLBACK_ONLY = enum.auto()
+    COMMITTED = enum.auto()
+    ROLLEDBACK = enum.auto()
+
+
+_OPEN = (TransactionState.ACTIVE, TransactionState.SUSPENDED, TransactionState.ROLLBACK_ONLY)
+
+
+class Transaction:
+    """See the module's text.
+
+    Args:
+        core: of the broker.
+        xid: the name a transaction manager gave it; None for a local one.
+        tx_id: of its records; None takes a new one.
+
+    Attributes:
+        state: where it is.
+        sends: references of its messages, in order.
+        acknowledged: references that it acknowledges, in order.
+        has_records: anything of it was recorded.
+        started_ms: when, for its timeout.
+        timeout_ms: how long it may stay active; None takes the broker's.
+    """
+
+    __slots__ = (
+        "_core",
+        "_duplicate_ids",
+        "_error",
+        "acknowledged",
+        "has_records",
+        "sends",
+        "started_ms",
+        "state",
+        "timeout_ms",
+        "tx_id",
+        "xid",
+    )
+
+    def __init__(self, core: Core, xid: Xid | None = None, tx_id: int | None = None) -> None:
+        self._core = core
+        self.xid = xid
+        self.tx_id = core.storage.new_id() if tx_id is None else tx_id
+        self.state = TransactionState.ACTIVE
+        self.sends: list[Reference] = []
+        self.acknowledged: list[Reference] = []
+        self.has_records = False
+        self.started_ms = core.clock_ms()
+        self.timeout_ms: int | None = None
+        self._duplicate_ids: list[tuple[DuplicateCache, bytes, int]] = []
+        self._error: BrokerError | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has done nothing."""
+        return not (self.sends or self.acknowledged or self.has_records or self._error)
+
+    # --- what it does -------------------------------------------------------------------------
+
+    def check_usable(self) -> None:
+        """See that something may still be done in it.
+
+        Raises:
+            BrokerError: it has ended, or is prepared.
+        """
+        if self.state not in _OPEN:
+            raise BrokerError(
+                ErrorCode.ILLEGAL_STATE, f"transaction {self.tx_id} is {self.state.name}"
+            )
+
+    def send(self, reference: Reference) -> None:
+        """A queue gets a message when it commits; its records are written already."""
+        self.sends.append(reference)
+
+    def acknowledge(self, reference: Reference) -> None:
+        """A queue loses a message when it commits."""
+        queue = reference.queue
+        if queue.binding.non_destructive:
+            return
+        message = reference.message
+        if queue.is_durable and message.durable:
+            self._core.storage.acknowledge(queue.queue_id, message.message_id, self.tx_id)
+            self.has_records = True
+        self.acknowledged.append(reference)
+
+    def has_duplicate_id(self, cache: DuplicateCache, duplicate_id: bytes) -> bool:
+        """Whether a message of this transaction carries the id already."""
+        return any(
+            cache is other and duplicate_id == found for other, found, _ in self._duplicate_ids
+        )
+
+    def add_duplicate_id(
+        self, cache: DuplicateCache, duplicate_id: bytes, record_id: int | None = None
+    ) -> None:
+        """An address sees this id when it commits; None as its record's id records it now."""
+        if record_id is None:
+            record_id = cache.record(duplicate_id, self.tx_id)
+            self.has_records = self.has_records or record_id != 0
+        self._duplicate_ids.append((cache, duplicate_id, record_id))
+
+    def fail(self, error: BrokerError) -> None:
+        """Something in it was refused: it can only be rolled back."""
+        if self.state in _OPEN:
+            self.state = TransactionState.ROLLBACK_ONLY
+            self._error = self._error or error
+
+    # --- how it ends --------------------------------------------------------------------------
+
+    def check_committable(self) -> None:
+        """See that nothing of it was refused, and that no other has taken its ids meanwhile.
+
+        Raises:
+            BrokerError: it can only be rolled back.
+        """
+        for cache, duplicate_id, _ in self._duplicate_ids:
+            if self.state is not TransactionState.PREPARED and duplicate_id in cache:
+                cache.rejected_count += 1
+                self._core.counters.duplicates += 1
+                self.fail(_duplicate(cache.address))
+        if self.state is TransactionState.ROLLBACK_ONLY:
+            raise self._error or BrokerError(
+                ErrorCode.TRANSACTION_ROLLED_BACK, f"transaction {self.tx_id} was rolled back"
+            )
+
+    def prepare(self, context: OperationContext, done: After, *arguments: object) -> None:
+        """Let it survive until it is decided; `done(error, *arguments)` once that is durable.
+
+        Raises:
+            BrokerError: it can only be rolled back, or has no name.
+        """
+        assert self.xid is not None, "only one with a name can be asked for later"
+        self.check_committable()
+        for cache, duplicate_id, record_id in self._duplicate_ids:
+            # From here on nobody else can have it: the decision to come must not fail.
+            cache.add(duplicate_id, record_id)
+        # The reference records nothing where nothing was recorded; then a restart loses it, and the
+        # manager, which asks for what is in doubt, takes it for rolled back.
+        if self.has_records:
+            self._core.storage.prepare(self.tx_id, self.xid)
+            context.note()
+        self.state = TransactionState.PREPARED
+        context.after(done, *arguments)
+
+    def commit(self, context: OperationContext, done: After, *arguments: object) -> None:
+        """Let all of it count; `done(error, *arguments)` once it is durable and applied.
+
+        Raises:
+            BrokerError: it can only be rolled back.
+        """
+        self.check_committable()
+        was_prepared = self.state is TransactionState.PREPARED
+        self.state = TransactionState.COMMITTED
+        if self.has_records:
+            self._core.storage.commit(self.tx_id)
+            context.note()
+        if not was_prepared:
+            # At once: who sends the same id now comes behind this commit.
+            for cache, duplicate_id, record_id in self._duplicate_ids:
+                cache.add(duplicate_id, record_id)
+        context.after(self._committed, done, arguments)
+
+    def _committed(
+        self, error: Exception | None, done: After, arguments: tuple[object, ...]
+    ) -> None:
+        if error is None:
+            for reference in self.acknowledged:
+                reference.queue.acknowledged(reference)
+            for reference in self.sends:
+                reference.queue.add(reference)
+        done(error, *arguments)
+
+    def rollback(
+        self, context: OperationContext, undelivered: list[Reference] | None = None
+    ) -> None:
+        """Let none of it count; what it acknowledged goes back to its queues.
+
+        Args:
+            context: of who ends it.
+            undelivered: taken back from consumers at the same time: they come behind.
+        """
+        was_prepared = self.state is TransactionState.PREPARED
+        self.state = TransactionState.ROLLEDBACK
+        if self.has_records:
+            self._core.storage.rollback(self.tx_id)
+            context.note()
+        if was_prepared:
+            for cache, duplicate_id, _ in self._duplicate_ids:
+                # Its record is gone with the transaction.
+                cache.forget(duplicate_id)
+        for reference in self.sends:
+            owner = reference.message.owner
+            if owner is not None:
+                owner.remove(reference.message)
+        back: dict[Queue, list[Reference]] = {}
+        for reference in self.acknowledged + (undelivered or []):
+            back.setdefault(reference.queue, []).append(reference)
+        for queue, references in back.items():
+            queue.give_back(references)
+        context.note()
+
+
+def _duplicate(address: str) -> BrokerError:
+    return BrokerError(
+        ErrorCode.DUPLICATE_ID_REJECTED,
+        f"AMQ222059: Duplicate message detected - message will not be routed. Address {address}",
+    )
