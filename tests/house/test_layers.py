@@ -14,6 +14,19 @@ from tests.house.layers import Use, cython_targets, header_uses, module_uses, py
 
 ROOT = Path(__file__).resolve().parents[2]
 
+# Of the broker: what stands above its sessions, above its protocols, and beside its queues.
+BROKER_CLIENTS = (
+    *("broker.client", "broker.bridges", "broker.cluster", "broker.ha", "broker.management"),
+    *("broker.server", "broker.cli"),
+)
+BROKER_EDGES = ("broker.transport", "broker.protocols", "broker.options", *BROKER_CLIENTS)
+BROKER_CORE = (
+    *("broker.queue", "broker.consumer", "broker.dispatch", "broker.reference", "broker.core"),
+    *("broker.postoffice", "broker.addresses", "broker.transaction", "broker.xa"),
+    *("broker.recovery", "broker.duplicates", "broker.dead_letters", "broker.divert"),
+    *("broker.paging", "broker.large"),
+)
+
 # Who may use what: the longest prefix of the using module that is a key here decides.
 # A value means the module and what is below it.
 MAY_USE = {
@@ -41,6 +54,7 @@ MAY_USE = {
         "journal.options",
     ),
     "broker.storage.open": ("broker", "journal", "jdbcstore"),
+    "broker.options": ("broker", "journal.options", "jdbcstore.options"),
     "broker.cli": ("broker", "journal", "jdbcstore"),
     "pipeline": ("pipeline", "broker", "journal", "jdbcstore"),
     "benchmarks": ("benchmarks", "pipeline", "broker", "journal", "jdbcstore"),
@@ -53,18 +67,34 @@ MUST_NOT_USE = {
     "journal.cli": (),
     "jdbcstore": ("jdbcstore.cli",),
     "jdbcstore.cli": (),
+    # The rooms of the broker, the highest first: who moves messages knows no session, a session no
+    # protocol, a protocol no socket, and nobody but the command line the server.
+    "broker.cli": (),
+    "broker.server": ("broker.cli",),
+    "broker.options": BROKER_CLIENTS,
+    "broker.management": ("broker.cli", "broker.server"),
+    "broker.bridges": ("broker.cli", "broker.server"),
+    "broker.cluster": ("broker.cli", "broker.server"),
+    "broker.ha": ("broker.cli", "broker.server"),
+    "broker.client": (
+        *("broker.transport", "broker.session", "broker.server", "broker.cli", "broker.options"),
+        *("broker.protocols.core.handler", "broker.protocols.core.session_channel"),
+        *BROKER_CORE,
+    ),
+    "broker.transport": (*BROKER_CLIENTS, "broker.session"),
+    "broker.protocols": (*BROKER_CLIENTS, "broker.transport"),
+    "broker.session": BROKER_EDGES,
+    "broker.session_xa": BROKER_EDGES,
+    "broker": (*BROKER_EDGES, "broker.session"),
     # Objects become records below everything that moves messages.
-    "broker.storage": (
-        "broker.transport",
-        "broker.protocols",
-        "broker.session",
-        "broker.client",
-        "broker.bridges",
-        "broker.cluster",
-        "broker.ha",
-        "broker.management",
-        "broker.server",
-        "broker.cli",
+    "broker.storage": (*BROKER_EDGES, "broker.session", *BROKER_CORE),
+    # Values stand by themselves.
+    **dict.fromkeys(
+        (
+            *("broker.message", "broker.address", "broker.settings", "broker.selector"),
+            *("broker.config", "broker.security", "broker.errors"),
+        ),
+        (*BROKER_EDGES, "broker.session", *BROKER_CORE, "broker.storage.manager"),
     ),
 }
 
@@ -157,6 +187,12 @@ def test_every_cython_module_has_a_row_in_the_table():
         ("journal/cli/main.py", "jdbcstore.cli.locks"),
         ("broker/storage/records.py", "broker.session"),
         ("broker/queue.py", "journal.journal"),
+        ("broker/queue.py", "broker.session"),
+        ("broker/storage/manager.py", "broker.queue"),
+        ("broker/message.py", "broker.queue"),
+        ("broker/session.py", "broker.protocols.core.handler"),
+        ("broker/protocols/core/handler.py", "broker.transport.connection"),
+        ("broker/client/session.py", "broker.session"),
         ("broker/server.py", "pipeline.audit"),
     ],
 )
@@ -172,6 +208,9 @@ def test_a_use_of_a_higher_floor_is_noticed(file, target):
         ("jdbcstore/store.py", "journal.api"),
         ("broker/storage/records.py", "journal.errors.JournalDamaged"),
         ("broker/storage/open.py", "journal.journal"),
+        ("broker/protocols/core/handler.py", "broker.session"),
+        ("broker/server.py", "broker.transport.acceptor"),
+        ("broker/client/session.py", "broker.protocols.core.frames"),
         ("pipeline/sources.py", "broker.storage.records"),
     ],
 )

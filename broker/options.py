@@ -1,0 +1,62 @@
+"""What a broker is started with, as plain values; `broker.config` makes them of a broker.xml."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from broker.address import DEFAULT_WILDCARDS, WildcardConfiguration
+from broker.settings import SettingsRepository
+from broker.transport.acceptor import AcceptorOptions
+
+if TYPE_CHECKING:
+    from broker.storage.binding_records import Divert
+    from broker.storage.open import FileStoreOptions
+    from jdbcstore.options import DatabaseStoreOptions
+
+__all__ = ["BrokerOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerOptions:
+    """See the module's text. Names and defaults are broker.xml's; times in ms.
+
+    Attributes:
+        name: of the broker.
+        store: files or a database; None keeps nothing (persistence-enabled false).
+        acceptors: where it listens.
+        settings: of addresses.
+        diverts: configured ones.
+        wildcards: how patterns of addresses are written.
+        id_cache_size: duplicate ids an address remembers.
+        persist_id_cache: and keeps over a restart.
+        max_redelivery_records: delivery counts above this one are not recorded; -1 all are.
+        global_max_size: bytes that all messages in memory may take; -1 without limit.
+        global_max_messages: how many; -1 without limit.
+        transaction_timeout: of an XA transaction that is not prepared.
+        transaction_timeout_scan_period: between two looks for such.
+        message_expiry_scan_period: between two looks for expired messages; -1 never.
+        address_queue_scan_period: between two looks for queues that nobody needs; -1 never.
+        connection_ttl_override: silence that ends a connection, whatever it asks for; -1 its own.
+        connection_ttl_check_interval: between two looks for such.
+        graceful_shutdown_timeout: a stop waits so long for clients to go; 0 not at all.
+    """
+
+    name: str = "localhost"
+    store: FileStoreOptions | DatabaseStoreOptions | None = None
+    acceptors: tuple[AcceptorOptions, ...] = (AcceptorOptions(),)
+    settings: SettingsRepository = field(default_factory=SettingsRepository)
+    diverts: tuple[Divert, ...] = ()
+    wildcards: WildcardConfiguration = DEFAULT_WILDCARDS
+    id_cache_size: int = 20000
+    persist_id_cache: bool = True
+    max_redelivery_records: int = 10
+    global_max_size: int = -1
+    global_max_messages: int = -1
+    transaction_timeout: int = 300_000
+    transaction_timeout_scan_period: int = 1000
+    message_expiry_scan_period: int = 30_000
+    address_queue_scan_period: int = 30_000
+    connection_ttl_override: int = -1
+    connection_ttl_check_interval: int = 2000
+    graceful_shutdown_timeout: int = 0

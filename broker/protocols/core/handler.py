@@ -1,0 +1,351 @@
+"""A connection that speaks Core: frames to channels, pings, topology, sessions begun and taken up.
+
+    channel 0     ping, topology
+    channel 1     sessions created, reattached
+    channel ≥ 10  one session each
+
+Before a session exists frames may have 64 KiB at most, and nothing but pings, topology and session
+requests is looked at. A session with a confirmation window survives the loss of its connection, as
+long as the connection's time to live, and may be taken up on another one.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Final, Protocol
+
+from broker.errors import BrokerError, ErrorCode, broker_error
+from broker.protocols.core import packet_connection as connections
+from broker.protocols.core import versions
+from broker.protocols.core.channel import Channel
+from broker.protocols.core.frames import FRAME_SIZE_MAX, MAGIC, FrameReader
+from broker.protocols.core.packet_cluster import ClusterTopology, SubscribeTopology
+from broker.protocols.core.packets import decode_packet
+from broker.protocols.core.session_channel import SessionChannel
+from broker.session import SessionOptions
+
+if TYPE_CHECKING:
+    from broker.protocols.core.packet import Packet
+    from broker.protocols.peer import Peer
+    from broker.session import Session
+
+__all__ = ["CoreConnection", "CoreProtocol", "Sessions"]
+
+log = logging.getLogger("broker")
+
+# A connection that has not shown who it is may make us keep so much.
+UNAUTHENTICATED_FRAME_MAX: Final = 64 * 1024
+TTL_MS_DEFAULT: Final = 60_000  # ActiveMQClient.DEFAULT_CONNECTION_TTL
+FOR_EVER: Final = -1
+
+
+class Sessions(Protocol):
+    """The broker, as far as a connection needs it."""
+
+    node_id: str
+    is_started: bool
+    connection_ttl_override_ms: int
+
+    def create_session(
+        self, name: str, user: str | None, options: SessionOptions, temporary: set[str]
+    ) -> Session:
+        """Make a session for a user who was authenticated.
+
+        Raises:
+            BrokerError: the broker takes none now.
+        """
+
+    def authenticate(self, user: str | None, password: str | None, remote: str) -> str | None:
+        """Give the name of who shows the right password.
+
+        Raises:
+            BrokerError: nobody of that name and password may come in.
+        """
+
+    def close_session(self, session: Session, *, has_failed: bool) -> None:
+        """End a session and forget it."""
+
+    def has_metadata(self, session: Session, key: str, value: str) -> bool:
+        """Whether another session says this of itself."""
+
+    def delete_temporary(self, names: set[str]) -> None:
+        """Remove the temporary queues of a connection that is gone."""
+
+
+class CoreProtocol:
+    """All Core connections of a broker.
+
+    Args:
+        sessions: the broker.
+
+    Attributes:
+        connections: open, or lost and still within their time to live.
+        by_session: the channel of each session, by name.
+    """
+
+    def __init__(self, sessions: Sessions) -> None:
+        self.sessions = sessions
+        self.connections: set[CoreConnection] = set()
+        self.by_session: dict[str, tuple[CoreConnection, SessionChannel]] = {}
+
+    def detect(self, connection: Peer, first: bytes) -> tuple[CoreConnection, int] | None:
+        """Take a connection whose first bytes are Core's."""
+        if not first.startswith(MAGIC):
+            return None
+        made = CoreConnection(self, connection)
+        self.connections.add(made)
+        return made, len(MAGIC)
+
+    def check(self) -> None:
+        """From time to time: end what is silent for too long, confirm what was not confirmed."""
+        for one in list(self.connections):
+            one.check()
+
+    def disconnect_all(self) -> None:
+        """The broker stops: tell everybody, then close."""
+        for one in list(self.connections):
+            one.disconnect()
+
+
+class CoreConnection:
+    """See the module's text.
+
+    Args:
+        protocol: of the broker.
+        connection: the socket.
+    """
+
+    def __init__(self, protocol: CoreProtocol, connection: Peer) -> None:
+        self._protocol = protocol
+        self._sessions = protocol.sessions
+        self._connection = connection
+        self._reader = FrameReader(size_max=UNAUTHENTICATED_FRAME_MAX)
+        self._version = 0
+        self._channels: dict[int, SessionChannel] = {}
+        self._temporary: set[str] = set()
+        self._ttl_ms = TTL_MS_DEFAULT
+        override = protocol.sessions.connection_ttl_override_ms
+        if override != FOR_EVER:
+            self._ttl_ms = override
+        self._lost_s: float | None = None
+        self.client_id: str | None = None
+
+    # --- frames -------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        """Take the next bytes.
+
+        Raises:
+            PacketFormatError: they are no frame, or no packet.
+        """
+        for kind, channel_id, body in self._reader.feed(data):
+            channel = self._channels.get(channel_id)
+            if channel is not None:
+                channel.receive(kind, body)
+            elif channel_id == connections.SESSION_CHANNEL:
+                self._receive_session_request(decode_packet(kind, body, self._version))
+            elif channel_id == connections.PING_CHANNEL:
+                self._receive_ping(decode_packet(kind, body, self._version))
+            # A channel that was closed, or never opened: dropped, as in the reference.
+
+    def _send(self, channel_id: int, packet: Packet, version: int | None = None) -> None:
+        self._connection.write(
+            packet.frame(channel_id, self._version if version is None else version)
+        )
+
+    def _receive_ping(self, packet: Packet) -> None:
+        if isinstance(packet, connections.Ping):
+            if self._sessions.connection_ttl_override_ms == FOR_EVER:
+                self._ttl_ms = packet.connection_ttl
+            self._send(connections.PING_CHANNEL, packet)
+            for channel in self._channels.values():
+                channel.channel.flush_confirmation()
+        elif isinstance(packet, SubscribeTopology):
+            if packet.client_version:
+                self._version = min(packet.client_version, versions.CURRENT)
+            # Alone: no member has a connector that others could use; the client keeps its own.
+            self._send(
+                connections.PING_CHANNEL,
+                ClusterTopology(
+                    exit=False,
+                    node_id=self._sessions.node_id,
+                    unique_event_id=int(time.time() * 1000),
+                    last=True,
+                    server_version=versions.CURRENT,
+                ),
+            )
+
+    # --- sessions -----------------------------------------------------------------------------
+
+    def _receive_session_request(self, packet: Packet) -> None:
+        if isinstance(packet, connections.CreateSession):
+            try:
+                self._create_session(packet)
+            except BrokerError as error:
+                # In the layout that has no correlation, whatever the version.
+                self._send(
+                    connections.SESSION_CHANNEL,
+                    connections.ExceptionResponse(int(error.code), error.text),
+                    0,
+                )
+        elif isinstance(packet, connections.ReattachSession):
+            self._reattach(packet)
+        elif isinstance(packet, connections.CheckForFailover):
+            is_ours = packet.node_id in (None, self._sessions.node_id)
+            # Nobody was scaled down to us: who asks for another node may come as well.
+            self._send(
+                connections.SESSION_CHANNEL,
+                connections.CheckForFailoverReply(is_ours or packet.node_id is not None),
+            )
+
+    def _create_session(self, packet: connections.CreateSession) -> None:
+        if packet.version not in versions.COMPATIBLE_VERSIONS or (
+            packet.version < versions.ADDRESSING
+        ):
+            raise broker_error(
+                "incompatible_version",
+                "Server and client versions incompatible: the client speaks "
+                f"{packet.version}, the server {versions.ADDRESSING} to {versions.CURRENT}",
+            )
+        if not self._sessions.is_started:
+            raise broker_error("server_not_started", "Server not started")
+        if self._version == 0:
+            self._version = min(packet.version, versions.CURRENT)
+        if packet.client_id is not None:
+            self.client_id = packet.client_id
+        channel_id = packet.session_channel_id
+        if channel_id < connections.FIRST_CLIENT_CHANNEL or channel_id in self._channels:
+            raise BrokerError(
+                ErrorCode.INTERNAL_ERROR, f"channel {channel_id} is in use or reserved"
+            )
+        user = self._sessions.authenticate(
+            packet.username, packet.password, self._connection.remote
+        )
+        options = SessionOptions(
+            auto_commit_sends=packet.auto_commit_sends,
+            auto_commit_acks=packet.auto_commit_acks,
+            pre_acknowledge=packet.pre_acknowledge,
+            is_xa=packet.xa,
+            default_address=packet.default_address,
+        )
+        session = self._sessions.create_session(packet.name, user, options, self._temporary)
+        self._reader.size_max = FRAME_SIZE_MAX
+        channel = Channel(self._connection, channel_id, self._version, packet.window_size)
+        self._add(SessionChannel(session, channel, self._closed, self._sessions.has_metadata))
+        self._send(connections.SESSION_CHANNEL, connections.CreateSessionResponse(versions.CURRENT))
+
+    def _add(self, channel: SessionChannel) -> None:
+        self._channels[channel.channel.channel_id] = channel
+        self._protocol.by_session[channel.session.name] = (self, channel)
+
+    def _closed(self, channel: SessionChannel) -> None:
+        """The client has closed a session."""
+        self._channels.pop(channel.channel.channel_id, None)
+        self._protocol.by_session.pop(channel.session.name, None)
+        self._sessions.close_session(channel.session, has_failed=False)
+
+    def _reattach(self, packet: connections.ReattachSession) -> None:
+        found = self._protocol.by_session.get(packet.name)
+        if found is None or not self._sessions.is_started:
+            self._send(connections.SESSION_CHANNEL, connections.ReattachSessionResponse(-1, False))
+            return
+        owner, channel = found
+        if not channel.channel.counts:
+            # Nobody knows what was lost on the way: it cannot be taken up.
+            owner._fail_session(channel)
+            self._send(connections.SESSION_CHANNEL, connections.ReattachSessionResponse(-1, False))
+            return
+        owner._channels.pop(channel.channel.channel_id, None)
+        self._temporary |= owner._temporary
+        channel.session.temporary = self._temporary
+        version = self._version or channel.channel.version
+        channel.channel.take_up(self._connection, version, packet.last_confirmed_command_id)
+        self._version = channel.channel.version
+        self._reader.size_max = FRAME_SIZE_MAX
+        self._add(channel)
+        channel.on_close = self._closed
+        self._send(
+            connections.SESSION_CHANNEL,
+            connections.ReattachSessionResponse(channel.channel.last_handled, True),
+        )
+        channel.channel.resend()
+        if owner is not self:
+            owner._temporary = set()
+            owner._forget_if_empty()
+        if not self._connection.is_held_up:
+            channel.go_on()
+
+    # --- the connection -----------------------------------------------------------------------
+
+    def hold_up(self) -> None:
+        """The peer does not read."""
+        for channel in self._channels.values():
+            channel.hold_up()
+
+    def go_on(self) -> None:
+        """The peer reads again."""
+        for channel in list(self._channels.values()):
+            channel.go_on()
+
+    def lost(self, error: Exception | None) -> None:
+        """The socket is gone: sessions that can be taken up wait, the others end."""
+        self._lost_s = time.monotonic()
+        if error is not None:
+            log.info("AMQ222061: %s: connection lost: %s", self._connection.remote, error)
+        for channel in list(self._channels.values()):
+            if channel.channel.counts and channel.channel.window_size > 0:
+                channel.channel.connection = None
+                channel.hold_up()
+            else:
+                self._fail_session(channel)
+        self._forget_if_empty()
+
+    def _fail_session(self, channel: SessionChannel) -> None:
+        self._channels.pop(channel.channel.channel_id, None)
+        self._protocol.by_session.pop(channel.session.name, None)
+        channel.channel.connection = None
+        self._sessions.close_session(channel.session, has_failed=True)
+
+    def _forget_if_empty(self) -> None:
+        if self._lost_s is not None and not self._channels:
+            self._protocol.connections.discard(self)
+            temporary, self._temporary = self._temporary, set()
+            self._sessions.delete_temporary(temporary)
+
+    def check(self) -> None:
+        """End what is silent for longer than its time to live; confirm what was not confirmed."""
+        if self._lost_s is None:
+            for channel in self._channels.values():
+                channel.channel.flush_confirmation()
+        if self._ttl_ms == FOR_EVER:
+            return
+        silent_s = (
+            self._connection.silent_s if self._lost_s is None else time.monotonic() - self._lost_s
+        )
+        if silent_s * 1000 < self._ttl_ms:
+            return
+        log.warning(
+            "AMQ229014: Did not receive data from %s within the %dms connection TTL. "
+            "The connection will now be closed.",
+            self._connection.remote,
+            self._ttl_ms,
+        )
+        for channel in list(self._channels.values()):
+            self._fail_session(channel)
+        if self._lost_s is None:
+            self._connection.abort()
+        else:
+            self._forget_if_empty()
+
+    def disconnect(self) -> None:
+        """The broker stops: confirm, tell, close."""
+        for channel in self._channels.values():
+            channel.channel.flush_confirmation()
+        self._send(
+            connections.PING_CHANNEL,
+            connections.Disconnect(
+                self._sessions.node_id, reason=int(connections.DisconnectReason.SHUT_DOWN)
+            ),
+        )
+        self._connection.close()

@@ -1,0 +1,381 @@
+"""A session's packets: each becomes a call of the session, each call an answer.
+
+    frame ─▶ packet ─▶ session.verb(…, done) ─▶ done(error) ─▶ answer, confirmation
+
+Answers go out in the order of the requests, once what was asked for is durable: they all pass the
+session's context, errors too. A request that is refused is not confirmed, as in the reference.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from typing import TYPE_CHECKING, Final
+
+from broker.errors import BrokerError, ErrorCode, broker_error
+from broker.message import Message
+from broker.protocols.core import packet_message as messages
+from broker.protocols.core import packet_session as sessions
+from broker.protocols.core.frames import HEADER, HEADER_SIZE
+from broker.protocols.core.packet_connection import (
+    NO_CORRELATION,
+    DisconnectConsumer,
+    ExceptionResponse,
+    NullResponse,
+    PacketsConfirmed,
+)
+from broker.protocols.core.packet_xa import XaFailed
+from broker.protocols.core.packets import decode_packet
+from broker.protocols.core.queue_requests import QUEUE_REQUESTS
+from broker.protocols.core.xa_requests import XA_REQUESTS
+from broker.storage.properties import PropertyType
+from journal.errors import JournalError, RecordTooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.consumer import Consumer
+    from broker.protocols.core.channel import Channel
+    from broker.protocols.core.packet import Packet
+    from broker.session import Session
+
+__all__ = ["SessionChannel"]
+
+log = logging.getLogger("broker")
+
+FORCED_DELIVERY: Final = "_hornetq.forced.delivery.seq"
+_NULL_TYPE: Final = NullResponse.types[0][1]
+_RECEIVE_TYPE: Final = messages.ReceiveMessage.types[0][1]
+_RECEIVE_TAIL: Final = struct.Struct(">qi")
+_CORRELATION: Final = struct.Struct(">q")
+# What an answer's frame counts behind its length.
+_NULL_LENGTH: Final = HEADER_SIZE - 4 + _CORRELATION.size
+_V1: Final = 0
+# A client does not wait for these, and would take an error for the answer of another request.
+_UNANSWERED: Final = (
+    sessions.ConsumerCredits,
+    sessions.ForceDelivery,
+    sessions.Expired,
+    sessions.Start,
+    sessions.RequestProducerCredits,
+    sessions.CreateProducer,
+    sessions.RemoveProducer,
+    XaFailed,
+)
+
+
+class SessionChannel:
+    """The Core protocol's side of one session.
+
+    Args:
+        session: what it works with.
+        channel: where frames go.
+        on_close: called when the client has closed the session.
+        has_metadata: whether another session has this key and value (UniqueAddMetadata).
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        channel: Channel,
+        on_close: Callable[[SessionChannel], object],
+        has_metadata: Callable[[Session, str, str], bool],
+    ) -> None:
+        self.session = session
+        self.channel = channel
+        self.on_close = on_close
+        self._has_metadata = has_metadata
+
+    # --- packets come -------------------------------------------------------------------------
+
+    def receive(self, kind: int, body: memoryview) -> None:
+        """Take one frame.
+
+        Raises:
+            PacketFormatError: its bytes are no packet: the connection must be closed.
+        """
+        packet = decode_packet(kind, body, self.channel.version)
+        size = HEADER_SIZE + len(body)
+        handler = _HANDLERS.get(type(packet))
+        if handler is None:
+            self.refuse(BrokerError(ErrorCode.UNSUPPORTED_PACKET, f"a session knows no {packet!r}"))
+            return
+        try:
+            handler(self, packet, size)
+        except BrokerError as error:
+            self.refuse(error, packet)
+        except RecordTooLarge as error:
+            self.refuse(BrokerError(ErrorCode.IO_ERROR, f"AMQ229133: {error}"), packet)
+        except JournalError as error:
+            self.refuse(BrokerError(ErrorCode.IO_ERROR, str(error)), packet)
+
+    # --- answers ------------------------------------------------------------------------------
+
+    def refuse(self, error: BrokerError, packet: Packet | None = None) -> None:
+        """Answer a request with an error, if it wants an answer; in the order of the answers."""
+        if isinstance(packet, _UNANSWERED) or not getattr(packet, "requires_response", True):
+            log.warning("%s: %s, and nobody asked to be told", self.session.name, error.text)
+            return
+        correlation_id = getattr(packet, "correlation_id", None)
+        self.session.context.after(self._send_refusal, error, correlation_id)
+
+    def _send_refusal(
+        self, _: Exception | None, error: BrokerError, correlation_id: int | None
+    ) -> None:
+        if correlation_id is None:
+            # The request has no number: the answer has the layout that knows of none.
+            self.channel.send(ExceptionResponse(int(error.code), error.text), _V1)
+        else:
+            self.channel.send(ExceptionResponse(int(error.code), error.text, correlation_id))
+
+    def answer(self, size: int, response: Packet | None = None) -> None:
+        """Answer once all before is durable; NullResponse where `response` is None."""
+        self.session.context.after(self._send_answer, size, response)
+
+    def _send_answer(self, error: Exception | None, size: int, response: Packet | None) -> None:
+        if error is not None:
+            self._send_failure(error, None)
+            return
+        if response is None:
+            self._send_null(NO_CORRELATION)
+        else:
+            self.channel.send(response)
+        self._handled(size)
+
+    def answered(self, error: Exception | None, size: int, correlation_id: int) -> None:
+        """The `done` of requests that want a NullResponse."""
+        if error is not None:
+            self._send_failure(error, correlation_id)
+            return
+        self._send_null(correlation_id)
+        self._handled(size)
+
+    def unanswered(self, error: Exception | None, size: int) -> None:
+        """The `done` of requests that want no answer: they are confirmed all the same."""
+        if error is None:
+            self._handled(size)
+
+    def silently(self, size: int) -> None:
+        """A request without an answer was handled; what it recorded may still be on its way."""
+        if self.channel.window_size != -1:
+            self.session.context.after(self.unanswered, size)
+
+    def _send_failure(self, error: Exception, correlation_id: int | None) -> None:
+        """The storage has failed: nobody gets a success."""
+        refusal = BrokerError(ErrorCode.IO_ERROR, f"the storage has failed: {error}")
+        self._send_refusal(None, refusal, correlation_id)
+
+    def _send_null(self, correlation_id: int) -> None:
+        channel = self.channel
+        channel.send_frame(
+            HEADER.pack(_NULL_LENGTH, _NULL_TYPE, channel.channel_id)
+            + _CORRELATION.pack(correlation_id)
+        )
+
+    def _handled(self, size: int) -> None:
+        if self.channel.window_size != -1:
+            self.channel.handled(size)
+
+    # --- messages to the client ---------------------------------------------------------------
+
+    def deliver(self, consumer: Consumer, message: Message, delivery_count: int) -> int:
+        """Write a message for a consumer; bytes of its frame."""
+        encoded = message.encode()
+        length = HEADER_SIZE - 4 + len(encoded) + _RECEIVE_TAIL.size
+        frame = b"".join(
+            (
+                HEADER.pack(length, _RECEIVE_TYPE, self.channel.channel_id),
+                encoded,
+                _RECEIVE_TAIL.pack(consumer.consumer_id, delivery_count),
+            )
+        )
+        self.channel.send_frame(frame)
+        return len(frame)
+
+    def disconnected(self, consumer: Consumer) -> None:
+        """The broker has closed a consumer."""
+        self.session.consumers.pop(consumer.consumer_id, None)
+        self.channel.send(DisconnectConsumer(consumer.consumer_id))
+
+    def hold_up(self) -> None:
+        """The peer does not read."""
+        for consumer in self.session.consumers.values():
+            consumer.hold_up()
+
+    def go_on(self) -> None:
+        """The peer reads again."""
+        for consumer in list(self.session.consumers.values()):
+            consumer.go_on()
+
+    # --- the packets of packet_message and packet_session ---------------------------------------
+
+    def _send(self, packet: messages.Send, size: int) -> None:
+        if packet.requires_response:
+            self.session.send(packet.message, self.answered, size, packet.correlation_id)
+        else:
+            self.session.send(packet.message, self.unanswered, size)
+
+    def _acknowledge(self, packet: messages.Acknowledge, size: int) -> None:
+        is_individual = type(packet) is messages.IndividualAcknowledge
+        if packet.requires_response:
+            self.session.acknowledge(
+                packet.consumer_id,
+                packet.message_id,
+                self.answered,
+                size,
+                NO_CORRELATION,
+                is_individual=is_individual,
+            )
+        else:
+            self.session.acknowledge(
+                packet.consumer_id,
+                packet.message_id,
+                self.unanswered,
+                size,
+                is_individual=is_individual,
+            )
+
+    def _create_consumer(self, packet: sessions.CreateConsumer, size: int) -> None:
+        session = self.session
+        consumer = session.create_consumer(
+            packet.consumer_id,
+            packet.queue,
+            self,
+            filter_text=packet.filter,
+            is_browser=packet.browse_only,
+            priority=packet.priority,
+        )
+        if not self.channel.is_writable:
+            consumer.hold_up()
+        if packet.requires_response:
+            self.answer(size, QUEUE_REQUESTS.describe(session.query_queue(packet.queue)))
+        else:
+            self.silently(size)
+
+    def _close_consumer(self, packet: sessions.CloseConsumer, size: int) -> None:
+        self.session.close_consumer(packet.consumer_id)
+        self.answer(size)
+
+    def _credits(self, packet: sessions.ConsumerCredits, size: int) -> None:
+        consumer = self.session.consumers.get(packet.consumer_id)
+        # It may have been closed by the broker just now.
+        if consumer is not None:
+            consumer.receive_credits(packet.credits)
+        self.silently(size)
+
+    def _force_delivery(self, packet: sessions.ForceDelivery, size: int) -> None:
+        consumer = self.session.consumers.get(packet.consumer_id)
+        if consumer is not None:
+            consumer.queue.prompt(consumer)
+            marker = Message(consumer.queue.name)
+            marker.set(FORCED_DELIVERY, PropertyType.LONG, packet.sequence)
+            # Behind what is on its way into the queue by this session.
+            self.session.context.after(self._send_marker, consumer, marker)
+        self.silently(size)
+
+    def _send_marker(self, error: Exception | None, consumer: Consumer, marker: Message) -> None:
+        if error is None and not consumer.is_closed:
+            consumer.queue.prompt(consumer)
+            self.channel.send(messages.ReceiveMessage(marker, consumer.consumer_id, 0))
+
+    def _expired(self, packet: sessions.Expired, size: int) -> None:
+        self.session.expire(packet.consumer_id, packet.message_id)
+        self.silently(size)
+
+    def _commit(self, packet: sessions.Commit, size: int) -> None:
+        self.session.commit(self.answered, size, packet.correlation_id)
+
+    def _rollback(self, packet: sessions.Rollback, size: int) -> None:
+        self.session.rollback(
+            self.answered,
+            size,
+            NO_CORRELATION,
+            considers_last_delivered=packet.consider_last_message_as_delivered,
+        )
+
+    def _start(self, packet: sessions.Start, size: int) -> None:
+        self.session.start()
+        self.silently(size)
+
+    def _stop(self, packet: sessions.Stop, size: int) -> None:
+        self.session.stop()
+        self.answer(size)
+
+    def _close(self, packet: sessions.Close, size: int) -> None:
+        self.session.close(has_failed=False)
+        self.session.context.after(self._closed)
+
+    def _closed(self, error: Exception | None) -> None:
+        self.channel.flush_confirmation()
+        if error is not None:
+            self._send_failure(error, None)
+        else:
+            self._send_null(NO_CORRELATION)
+        self.on_close(self)
+
+    def _request_credits(self, packet: sessions.RequestProducerCredits, size: int) -> None:
+        def grant(is_failing: bool) -> None:
+            kind = sessions.ProducerFailCredits if is_failing else sessions.ProducerCredits
+            self.channel.send(kind(packet.credits, packet.address))
+
+        self.session.request_credits(packet.address, grant)
+        self.silently(size)
+
+    def _add_metadata(
+        self,
+        packet: sessions.AddMetadata | sessions.AddMetadata2 | sessions.UniqueAddMetadata,
+        size: int,
+    ) -> None:
+        if isinstance(packet, sessions.UniqueAddMetadata) and self._has_metadata(
+            self.session, packet.key, packet.data
+        ):
+            raise broker_error(
+                "duplicate_metadata", f"Metadata {packet.key}={packet.data} had been set already"
+            )
+        self.session.metadata[packet.key] = packet.data
+        if isinstance(packet, sessions.AddMetadata):
+            # It counts for no window.
+            self.session.context.after(self._answer_uncounted)
+        elif packet.requires_confirmation:
+            self.answer(size)
+
+    def _answer_uncounted(self, error: Exception | None) -> None:
+        self._send_null(NO_CORRELATION)
+
+    def _producer(self, packet: Packet, size: int) -> None:
+        self.silently(size)
+
+    def _confirmed(self, packet: PacketsConfirmed, size: int) -> None:
+        self.channel.confirmed(packet.command_id)
+
+    def _queue_request(self, packet: Packet, size: int) -> None:
+        QUEUE_REQUESTS.handle(self, packet, size)
+
+    def _xa_request(self, packet: Packet, size: int) -> None:
+        XA_REQUESTS.handle(self, packet, size)
+
+
+_HANDLERS: Final[dict[type[Packet], Callable[..., None]]] = {
+    messages.Send: SessionChannel._send,
+    messages.Acknowledge: SessionChannel._acknowledge,
+    messages.IndividualAcknowledge: SessionChannel._acknowledge,
+    sessions.CreateConsumer: SessionChannel._create_consumer,
+    sessions.CloseConsumer: SessionChannel._close_consumer,
+    sessions.ConsumerCredits: SessionChannel._credits,
+    sessions.ForceDelivery: SessionChannel._force_delivery,
+    sessions.Expired: SessionChannel._expired,
+    sessions.Commit: SessionChannel._commit,
+    sessions.Rollback: SessionChannel._rollback,
+    sessions.Start: SessionChannel._start,
+    sessions.Stop: SessionChannel._stop,
+    sessions.Close: SessionChannel._close,
+    sessions.RequestProducerCredits: SessionChannel._request_credits,
+    sessions.AddMetadata: SessionChannel._add_metadata,
+    sessions.AddMetadata2: SessionChannel._add_metadata,
+    sessions.UniqueAddMetadata: SessionChannel._add_metadata,
+    sessions.CreateProducer: SessionChannel._producer,
+    sessions.RemoveProducer: SessionChannel._producer,
+    PacketsConfirmed: SessionChannel._confirmed,
+    **dict.fromkeys(QUEUE_REQUESTS.kinds, SessionChannel._queue_request),
+    **dict.fromkeys(XA_REQUESTS.kinds, SessionChannel._xa_request),
+}

@@ -1,0 +1,377 @@
+"""The broker: made of its options, started, stopped. Composition root.
+
+    Broker(options) ─▶ start() ─▶ serving ─▶ stop()
+                        │             └─▶ storage failed ─▶ `failure`, exit status 1
+                        └ lock, load, recover, listen
+
+Everything else receives what it needs from here. `run()` is what a process does: start, serve until
+SIGTERM or SIGINT, stop.
+
+Threads: the event loop's alone, but for a database's lease, which tells of its loss from its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import time
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from broker.administration import Administration
+from broker.core import Core
+from broker.dead_letters import DeadLetters
+from broker.divert import Divert
+from broker.errors import BrokerError, ErrorCode
+from broker.filters import parse_filter
+from broker.memory import GlobalMemory
+from broker.postoffice import PostOffice
+from broker.protocols.core.handler import CoreProtocol
+from broker.reaper import AddressReaper, ExpiryReaper
+from broker.recovery import recover
+from broker.session import Session
+from broker.storage.identifiers import IdGenerator
+from broker.storage.images import BindingsImage, MessagesImage
+from broker.storage.manager import NullStorage, StorageManager
+from broker.storage.open import Stores, open_stores
+from broker.transport.acceptor import Acceptor
+from broker.xa import XaTransactions
+from journal.errors import JournalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.core import Security
+    from broker.options import BrokerOptions
+    from broker.session import SessionOptions
+
+__all__ = ["Broker", "run"]
+
+log = logging.getLogger("broker")
+
+_PROGRESS_S: Final = 2.0  # Between two lines about a load.
+EXIT_OK, EXIT_FAILED = 0, 1
+
+
+class Broker:
+    """See the module's text.
+
+    Args:
+        options: what it is to be.
+        security: who may do what; None lets everybody do everything.
+        clock_ms: wall clock, ms since 1970.
+
+    Attributes:
+        core: from start() on.
+        node_id: from start() on.
+        is_started: clients may come.
+        failure: what ended the storage, or the lease on it.
+    """
+
+    core: Core
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        *,
+        security: Security | None = None,
+        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self.options = options
+        self._security = security
+        self._clock_ms = clock_ms
+        self.node_id = ""
+        self.is_started = False
+        self.failure: Exception | None = None
+        self.connection_ttl_override_ms = options.connection_ttl_override
+        self.sessions: dict[str, Session] = {}
+        self.acceptors: list[Acceptor] = []
+        self._stores: Stores | None = None
+        self._failed = asyncio.Event()
+        self._timers: list[asyncio.TimerHandle] = []
+
+    # --- start --------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Take the lock, load, and listen.
+
+        Raises:
+            JournalError: the storage is in use, damaged, or cannot be reached.
+            BrokerError: what was loaded or configured cannot be; an address to listen on is taken.
+        """
+        began_s = time.monotonic()
+        self._loop = asyncio.get_running_loop()
+        try:
+            self._open()
+            self._administration = Administration(self.core)
+            self._core_protocol = CoreProtocol(self)
+            for options in self.options.acceptors:
+                acceptor = Acceptor(options, [self._core_protocol.detect])
+                await acceptor.start()
+                self.acceptors.append(acceptor)
+            if self._stores is not None:
+                self._stores.activated()
+        except BaseException:
+            await self._give_up()
+            raise
+        self._start_timers()
+        self.is_started = True
+        log.info(
+            "AMQ221007: Server is now active: %s, node %s, after %.1f s",
+            self.options.name,
+            self.node_id,
+            time.monotonic() - began_s,
+        )
+
+    def _open(self) -> None:
+        options = self.options
+        if options.store is None:
+            self.node_id = str(uuid.uuid1())
+            self._compose(NullStorage())
+            self._configure_diverts()
+            return
+        stores = self._stores = open_stores(options.store, on_lost=self._lost_lease)
+        self.node_id = stores.node_id
+        ids = IdGenerator(stores.bindings)
+        bindings = BindingsImage(ids)
+        found = stores.bindings.load(bindings.take)
+        ids.skip_to(found.max_id)
+        messages = MessagesImage()
+        result = stores.messages.load(messages.take, progress=self._progress())
+        ids.skip_to(result.max_id)
+        ids.clean_up()
+        storage = StorageManager(
+            stores.bindings,
+            stores.messages,
+            ids,
+            on_failure=self._storage_failed,
+            max_redelivery_records=options.max_redelivery_records,
+        )
+        storage.start(self._loop)
+        self._compose(storage)
+        recover(self.core, bindings, messages, result.prepared)
+        self._configure_diverts()
+        AddressReaper(self.core).look(at_once=True)
+
+    @staticmethod
+    def _progress() -> Callable[[int, int, int, int], None]:
+        told_s = time.monotonic()
+
+        def tell(files: int, file_count: int, done: int, total: int) -> None:
+            nonlocal told_s
+            now_s = time.monotonic()
+            if now_s - told_s >= _PROGRESS_S and total:
+                told_s = now_s
+                log.info(
+                    "loading messages: %d of %d files, %d %%",
+                    files,
+                    file_count,
+                    done * 100 // total,
+                )
+
+        return tell
+
+    def _compose(self, storage: StorageManager) -> None:
+        options = self.options
+        core = self.core = Core(
+            storage=storage,
+            loop=self._loop,
+            clock_ms=self._clock_ms,
+            settings=options.settings,
+            parse_filter=parse_filter,
+            id_cache_size=options.id_cache_size,
+            persist_id_cache=options.persist_id_cache,
+        )
+        if self._security is not None:
+            core.security = self._security
+        memory = GlobalMemory(options.global_max_size, options.global_max_messages)
+        core.postoffice = PostOffice(core, memory, options.wildcards)
+        core.dead_letters = DeadLetters(core)
+        core.transactions = XaTransactions(core, options.transaction_timeout)
+
+    def _configure_diverts(self) -> None:
+        addresses = self.core.postoffice.addresses
+        for record in self.options.diverts:
+            if record.address is None:
+                continue
+            address = addresses.by_name.get(record.address)
+            if address is None:
+                kind = self.core.settings.match(record.address).default_address_routing_type
+                address = addresses.create(record.address, [kind], is_auto_created=True)
+            divert = Divert(self.core, record)
+            address.diverts[divert.unique_name] = divert
+            addresses.version += 1
+
+    def _start_timers(self) -> None:
+        options, core = self.options, self.core
+        context = core.storage.new_context()
+        expiry, addresses = ExpiryReaper(core), AddressReaper(core)
+        self._every(options.message_expiry_scan_period, expiry.look)
+        self._every(options.address_queue_scan_period, addresses.look)
+        self._every(
+            options.transaction_timeout_scan_period, lambda: core.transactions.reap(context)
+        )
+        self._every(options.connection_ttl_check_interval, self._core_protocol.check)
+
+    def _every(self, period_ms: int, work: Callable[[], object]) -> None:
+        if period_ms <= 0:
+            return
+
+        def tick() -> None:
+            try:
+                work()
+            except JournalError as error:
+                self._storage_failed(error)
+                return
+            self._timers[place] = self._loop.call_later(period_ms / 1000, tick)
+
+        place = len(self._timers)
+        self._timers.append(self._loop.call_later(period_ms / 1000, tick))
+
+    # --- failure ------------------------------------------------------------------------------
+
+    def _lost_lease(self, error: Exception) -> None:
+        """From the lease's thread."""
+        self._loop.call_soon_threadsafe(self._storage_failed, error)
+
+    def _storage_failed(self, error: Exception) -> None:
+        if self.failure is None:
+            log.critical("AMQ222010: the storage has failed, the broker stops: %s", error)
+            self.failure = error
+            self.is_started = False
+            self._failed.set()
+
+    async def failed(self) -> Exception:
+        """Wait until the storage has failed, and give why."""
+        await self._failed.wait()
+        assert self.failure is not None, "it says why"
+        return self.failure
+
+    # --- stop ---------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Disconnect everybody, make everything durable, give the lock up. Idempotent.
+
+        Raises:
+            JournalError: the storage had failed, or fails now.
+        """
+        self.is_started = False
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+        for acceptor in self.acceptors:
+            await acceptor.stop()
+        if hasattr(self, "_core_protocol"):
+            self._core_protocol.disconnect_all()
+        for session in list(self.sessions.values()):
+            self._close_at_stop(session)
+        for acceptor in self.acceptors:
+            acceptor.close_connections()
+        self.acceptors.clear()
+        # What was written goes out in the next turns.
+        await asyncio.sleep(0)
+        await self._give_up()
+
+    def _close_at_stop(self, session: Session) -> None:
+        try:
+            self.close_session(session, has_failed=True)
+        except JournalError as error:
+            # The storage has failed: what was not acknowledged is on the disk as it is.
+            log.debug("session %s: %s", session.name, error)
+
+    async def _give_up(self) -> None:
+        stores, self._stores = self._stores, None
+        for acceptor in self.acceptors:
+            await acceptor.stop()
+        if stores is None:
+            return
+        in_good_order = self.failure is None and hasattr(self, "core")
+        try:
+            if in_good_order:
+                self.core.storage.stop()
+        finally:
+            stores.close(in_good_order=in_good_order)
+        log.info("AMQ221002: %s, node %s, stopped", self.options.name, self.node_id)
+
+    # --- what connections need ----------------------------------------------------------------
+
+    def authenticate(self, user: str | None, password: str | None, remote: str) -> str | None:
+        """Give the name of who shows the right password.
+
+        Raises:
+            BrokerError: nobody of that name and password may come in.
+        """
+        try:
+            return self.core.security.authenticate(user, password)
+        except BrokerError:
+            log.warning("AMQ222216: Security problem while authenticating %r from %s", user, remote)
+            raise
+
+    def create_session(
+        self, name: str, user: str | None, options: SessionOptions, temporary: set[str]
+    ) -> Session:
+        """Make a session for a user who was authenticated.
+
+        Raises:
+            BrokerError: the broker takes none now, or there is one of that name.
+        """
+        if not self.is_started:
+            raise BrokerError(ErrorCode.SESSION_CREATION_REJECTED, "AMQ229034: Server not started")
+        if name in self.sessions:
+            raise BrokerError(ErrorCode.SESSION_CREATION_REJECTED, f"session {name} exists")
+        session = Session(self.core, self._administration, name, user, options, temporary)
+        self.sessions[name] = session
+        return session
+
+    def close_session(self, session: Session, *, has_failed: bool) -> None:
+        """End a session and forget it."""
+        if self.sessions.get(session.name) is session:
+            del self.sessions[session.name]
+        session.close(has_failed=has_failed)
+
+    def has_metadata(self, session: Session, key: str, value: str) -> bool:
+        """Whether another session says this of itself."""
+        return any(
+            other.metadata.get(key) == value
+            for other in self.sessions.values()
+            if other is not session
+        )
+
+    def delete_temporary(self, names: set[str]) -> None:
+        """Remove the temporary queues of a connection that is gone."""
+        for name in names:
+            self._administration.delete_temporary(name)
+
+
+async def run(broker: Broker, *, on_start: Callable[[Broker], object] | None = None) -> int:
+    """Serve until SIGTERM or SIGINT; the exit status: 1 where the storage has failed.
+
+    Args:
+        broker: not started.
+        on_start: called once it serves.
+
+    Raises:
+        JournalError: the storage cannot be opened.
+        BrokerError: the broker cannot be started.
+    """
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    await broker.start()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    if on_start is not None:
+        on_start(broker)
+    waits = [asyncio.ensure_future(stopping.wait()), asyncio.ensure_future(broker.failed())]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+    has_failed = broker.failure is not None
+    try:
+        await broker.stop()
+    except JournalError as error:
+        log.critical("%s", error)
+        has_failed = True
+    return EXIT_FAILED if has_failed else EXIT_OK

@@ -1,0 +1,490 @@
+"""One client's work with the broker: the one API that protocols use.
+
+    protocol ─▶ Session ─▶ post office, queues, transactions
+                   └─▶ context.after ─▶ done(error, *arguments)     once what was done is durable
+
+Every request that records something takes `done`; it is called in the order of the requests, with
+None, or with what ended the storage. What is refused is raised at once as BrokerError, and nothing
+happened then.
+
+Threads: the event loop's alone; nothing here waits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.address import split_fqqn
+from broker.consumer import Consumer
+from broker.errors import BrokerError, ErrorCode, broker_error
+from broker.policies import AddressFullPolicy
+from broker.postoffice import Routing
+from broker.session_xa import XaWork
+from broker.transaction import Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from broker.addresses import Address
+    from broker.administration import Administration
+    from broker.consumer import Sink
+    from broker.core import Core
+    from broker.message import Message
+    from broker.queue import Queue
+    from broker.queue_defaults import QueueRequest
+    from broker.reference import Reference
+    from broker.settings import AddressSettings
+    from broker.storage.binding_records import RoutingType
+    from broker.storage.context import After
+
+__all__ = ["AddressQuery", "QueueQuery", "Session", "SessionOptions"]
+
+
+class SessionOptions(NamedTuple):
+    """How a client wants its session.
+
+    Attributes:
+        auto_commit_sends: each message counts alone; else they join the session's transaction.
+        auto_commit_acks: likewise for acknowledgements.
+        pre_acknowledge: messages count as acknowledged when they are handed over.
+        is_xa: transactions are named by a manager.
+        default_address: where messages without an address go; None is the first one used.
+    """
+
+    auto_commit_sends: bool = True
+    auto_commit_acks: bool = True
+    pre_acknowledge: bool = False
+    is_xa: bool = False
+    default_address: str | None = None
+
+
+class QueueQuery(NamedTuple):
+    """What is known of a queue name; `queue` is None where there is none."""
+
+    name: str
+    address: str
+    queue: Queue | None
+    settings: AddressSettings
+    is_management: bool = False
+
+
+class AddressQuery(NamedTuple):
+    """What is known of an address name; `address` is None where there is none."""
+
+    address: Address | None
+    queues: tuple[str, ...]
+    settings: AddressSettings
+    is_management: bool = False
+
+
+class Session(XaWork):
+    """See the module's text.
+
+    Args:
+        core: of the broker.
+        administration: makes queues and addresses.
+        name: the client's; unique in the broker.
+        user: who was authenticated; None is anonymous.
+        options: how the client wants it.
+        temporary: names of the connection's temporary queues, which its end deletes.
+
+    Attributes:
+        consumers: by the protocol's number.
+        tx: the current transaction.
+        metadata: what the client says of itself.
+        is_started: consumers are delivered to.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        administration: Administration,
+        name: str,
+        user: str | None,
+        options: SessionOptions,
+        temporary: set[str],
+    ) -> None:
+        self._core = core
+        self._administration = administration
+        self._addresses = core.postoffice.addresses
+        self.name = name
+        self.user = user
+        self.options = options
+        self.temporary = temporary
+        self.context = core.storage.new_context()
+        self.consumers: dict[int, Consumer] = {}
+        self.metadata: dict[str, str] = {}
+        self.is_started = False
+        self.is_closed = False
+        self._default_address = options.default_address
+        is_local = not options.is_xa and not (
+            options.auto_commit_sends and options.auto_commit_acks
+        )
+        self.tx: Transaction | None = Transaction(core) if is_local else None
+
+    # --- sending ------------------------------------------------------------------------------
+
+    def send(self, message: Message, done: After, *arguments: object) -> Routing:
+        """Send a message; `done(error, *arguments)` once it is durable, as far as it is to be.
+
+        Raises:
+            BrokerError: it is refused; the transaction it was for can only be rolled back.
+            JournalError: it is too large for the storage, or that has failed.
+        """
+        tx = self._current_tx() if not self.options.auto_commit_sends else None
+        try:
+            result = self._send(message, tx)
+        except BrokerError as error:
+            if tx is not None:
+                tx.fail(error)
+            raise
+        self.context.after(done, *arguments)
+        return result
+
+    def _send(self, message: Message, tx: Transaction | None) -> Routing:
+        message.message_id = self._core.storage.new_id()
+        name = message.address
+        if name is None:
+            name = message.address = self._default_address
+            if name is None:
+                raise BrokerError(ErrorCode.ADDRESS_DOES_NOT_EXIST, "the message has no address")
+        elif self._default_address is None:
+            self._default_address = name
+        address, queue = split_fqqn(name)
+        management = self._core.management
+        if management is not None and address == management.address:
+            self._core.security.check(self.user, "manage", address, queue)
+            management.handle(self.user, message)
+            return Routing.ROUTED
+        self._core.security.check(self.user, "send", address, queue)
+        self._prepare_address(address, queue, message.routing_type)
+        if not self._has_room(address, message):
+            return Routing.NO_BINDINGS
+        return self._core.postoffice.route(message, self.context, tx)
+
+    def _prepare_address(
+        self, address: str, queue: str | None, routing_type: RoutingType | None
+    ) -> None:
+        found = self._addresses.by_name.get(address)
+        if found is not None and queue is None and routing_type in found.routing_types:
+            # Nearly always: it is there, with a queue to go to.
+            route = self._core.postoffice.route_of(address)
+            if route.anycast or route.multicast or found.diverts:
+                return
+        if found is None:
+            self._core.security.check(self.user, "createAddress", address, None)
+        self._administration.prepare_for_send(address, queue, routing_type)
+        self.context.note()
+
+    def _has_room(self, address: str, message: Message) -> bool:
+        """Whether the address takes one more; false where it drops it silently."""
+        found = self._addresses.by_name.get(address)
+        if found is None or not found.memory.is_full:
+            return True
+        policy = self._core.settings.match(address).address_full_policy
+        if policy is AddressFullPolicy.DROP:
+            self._core.counters.dropped += 1
+            return False
+        if policy is AddressFullPolicy.FAIL:
+            raise broker_error(
+                "address_is_full",
+                f'Address "{address}" is full. Message encode size = {message.encoded_size}B',
+            )
+        return True
+
+    def request_credits(self, address: str, grant: Callable[[bool], object]) -> None:
+        """Call `grant(is_failing)` once a producer may send to an address; often at once.
+
+        It fails instead where the address is full and says so (FAIL).
+        """
+        found = self._addresses.by_name.get(split_fqqn(address)[0])
+        if found is None or not found.memory.is_full:
+            grant(False)
+            return
+        policy = self._core.settings.match(found.name).address_full_policy
+        if policy is AddressFullPolicy.FAIL:
+            grant(True)
+        elif policy is AddressFullPolicy.BLOCK:
+            found.memory.when_there_is_room(lambda: grant(False))
+        else:
+            grant(False)
+
+    # --- consuming ----------------------------------------------------------------------------
+
+    def create_consumer(
+        self,
+        consumer_id: int,
+        queue_name: str,
+        sink: Sink,
+        *,
+        filter_text: str | None = None,
+        is_browser: bool = False,
+        priority: int = 0,
+    ) -> Consumer:
+        """Begin to consume from, or look into, a queue; nothing comes before there are credits.
+
+        Raises:
+            BrokerError: no such queue, no permission, too many consumers, a filter that cannot be
+                read, or the number is in use.
+        """
+        _, name = self._split(queue_name)
+        queue = self._addresses.queue(name)
+        permission = "browse" if is_browser else "consume"
+        self._core.security.check(self.user, permission, queue.binding.address, queue.name)
+        if consumer_id in self.consumers:
+            raise BrokerError(
+                ErrorCode.ILLEGAL_STATE, f"session {self.name} has a consumer {consumer_id}"
+            )
+        wanted = self._core.parse_filter(filter_text) if filter_text else None
+        queue.check_consumer(is_browser=is_browser)
+        consumer = Consumer(
+            consumer_id,
+            queue,
+            sink,
+            filter=wanted,
+            is_browser=is_browser,
+            priority=priority,
+            is_pre_acknowledging=self.options.pre_acknowledge,
+        )
+        self.consumers[consumer_id] = consumer
+        queue.add_consumer(consumer)
+        if self.is_started:
+            consumer.start()
+        return consumer
+
+    @staticmethod
+    def _split(name: str) -> tuple[str | None, str]:
+        """Give the address, if it is told, and the queue of a name that may be qualified."""
+        first, second = split_fqqn(name)
+        return (None, first) if second is None else (first, second)
+
+    def consumer(self, consumer_id: int) -> Consumer:
+        """Give a consumer.
+
+        Raises:
+            BrokerError: there is none of that number.
+        """
+        found = self.consumers.get(consumer_id)
+        if found is None:
+            raise broker_error("no_such_consumer", f"there is no consumer {consumer_id}")
+        return found
+
+    def close_consumer(self, consumer_id: int, *, has_failed: bool = False) -> None:
+        """End a consumer; what it has not acknowledged goes back.
+
+        Raises:
+            BrokerError: there is none of that number.
+        """
+        consumer = self.consumer(consumer_id)
+        del self.consumers[consumer_id]
+        self._close(consumer, has_failed=has_failed)
+
+    def _close(self, consumer: Consumer, *, has_failed: bool) -> None:
+        consumer.close(has_failed=has_failed)
+        self._administration.auto_delete(consumer.queue)
+        self.context.note()
+
+    def start(self) -> None:
+        """Deliver from now on."""
+        self.is_started = True
+        for consumer in list(self.consumers.values()):
+            consumer.start()
+
+    def stop(self) -> None:
+        """Deliver nothing until start()."""
+        self.is_started = False
+        for consumer in self.consumers.values():
+            consumer.stop()
+
+    def acknowledge(
+        self,
+        consumer_id: int,
+        message_id: int,
+        done: After,
+        *arguments: object,
+        is_individual: bool = False,
+    ) -> None:
+        """Acknowledge all up to a message, or it alone; `done(error, *arguments)` once durable.
+
+        Raises:
+            BrokerError: it was not delivered, or has been acknowledged; a transaction it was for
+                can only be rolled back.
+        """
+        tx = self._current_tx() if not self.options.auto_commit_acks else None
+        try:
+            consumer = self.consumer(consumer_id)
+            if is_individual:
+                consumer.acknowledge_one(tx, message_id)
+            else:
+                consumer.acknowledge(tx, message_id)
+        except BrokerError as error:
+            if tx is not None:
+                tx.fail(error)
+            raise
+        self.context.note()
+        self.context.after(done, *arguments)
+
+    def expire(self, consumer_id: int, message_id: int) -> None:
+        """The client found a message that it was given expired.
+
+        Raises:
+            BrokerError: it was not delivered, or has been acknowledged.
+        """
+        consumer = self.consumer(consumer_id)
+        if not consumer.is_browser:
+            self._core.dead_letters.expire(consumer.take_back(message_id))
+
+    # --- local transactions -------------------------------------------------------------------
+
+    def _current_tx(self) -> Transaction:
+        if self.tx is None:
+            if self.options.is_xa:
+                raise BrokerError(
+                    ErrorCode.ILLEGAL_STATE, f"session {self.name} works for no transaction"
+                )
+            self.tx = Transaction(self._core)
+        self.tx.check_usable()
+        return self.tx
+
+    def commit(self, done: After, *arguments: object) -> None:
+        """Let all since the last commit count; `done(error, *arguments)` once that is durable.
+
+        Raises:
+            BrokerError: something of it was refused: it is rolled back.
+        """
+        tx = self._local_tx()
+        self.tx = Transaction(self._core)
+        try:
+            tx.commit(self.context, done, *arguments)
+        except BrokerError:
+            tx.rollback(self.context)
+            raise
+
+    def _local_tx(self) -> Transaction:
+        if self.options.is_xa and self.tx is not None and self.tx.xid is not None:
+            raise BrokerError(ErrorCode.ILLEGAL_STATE, "an XA transaction is ended by its manager")
+        return self.tx if self.tx is not None else Transaction(self._core)
+
+    def rollback(
+        self, done: After, *arguments: object, considers_last_delivered: bool = False
+    ) -> None:
+        """Let nothing since the last commit count, and deliver again what was delivered.
+
+        Raises:
+            BrokerError: the transaction is a manager's.
+        """
+        tx = self._local_tx()
+        self.tx = Transaction(self._core)
+        self._rollback(tx, has_failed=False, first_was_delivered=considers_last_delivered)
+        self.context.after(done, *arguments)
+
+    def _rollback(self, tx: Transaction, *, has_failed: bool, first_was_delivered: bool) -> None:
+        # Nobody takes anything before all is back, or the order would be lost.
+        taking = [consumer for consumer in self.consumers.values() if consumer.is_started]
+        for consumer in taking:
+            consumer.stop()
+        undelivered: list[Reference] = []
+        for consumer in self.consumers.values():
+            undelivered += consumer.take_all_back(
+                has_failed=has_failed, first_was_delivered=first_was_delivered
+            )
+        tx.rollback(self.context, undelivered)
+        if not has_failed:
+            for consumer in taking:
+                consumer.start()
+
+    # --- queues and addresses -----------------------------------------------------------------
+
+    def create_address(
+        self, name: str, routing_types: Iterable[RoutingType], *, is_auto_created: bool
+    ) -> None:
+        """Make an address, or add routing types to it.
+
+        Raises:
+            BrokerError: no permission, or it exists and was not asked for by the way.
+        """
+        self._core.security.check(self.user, "createAddress", name, None)
+        if is_auto_created:
+            self._administration.ensure_address(name, routing_types, is_auto_created=True)
+        else:
+            self._addresses.create(name, routing_types)
+        self.context.note()
+
+    def create_queue(self, request: QueueRequest, *, is_shared: bool = False) -> Queue:
+        """Make a queue, or with `is_shared` give the same one if it is there.
+
+        Raises:
+            BrokerError: no permission, or it cannot be made.
+        """
+        kind = "createDurableQueue" if request.is_durable else "createNonDurableQueue"
+        self._core.security.check(self.user, kind, request.address, request.name)
+        if request.address not in self._addresses.by_name:
+            self._core.security.check(self.user, "createAddress", request.address, None)
+        if is_shared:
+            queue = self._administration.create_shared_queue(request)
+        else:
+            queue = self._administration.create_queue(request)
+        if request.is_temporary:
+            self.temporary.add(queue.name)
+        self.context.note()
+        return queue
+
+    def delete_queue(self, name: str) -> None:
+        """Remove a queue that has no consumer.
+
+        Raises:
+            BrokerError: no such queue, no permission, or it has consumers.
+        """
+        _, plain = self._split(name)
+        queue = self._addresses.queue(plain)
+        kind = "deleteDurableQueue" if queue.is_durable else "deleteNonDurableQueue"
+        self._core.security.check(self.user, kind, queue.binding.address, queue.name)
+        self._addresses.delete_queue(plain, check_consumers=True, delete_address=True)
+        self.temporary.discard(plain)
+        self.context.note()
+
+    def query_queue(self, name: str) -> QueueQuery:
+        """Tell what is known of a queue name, which may be qualified."""
+        address, plain = self._split(name)
+        queue = self._addresses.queues.get(plain)
+        if address is None:
+            address = plain if queue is None else queue.binding.address
+        return QueueQuery(
+            plain,
+            address,
+            queue,
+            self._core.settings.match(address),
+            is_management=self._is_management(plain),
+        )
+
+    def query_address(self, name: str) -> AddressQuery:
+        """Tell what is known of an address name, patterns that match it included."""
+        route = self._core.postoffice.route_of(name)
+        return AddressQuery(
+            self._addresses.by_name.get(name),
+            tuple(queue.name for queue in (*route.anycast, *route.multicast)),
+            self._core.settings.match(name),
+            is_management=self._is_management(name),
+        )
+
+    def _is_management(self, name: str) -> bool:
+        return self._core.management is not None and name == self._core.management.address
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def close(self, *, has_failed: bool) -> None:
+        """End the session: transaction rolled back, what was delivered given back. Idempotent.
+
+        Args:
+            has_failed: the connection broke: the client may have seen what it did not acknowledge.
+        """
+        if self.is_closed:
+            return
+        self.is_closed = True
+        tx, self.tx = self.tx, None
+        if tx is not None and tx.xid is None:
+            self._rollback(tx, has_failed=has_failed, first_was_delivered=False)
+        for consumer in list(self.consumers.values()):
+            self._close(consumer, has_failed=has_failed)
+        self.consumers.clear()
+        self.context.note()

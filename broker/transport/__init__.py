@@ -1,0 +1,1 @@
+"""Sockets: who may connect, which protocol he speaks, bytes in and out."""

@@ -1,0 +1,199 @@
+"""One socket: its protocol found out, its bytes handed over, what goes out held within bounds.
+
+    first 8 bytes ─▶ which protocol ─▶ handler.receive(bytes) …
+    write(bytes) ─▶ gathered for one turn of the loop ─▶ transport
+
+Bounds: until the protocol is known at most 8 bytes are kept, and for `handshake_timeout_s` seconds
+at most. When the peer does not read what it is sent, nothing more is read from it either, and the
+handler is told to hold up deliveries: what waits is what was on its way, and no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.protocols.peer import Handler
+
+__all__ = ["DETECTION_SIZE", "Connection"]
+
+log = logging.getLogger("broker")
+
+DETECTION_SIZE: Final = 8  # ProtocolHandler.ProtocolDecoder waits for as many.
+# Bytes that may wait to be sent before the peer is held up (writeBufferHighWaterMark).
+WRITE_HIGH_WATER: Final = 128 * 1024
+WRITE_LOW_WATER: Final = 32 * 1024
+# Gathered at most before they are handed to the transport within a turn.
+_GATHERED_MAX: Final = 64 * 1024
+
+
+class Connection(asyncio.Protocol):
+    """See the module's text.
+
+    Args:
+        detect: gives the handler for the first bytes, with how many of them are consumed; None
+            closes the connection.
+        on_end: called once when the connection is gone.
+        handshake_timeout_s: seconds for the first bytes (handshake-timeout); 0 is for ever.
+        loop: that it belongs to.
+
+    Attributes:
+        remote: address of the peer, for logs.
+        last_received_s: loop time of the last byte.
+    """
+
+    def __init__(
+        self,
+        detect: Callable[[Connection, bytes], tuple[Handler, int] | None],
+        on_end: Callable[[Connection], object],
+        *,
+        handshake_timeout_s: float,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._detect = detect
+        self._on_end = on_end
+        self._handshake_timeout_s = handshake_timeout_s
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._handler: Handler | None = None
+        self._first = b""
+        self._handshake: asyncio.TimerHandle | None = None
+        self._gathered: list[bytes] = []
+        self._gathered_size = 0
+        self._is_flush_due = False
+        self.is_held_up = False
+        self.remote = ""
+        self.last_received_s = loop.time()
+
+    # --- the transport's calls ----------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is there."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER, low=WRITE_LOW_WATER)
+        peer = transport.get_extra_info("peername")
+        self.remote = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer)
+        if self._handshake_timeout_s > 0:
+            self._handshake = self._loop.call_later(self._handshake_timeout_s, self._too_slow)
+
+    def _too_slow(self) -> None:
+        log.warning("AMQ224088: %s did not say what it speaks: closed", self.remote)
+        self.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """The next bytes."""
+        self.last_received_s = self._loop.time()
+        handler = self._handler
+        if handler is None:
+            found = self._begin(data)
+            if found is None:
+                return
+            handler, data = found
+        try:
+            handler.receive(data)
+        except Exception as error:
+            log.warning("%s: closed: %s: %s", self.remote, type(error).__name__, error)
+            log.debug("%s", self.remote, exc_info=error)
+            self.abort()
+
+    def _begin(self, data: bytes) -> tuple[Handler, bytes] | None:
+        data = self._first + data
+        if len(data) < DETECTION_SIZE:
+            self._first = data
+            return None
+        self._first = b""
+        if self._handshake is not None:
+            self._handshake.cancel()
+            self._handshake = None
+        found = self._detect(self, data[:DETECTION_SIZE])
+        if found is None:
+            log.warning("%s speaks no protocol of this acceptor: closed", self.remote)
+            self.abort()
+            return None
+        self._handler, consumed = found
+        if self.is_held_up:
+            self._handler.hold_up()
+        return self._handler, data[consumed:]
+
+    def eof_received(self) -> bool:
+        """The peer sends no more: a half-open connection is of no use."""
+        return False
+
+    def pause_writing(self) -> None:
+        """The peer does not read."""
+        self.is_held_up = True
+        if self._transport is not None and self._transport.is_reading():
+            self._transport.pause_reading()
+        if self._handler is not None:
+            self._handler.hold_up()
+
+    def resume_writing(self) -> None:
+        """The peer reads again."""
+        self.is_held_up = False
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+        if self._handler is not None:
+            self._handler.go_on()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The socket is gone."""
+        if self._handshake is not None:
+            self._handshake.cancel()
+            self._handshake = None
+        self._transport = None
+        self._gathered.clear()
+        handler, self._handler = self._handler, None
+        self._on_end(self)
+        if handler is not None:
+            handler.lost(error)
+
+    # --- what handlers use --------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything written may still arrive."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since the last byte came."""
+        return self._loop.time() - self.last_received_s
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, in the order of the calls; dropped where the connection is gone."""
+        if self._transport is None:
+            return
+        self._gathered.append(data)
+        self._gathered_size += len(data)
+        if self._gathered_size >= _GATHERED_MAX:
+            self._flush()
+        elif not self._is_flush_due:
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush_due)
+
+    def _flush_due(self) -> None:
+        self._is_flush_due = False
+        self._flush()
+
+    def _flush(self) -> None:
+        if not self._gathered or self._transport is None:
+            return
+        data = self._gathered[0] if len(self._gathered) == 1 else b"".join(self._gathered)
+        self._gathered.clear()
+        self._gathered_size = 0
+        self._transport.write(data)
+
+    def close(self) -> None:
+        """Send what was written, then close."""
+        self._flush()
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self._transport is not None:
+            self._transport.abort()

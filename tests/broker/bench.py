@@ -1,0 +1,195 @@
+"""A broker's insides on a bench: no sockets, no threads, a clock that the test moves."""
+
+import heapq
+from collections import deque
+
+from broker.address import WildcardConfiguration
+from broker.administration import Administration
+from broker.core import Core
+from broker.dead_letters import DeadLetters
+from broker.filters import parse_filter
+from broker.memory import GlobalMemory
+from broker.message import Message
+from broker.postoffice import PostOffice
+from broker.queue_defaults import QueueRequest
+from broker.session import Session, SessionOptions
+from broker.settings import AddressSettings, SettingsRepository
+from broker.storage.binding_records import RoutingType
+from broker.storage.manager import NullStorage
+from broker.storage.properties import PropertyType
+from broker.xa import XaTransactions
+
+START_MS = 1_700_000_000_000
+UNLIMITED = -1
+
+
+class Handle:
+    def __init__(self):
+        self.is_cancelled = False
+
+    def cancel(self):
+        self.is_cancelled = True
+
+
+class FakeLoop:
+    """Turns and timers, run when the test says so."""
+
+    def __init__(self):
+        self.now_s = 0.0
+        self._soon = deque()
+        self._later = []
+        self._count = 0
+
+    def call_soon(self, callback, *arguments):
+        handle = Handle()
+        self._soon.append((handle, callback, arguments))
+        return handle
+
+    def call_later(self, delay_s, callback, *arguments):
+        handle = Handle()
+        self._count += 1
+        heapq.heappush(
+            self._later, (self.now_s + delay_s, self._count, handle, callback, arguments)
+        )
+        return handle
+
+    def run_turns(self):
+        while self._soon:
+            handle, callback, arguments = self._soon.popleft()
+            if not handle.is_cancelled:
+                callback(*arguments)
+
+    def jump(self, seconds):
+        """Let time pass and nothing happen meanwhile, as on a busy machine."""
+        self.now_s += seconds
+
+    def pass_time(self, seconds):
+        """Let time pass, with everything that comes due in it."""
+        end_s = self.now_s + seconds
+        self.run_turns()
+        while self._later and self._later[0][0] <= end_s:
+            due_s, _, handle, callback, arguments = heapq.heappop(self._later)
+            self.now_s = max(self.now_s, due_s)
+            if not handle.is_cancelled:
+                callback(*arguments)
+            self.run_turns()
+        self.now_s = end_s
+
+
+class Sink:
+    """A protocol's end of consumers: keeps what it is given, each message for 100 credits."""
+
+    def __init__(self):
+        self.got = []
+        self.counts = []
+        self.closed = []
+
+    def deliver(self, consumer, message, delivery_count):
+        self.got.append(message)
+        self.counts.append(delivery_count)
+        return 100
+
+    def disconnected(self, consumer):
+        self.closed.append(consumer.consumer_id)
+
+    @property
+    def bodies(self):
+        return [bytes(message.body).decode() for message in self.got]
+
+    @property
+    def ids(self):
+        return [message.message_id for message in self.got]
+
+
+class Bench:
+    """Core and sessions over some storage, by default none."""
+
+    def __init__(self, storage=None, loop=None, **core):
+        self.loop = loop or FakeLoop()
+        self.settings = SettingsRepository()
+        self.core = Core(
+            storage=storage or NullStorage(),
+            loop=self.loop,
+            clock_ms=lambda: START_MS + round(self.loop.now_s * 1000),
+            settings=self.settings,
+            parse_filter=parse_filter,
+            **core,
+        )
+        self.core.postoffice = PostOffice(self.core, GlobalMemory(), WildcardConfiguration())
+        self.core.dead_letters = DeadLetters(self.core, random_number=lambda: 0.5)
+        self.core.transactions = XaTransactions(self.core)
+        self.addresses = self.core.postoffice.addresses
+        self.administration = Administration(self.core)
+        self._names = 0
+
+    @property
+    def now_ms(self):
+        return self.core.clock_ms()
+
+    def set(self, match="#", **settings):
+        """Set address settings."""
+        self.settings.add(match, AddressSettings(**settings))
+
+    def queue(self, name="q", address=None, routing_type=RoutingType.ANYCAST, **attributes):
+        """Make a queue."""
+        return self.administration.create_queue(
+            QueueRequest(
+                name=name, address=address or name, routing_type=routing_type, **attributes
+            )
+        )
+
+    def session(self, **options):
+        """Begin a session."""
+        self._names += 1
+        return Session(
+            self.core,
+            self.administration,
+            f"session-{self._names}",
+            None,
+            SessionOptions(**options),
+            set(),
+        )
+
+    def transacted(self):
+        return self.session(auto_commit_sends=False, auto_commit_acks=False)
+
+    def consume(self, queue="q", session=None, credits=UNLIMITED, consumer_id=0, **options):
+        """Begin to consume; the sink, with the consumer and its session as attributes."""
+        session = session or self.session()
+        sink = Sink()
+        sink.session = session
+        sink.consumer = session.create_consumer(consumer_id, queue, sink, **options)
+        session.start()
+        if credits:
+            sink.consumer.receive_credits(credits)
+        return sink
+
+
+def message(body="m", address="q", durable=True, priority=4, expiration=0, **properties):
+    """A message; properties by name, typed by their values."""
+    made = Message(
+        address, body.encode(), durable=durable, priority=priority, expiration=expiration
+    )
+    for name, value in properties.items():
+        kinds = {bool: PropertyType.BOOLEAN, int: PropertyType.LONG, bytes: PropertyType.BYTES}
+        made.set(name, kinds.get(type(value), PropertyType.STRING), value)
+    return made
+
+
+class Answers:
+    """A `done` that remembers."""
+
+    def __init__(self):
+        self.errors = []
+
+    def __call__(self, error, *arguments):
+        self.errors.append(error)
+
+    @property
+    def count(self):
+        return len(self.errors)
+
+
+def done(error, *arguments):
+    """A `done` that wants success."""
+    assert error is None
