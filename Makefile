@@ -29,7 +29,7 @@ PARALLEL = -n $(1) --dist worksteal
 EDITABLE := --config-settings editable_mode=compat
 
 # Every module that has a stub.
-STUBBED = $(shell find journal jdbcstore broker -name '*.pyi' | sed -e 's/\.pyi$$//' -e 's,/,.,g' | sort)
+STUBBED = $(shell find masking journal jdbcstore broker -name '*.pyi' | sed -e 's/\.pyi$$//' -e 's,/,.,g' | sort)
 # What a stub leaves out is internal.
 STUBTEST := --mypy-config-file pyproject.toml --ignore-missing-stub
 

@@ -44,7 +44,9 @@ def test_readme_begins_with_the_two_commands():
 
 def test_every_package_is_typed():
     packages = {
-        init.parent for room in ("journal", "broker") for init in (ROOT / room).rglob("__init__.py")
+        init.parent
+        for room in ("masking", "journal", "jdbcstore", "broker")
+        for init in (ROOT / room).rglob("__init__.py")
     }
 
     assert [str(package) for package in packages if not (package / "py.typed").exists()] == []

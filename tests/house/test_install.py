@@ -79,6 +79,6 @@ def test_a_wheel_works_in_an_empty_environment(tmp_path):
     assert any(name.endswith(EXTENSION_SUFFIXES[0]) for name in names)
     assert not [name for name in names if name.endswith((".pyx", ".c", ".h"))]
     assert {name.split("/")[0] for name in names} == {
-        *("journal", "jdbcstore", "broker"),
+        *("masking", "journal", "jdbcstore", "broker"),
         *(name.split("/")[0] for name in names if ".dist-info/" in name),
     }

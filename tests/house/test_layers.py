@@ -30,11 +30,14 @@ BROKER_CORE = (
 # Who may use what: the longest prefix of the using module that is a key here decides.
 # A value means the module and what is below it.
 MAY_USE = {
+    # Passwords in configurations are everybody's.
+    "masking": ("masking",),
     "journal": ("journal",),
     "journal.cli": ("journal",),
     # Beside the door: what the file journal's own engine shares with any other store.
     "jdbcstore": (
         "jdbcstore",
+        "masking",
         "journal.api",
         "journal.errors",
         "journal.options",
@@ -44,7 +47,14 @@ MAY_USE = {
     ),
     # Commands that `journal` finds by entry point.
     "jdbcstore.cli": ("jdbcstore", "journal"),
-    "broker": ("broker", "journal.api", "journal.errors", "journal.options"),
+    "broker": ("broker", "masking", "journal.api", "journal.errors", "journal.options"),
+    # From elements to the options that the stores take.
+    "broker.config.persistence": (
+        "broker",
+        "journal.errors",
+        "journal.options",
+        "jdbcstore.options",
+    ),
     # And the wording that every print of a journal shares.
     "broker.storage": (
         "broker",
@@ -55,7 +65,7 @@ MAY_USE = {
     ),
     "broker.storage.open": ("broker", "journal", "jdbcstore"),
     "broker.options": ("broker", "journal.options", "jdbcstore.options"),
-    "broker.cli": ("broker", "journal", "jdbcstore"),
+    "broker.cli": ("broker", "masking", "journal", "jdbcstore"),
     "pipeline": ("pipeline", "broker", "journal", "jdbcstore"),
     "benchmarks": ("benchmarks", "pipeline", "broker", "journal", "jdbcstore"),
 }

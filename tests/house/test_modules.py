@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted(
     path
-    for room in ("journal", "jdbcstore", "broker")
+    for room in ("masking", "journal", "jdbcstore", "broker")
     for path in (ROOT / room).rglob("*.py*")
     if path.suffix in {".py", ".pyx"} and path.stem != "__init__"
 )

@@ -2,9 +2,9 @@ import pytest
 import sqlalchemy
 
 from jdbcstore import Database, DatabaseStoreOptions
-from jdbcstore.passwords import mask
 from jdbcstore.pool import PoolOptions
 from journal.errors import OptionError
+from masking import mask
 
 
 @pytest.mark.parametrize(

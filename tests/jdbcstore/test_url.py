@@ -1,9 +1,9 @@
 import pytest
 
 from jdbcstore import DatabaseStoreOptions, sqlalchemy_url
-from jdbcstore.passwords import mask
 from jdbcstore.url import connection_url
 from journal.errors import OptionError
+from masking import mask
 
 
 def shown(url):

@@ -245,26 +245,26 @@ def test_a_property_may_have_the_name_of_a_header_that_is_missing():
     assert parse("AMQUserID = 'mine'").matches(Stored().put(AMQUserID="mine"))
 
 
-XML = "<root><a key='first' num='1'/><b key='second' num='2'>b</b></root>"
+XML = "<doc><a key='first' num='1'/><b key='second' num='2'>b</b></doc>"
 
 
 @pytest.mark.parametrize(
     ("xpath", "expected"),
     [
-        ("root/a", True),
-        ("//root/b", True),
-        ("root/c", False),
-        ('//root/b/text()="b"', True),
-        ('//root/b="c"', False),
-        ('//root/b!="c"', True),
-        ("//root/*[@key='second']", True),
-        ("//root/*[@key='third']", False),
-        ("//root/a[@num=1]", True),
-        ("/root/b='b' and /root/b[@key='first']", False),
-        ("not(//root/c)", True),
-        ("//root/a[not(not(@key='first'))]", True),
-        ("string(//root/b)", True),
-        ("string(//root/a)", False),
+        ("doc/a", True),
+        ("//doc/b", True),
+        ("doc/c", False),
+        ('//doc/b/text()="b"', True),
+        ('//doc/b="c"', False),
+        ('//doc/b!="c"', True),
+        ("//doc/*[@key='second']", True),
+        ("//doc/*[@key='third']", False),
+        ("//doc/a[@num=1]", True),
+        ("/doc/b='b' and /doc/b[@key='first']", False),
+        ("not(//doc/c)", True),
+        ("//doc/a[not(not(@key='first'))]", True),
+        ("string(//doc/b)", True),
+        ("string(//doc/a)", False),
         ("sum(//@num) < 10", True),
         ("sum(//@num) > 10", False),
         ("number('x')", False),

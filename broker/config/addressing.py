@@ -1,0 +1,265 @@
+"""Addresses, queues, diverts, limits and settings as a configuration names them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from broker.address import WildcardConfiguration
+from broker.config.binding import (
+    Context,
+    attribute,
+    check_names,
+    child_attribute,
+    custom,
+    element,
+    grouped,
+    line,
+    optional,
+    optional_attribute,
+    read,
+)
+from broker.kinds import BOOLEAN, INT, LONG, TEXT, choice, minus_one_or_more_than
+from broker.settings import SETTINGS, AddressSettings
+from broker.storage.binding_records import RoutingType
+
+if TYPE_CHECKING:
+    from broker.config.document import Element
+
+__all__ = [
+    "AddressConfig",
+    "AddressingConfig",
+    "ComponentRoutingType",
+    "DivertConfig",
+    "QueueConfig",
+    "ResourceLimits",
+    "Transformer",
+    "transformer",
+]
+
+_CHARACTER: Final = TEXT.within(lambda text: len(text) == 1, "one character")
+_CONSUMERS: Final = minus_one_or_more_than(INT, -1)
+_NAME: Final = TEXT.within(bool, "not empty")
+
+
+class ComponentRoutingType(Enum):
+    """What a divert or bridge does to the routing type of a message."""
+
+    STRIP = "STRIP"
+    PASS = "PASS"
+    ANYCAST = "ANYCAST"
+    MULTICAST = "MULTICAST"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueConfig:
+    """A queue; None is what the address settings say.
+
+    `address` and `routing_type` are given by the address that it stands in.
+    """
+
+    name: str = attribute("name", _NAME)
+    address: str = element("address", TEXT, "")
+    routing_type: RoutingType = RoutingType.MULTICAST
+    filter: str | None = child_attribute("filter", "string")
+    durable: bool = element("durable", BOOLEAN, True)
+    user: str | None = optional("user", TEXT)
+    max_consumers: int | None = optional_attribute("max-consumers", _CONSUMERS)
+    purge_on_no_consumers: bool | None = optional_attribute("purge-on-no-consumers", BOOLEAN)
+    exclusive: bool | None = optional_attribute("exclusive", BOOLEAN)
+    group_rebalance: bool | None = optional_attribute("group-rebalance", BOOLEAN)
+    group_rebalance_pause_dispatch: bool | None = optional_attribute(
+        "group-rebalance-pause-dispatch", BOOLEAN
+    )
+    group_buckets: int | None = optional_attribute("group-buckets", INT)
+    group_first_key: str | None = optional_attribute("group-first-key", TEXT)
+    last_value: bool | None = optional_attribute("last-value", BOOLEAN)
+    last_value_key: str | None = optional_attribute("last-value-key", TEXT)
+    non_destructive: bool | None = optional_attribute("non-destructive", BOOLEAN)
+    consumers_before_dispatch: int | None = optional_attribute("consumers-before-dispatch", INT)
+    delay_before_dispatch_ms: int | None = optional_attribute("delay-before-dispatch", LONG)
+    enabled: bool | None = optional_attribute("enabled", BOOLEAN)
+    ring_size: int | None = optional_attribute("ring-size", LONG)
+    where: str = line()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressConfig:
+    """An address with its routing types and queues."""
+
+    name: str
+    routing_types: frozenset[RoutingType]
+    queues: tuple[QueueConfig, ...]
+    where: str
+
+
+def _address(parent: Element, context: Context) -> AddressConfig:
+    check_names(parent, ("anycast", "multicast"), ("name",), context)
+    name = parent.attributes.get("name", "")
+    if not name:
+        raise parent.wrong("<address> needs a name")
+    types = []
+    queues: list[QueueConfig] = []
+    for child in parent.children:
+        if child.name not in ("anycast", "multicast"):
+            continue
+        check_names(child, ("queue",), (), context)
+        routing_type = RoutingType[child.name.upper()]
+        types.append(routing_type)
+        for one in child.children:
+            queue = read(QueueConfig, one, context)
+            queues.append(replace(queue, address=name, routing_type=routing_type))
+    if not types:
+        raise parent.wrong(f"address {name!r} has no routing type: <anycast/> or <multicast/>")
+    return AddressConfig(
+        name=name,
+        routing_types=frozenset(types),
+        queues=tuple(queues),
+        where=f"{parent.file}:{parent.line}",
+    )
+
+
+def _addresses(parent: Element, context: Context) -> tuple[AddressConfig, ...]:
+    """What stands in <addresses>; an address that stands there twice is one with all of it."""
+    check_names(parent, ("address",), (), context)
+    found: dict[str, AddressConfig] = {}
+    for child in parent.children:
+        if child.name != "address":
+            continue
+        address = _address(child, context)
+        if (before := found.get(address.name)) is not None:
+            address = replace(
+                before,
+                routing_types=before.routing_types | address.routing_types,
+                queues=before.queues + address.queues,
+            )
+        found[address.name] = address
+    return tuple(found.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transformer:
+    """What changes messages on the way of a divert or bridge."""
+
+    class_name: str
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+def transformer(parent: Element, context: Context) -> Transformer:
+    """What stands in <transformer>."""
+    check_names(parent, ("class-name", "property"), (), context)
+    names = [child.text for child in parent.children if child.name == "class-name"]
+    if len(names) != 1:
+        raise parent.wrong("<transformer> needs one <class-name>")
+    properties = []
+    for child in parent.children:
+        if child.name == "property":
+            check_names(child, (), ("key", "value"), context)
+            properties.append((child.attributes.get("key", ""), child.attributes.get("value", "")))
+    return Transformer(class_name=names[0], properties=tuple(properties))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DivertConfig:
+    """What is sent to an address goes to another one, too or instead."""
+
+    name: str = attribute("name", _NAME)
+    address: str = element("address", _NAME)
+    # Several are separated by commas.
+    forwarding_address: str = element("forwarding-address", _NAME)
+    routing_name: str | None = optional("routing-name", TEXT)
+    exclusive: bool = element("exclusive", BOOLEAN, False)
+    filter: str | None = child_attribute("filter", "string")
+    transformer: Transformer | None = custom("transformer", transformer, None)
+    transformer_class_name: str | None = optional("transformer-class-name", TEXT)
+    routing_type: ComponentRoutingType = element(
+        "routing-type", choice(ComponentRoutingType), ComponentRoutingType.STRIP
+    )
+    where: str = line()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceLimits:
+    """What one user may have; -1 is no limit."""
+
+    match: str = attribute("match", _NAME)
+    # The schema calls it sessions, the reference's parser looks for connections.
+    max_sessions: int = element("max-sessions", INT, -1, "max-connections")
+    max_queues: int = element("max-queues", INT, -1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wildcards:
+    routing_enabled: bool = element("routing-enabled", BOOLEAN, True, "enabled")
+    delimiter: str = element("delimiter", _CHARACTER, ".")
+    any_words: str = element("any-words", _CHARACTER, "#")
+    single_word: str = element("single-word", _CHARACTER, "*")
+
+
+def _wildcards(parent: Element, context: Context) -> WildcardConfiguration:
+    found = read(_Wildcards, parent, context)
+    try:
+        return WildcardConfiguration(
+            delimiter=found.delimiter,
+            single_word=found.single_word,
+            any_words=found.any_words,
+            routing_enabled=found.routing_enabled,
+        )
+    except ValueError as error:
+        raise parent.wrong(str(error)) from None
+
+
+_SETTING_OF_ELEMENT: Final = {name: item for item in SETTINGS for name in item.elements}
+
+
+def _settings(parent: Element, context: Context) -> tuple[tuple[str, AddressSettings], ...]:
+    check_names(parent, ("address-setting",), (), context)
+    found: dict[str, AddressSettings] = {}
+    for child in parent.children:
+        if child.name != "address-setting":
+            continue
+        match = child.attributes.get("match")
+        if not match:
+            raise child.wrong("<address-setting> needs a match")
+        if match in found:
+            raise child.wrong(f"<address-setting> for {match!r} stands a second time")
+        found[match] = _setting(child, context)
+    return tuple(found.items())
+
+
+def _setting(parent: Element, context: Context) -> AddressSettings:
+    check_names(parent, _SETTING_OF_ELEMENT, ("match",), context)
+    given: dict[str, object] = {}
+    for child in parent.children:
+        item = _SETTING_OF_ELEMENT.get(child.name)
+        if item is None:
+            continue
+        if item.attribute in given:
+            raise child.wrong(f"<{child.name}> stands a second time")
+        if not child.text and item.kind is not TEXT:
+            raise child.wrong(f"<{child.name}> is empty; it is {item.kind.name}")
+        try:
+            given[item.attribute] = item.kind.parse(child.text)
+        except ValueError as error:
+            raise child.wrong(f"<{child.name}>: {error}") from None
+    return AddressSettings(**given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressingConfig:
+    """Everything about addresses that is no single value."""
+
+    wildcards: WildcardConfiguration = custom(
+        "wildcard-addresses", _wildcards, WildcardConfiguration()
+    )
+    addresses: tuple[AddressConfig, ...] = custom("addresses", _addresses, ())
+    # Deprecated: queues outside of an address; <address> in them names it.
+    queues: tuple[QueueConfig, ...] = grouped("queues", "queue", QueueConfig)
+    diverts: tuple[DivertConfig, ...] = grouped("diverts", "divert", DivertConfig)
+    address_settings: tuple[tuple[str, AddressSettings], ...] = custom(
+        "address-settings", _settings, ()
+    )
+    resource_limits: tuple[ResourceLimits, ...] = grouped(
+        "resource-limit-settings", "resource-limit-setting", ResourceLimits
+    )

@@ -1,0 +1,65 @@
+"""Sections that are kept as they are written: for parts of the broker that read them themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from broker.config.binding import Context, custom
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from broker.config.document import Element
+
+__all__ = ["Section", "SectionsConfig"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """An element with all that is in it, unjudged.
+
+    Attributes:
+        name: of the element.
+        attributes: as written.
+        text: as written, without space around.
+        children: in order.
+        where: `FILE:LINE`.
+    """
+
+    name: str
+    attributes: Mapping[str, str]
+    text: str
+    children: tuple[Section, ...]
+    where: str
+
+
+def _section(element: Element, context: Context) -> Section:
+    return Section(
+        name=element.name,
+        attributes=element.attributes,
+        text=element.text,
+        children=tuple(_section(child, context) for child in element.children),
+        where=f"{element.file}:{element.line}",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionsConfig:
+    """One field a section; None where the file has none."""
+
+    federations: Section | None = custom("federations", _section, None)
+    broker_connections: Section | None = custom("broker-connections", _section, None)
+    connection_routers: Section | None = custom("connection-routers", _section, None)
+    metrics: Section | None = custom("metrics", _section, None)
+    metrics_plugin: Section | None = custom("metrics-plugin", _section, None)
+    broker_plugins: Section | None = custom("broker-plugins", _section, None)
+    connector_services: Section | None = custom("connector-services", _section, None)
+    remoting_interceptors: Section | None = custom("remoting-interceptors", _section, None)
+    remoting_incoming_interceptors: Section | None = custom(
+        "remoting-incoming-interceptors", _section, None
+    )
+    remoting_outgoing_interceptors: Section | None = custom(
+        "remoting-outgoing-interceptors", _section, None
+    )
+    lock_coordinators: Section | None = custom("lock-coordinators", _section, None)

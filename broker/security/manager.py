@@ -1,0 +1,230 @@
+"""Logins and permissions, with what was found out kept for a while.
+
+The first setting that matches an address decides alone: settings do not merge. A fully qualified
+name is looked up exactly first, then its address. The cluster's own user passes everything. Nothing
+that matches permits nothing.
+
+Answers, also the refusing ones, are kept for security-invalidation-interval: a password that was
+changed holds as long, as in the reference. The cache of logins has a keyed hash of the password as
+key, never the password; its key lives in this process alone.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+
+from broker.address import DEFAULT_WILDCARDS, WildcardConfiguration, split_fqqn
+from broker.errors import broker_error
+from broker.repository import HierarchicalRepository
+from broker.security.permission import Permission, RoleTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+__all__ = ["Authenticator", "SecurityManager", "Subject"]
+
+V = TypeVar("V")
+
+
+class Authenticator(Protocol):
+    """Who knows passwords; `broker.security.users.Users` does."""
+
+    def authenticate(self, name: str, password: str) -> frozenset[str] | None:
+        """The roles of a user, None if this is not his password."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Somebody who logged in.
+
+    Attributes:
+        name: of the user; None without one.
+        roles: that he has.
+        is_cluster: another node of the cluster, which may do anything.
+    """
+
+    name: str | None
+    roles: frozenset[str]
+    is_cluster: bool = False
+
+
+ANYBODY: Final = Subject(None, frozenset())
+
+
+class SecurityManager:
+    """Says who may do what. Not safe for threads: the event loop's.
+
+    Args:
+        users: who knows passwords; None refuses everybody but the cluster.
+        permissions: roles by match.
+        enabled: security-enabled; without it everybody may do everything.
+        cluster_user: name of the cluster's user.
+        cluster_password: his password.
+        guest: who somebody is that gives no name; None refuses him.
+        invalidation_interval_ms: how long an answer holds; 0 keeps none.
+        authentication_cache_size: logins kept at most; 0 keeps none.
+        authorization_cache_size: permissions kept at most; 0 keeps none.
+        wildcards: the characters of matches.
+        literal_markers: literal-match-markers.
+        clock: seconds, for tests.
+    """
+
+    def __init__(
+        self,
+        users: Authenticator | None,
+        permissions: Iterable[tuple[str, RoleTable]] = (),
+        *,
+        enabled: bool = True,
+        cluster_user: str | None = None,
+        cluster_password: str = "",
+        guest: Subject | None = None,
+        invalidation_interval_ms: int = 10_000,
+        authentication_cache_size: int = 1000,
+        authorization_cache_size: int = 1000,
+        wildcards: WildcardConfiguration = DEFAULT_WILDCARDS,
+        literal_markers: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.enabled = enabled
+        self.permissions: HierarchicalRepository[RoleTable] = HierarchicalRepository(
+            wildcards, literal_markers
+        )
+        for match, table in permissions:
+            self.permissions.add(match, table)
+        self.permissions.on_change(self.invalidate)
+        self._users = users
+        self._cluster_user = cluster_user
+        self._cluster_password = cluster_password
+        self._guest = guest
+        self._key = secrets.token_bytes(32)
+        interval_s = invalidation_interval_ms / 1000
+        self._logins: _Cache[Subject | None] = _Cache(authentication_cache_size, interval_s, clock)
+        self._answers: _Cache[bool] = _Cache(authorization_cache_size, interval_s, clock)
+
+    def authenticate(self, name: str | None, password: str | None) -> Subject:
+        """Who this is.
+
+        Raises:
+            BrokerError: SECURITY_EXCEPTION, wrong name or password; the text does not say which.
+        """
+        if name is not None and name == self._cluster_user:
+            given, wanted = (password or "").encode(), self._cluster_password.encode()
+            if hmac.compare_digest(given, wanted):
+                return Subject(name, frozenset(), is_cluster=True)
+            if self.enabled:
+                raise _unknown(name)
+        if not self.enabled:
+            return ANYBODY if name is None else Subject(name, frozenset())
+        if name is None:
+            if self._guest is None:
+                raise _unknown(name)
+            return self._guest
+        digest = hmac.digest(self._key, (password or "").encode(), "sha256")
+        key = (name, digest)
+        is_kept, subject = self._logins.get(key)
+        if not is_kept:
+            roles = None
+            if self._users is not None:
+                roles = self._users.authenticate(name, password or "")
+            subject = None if roles is None else Subject(name, roles)
+            self._logins.put(key, subject)
+        if subject is None:
+            raise _unknown(name)
+        return subject
+
+    def is_allowed(self, subject: Subject, permission: Permission, name: str) -> bool:
+        """Whether somebody may do this at an address or a fully qualified name."""
+        if not self.enabled or subject.is_cluster:
+            return True
+        key = (subject.roles, permission, name)
+        is_kept, answer = self._answers.get(key)
+        if is_kept:
+            return bool(answer)
+        answer = self._look_up(subject, permission, name)
+        self._answers.put(key, answer)
+        return answer
+
+    def check(self, subject: Subject, permission: Permission, name: str) -> None:
+        """Refuse what is not allowed.
+
+        Args:
+            subject: who.
+            permission: what.
+            name: the address, or `address::queue` where a queue is named.
+
+        Raises:
+            BrokerError: SECURITY_EXCEPTION.
+        """
+        if not self.is_allowed(subject, permission, name):
+            raise broker_error(
+                "no_permission",
+                f"User: {subject.name} does not have permission='{permission.name}' on "
+                f"{_place(name)}",
+            )
+
+    def invalidate(self) -> None:
+        """Forget every answer: users or permissions have changed."""
+        self._logins.clear()
+        self._answers.clear()
+
+    def _look_up(self, subject: Subject, permission: Permission, name: str) -> bool:
+        address, queue = split_fqqn(name)
+        if queue is not None:
+            table = self.permissions.exact(name)
+            if table is not None:
+                return table.allows(permission, subject.roles)
+        candidates = self.permissions.candidates(address)
+        if candidates and candidates[0].allows(permission, subject.roles):
+            return True
+        if permission is Permission.CONSUME and queue is not None:
+            # Deprecated in the reference, and still there: a match `address.queue`.
+            table = self.permissions.exact(f"{address}.{queue}")
+            return table is not None and table.allows(permission, subject.roles)
+        return False
+
+
+class _Cache(Generic[V]):
+    """Answers that hold for a while; the one not used for longest goes when it is full."""
+
+    def __init__(self, size_max: int, interval_s: float, clock: Callable[[], float]) -> None:
+        self._size_max = size_max
+        self._interval_s = interval_s
+        self._clock = clock
+        self._kept: OrderedDict[Hashable, tuple[float, V]] = OrderedDict()
+
+    def get(self, key: Hashable) -> tuple[bool, V | None]:
+        """Whether there is an answer, and it."""
+        found = self._kept.get(key)
+        if found is None:
+            return False, None
+        until, value = found
+        if until <= self._clock():
+            del self._kept[key]
+            return False, None
+        self._kept.move_to_end(key)
+        return True, value
+
+    def put(self, key: Hashable, value: V) -> None:
+        if self._size_max <= 0 or self._interval_s <= 0:
+            return
+        self._kept[key] = (self._clock() + self._interval_s, value)
+        self._kept.move_to_end(key)
+        if len(self._kept) > self._size_max:
+            self._kept.popitem(last=False)
+
+    def clear(self) -> None:
+        self._kept.clear()
+
+
+def _place(name: str) -> str:
+    address, queue = split_fqqn(name)
+    return f"address {address}" if queue is None else f"queue {queue} on address {address}"
+
+
+def _unknown(name: str | None) -> Exception:
+    return broker_error("unable_to_validate_user", f"Unable to validate user: {name}")
