@@ -11,6 +11,8 @@ import java.util.concurrent.atomic.AtomicLong;
 
 import org.apache.activemq.artemis.cli.commands.ActionContext;
 import org.apache.activemq.artemis.cli.commands.util.SyncCalculation;
+import org.apache.activemq.artemis.core.journal.Journal;
+import org.apache.activemq.artemis.core.journal.Journal;
 import org.apache.activemq.artemis.core.journal.JournalLoadInformation;
 import org.apache.activemq.artemis.core.journal.LoaderCallback;
 import org.apache.activemq.artemis.core.journal.PreparedTransactionInfo;
@@ -78,18 +80,18 @@ final class Bench {
       return sorted.length == 0 ? null : sorted[(int) (sorted.length * fraction)] / 1e3;
    }
 
-   private static final class Producer extends Thread {
+   static final class Producer extends Thread {
       final long[] latencies;
       int latencyCount;
       Exception error;
-      private final OpenJournal journal;
+      private final Journal journal;
       private final AtomicLong ids;
       private final byte[] body;
       private final boolean sync;
       private final long end;
       private final long count;
 
-      Producer(OpenJournal journal, AtomicLong ids, byte[] body, boolean sync, long end, long count) {
+      Producer(Journal journal, AtomicLong ids, byte[] body, boolean sync, long end, long count) {
          this.journal = journal;
          this.ids = ids;
          this.body = body;
@@ -137,7 +139,7 @@ final class Bench {
       }
    }
 
-   private record CountingLoader(long[] count) implements LoaderCallback {
+   record CountingLoader(long[] count) implements LoaderCallback {
       @Override
       public void addPreparedTransaction(PreparedTransactionInfo transaction) {
          count[0]++;

@@ -24,6 +24,7 @@ import java.util.Map;
  *   sql-load      loads the journal table `table` of the database `url`, reports, stops
  *   sql-run       runs the script in the file `script` on such a table (see SqlJournal)
  *   node          does `action` with the node manager called `name` (see SqlNodes)
+ *   sql-bench, sql-bench-load                                see SqlBench
  *   bench, bench-load, bench-compact, calibrate              see Bench
  */
 final class Server {
@@ -85,6 +86,10 @@ final class Server {
             return SqlJournal.load(settings);
          case "sql-run":
             return SqlJournal.run(settings);
+         case "sql-bench":
+            return SqlBench.append(settings);
+         case "sql-bench-load":
+            return SqlBench.load(settings);
          case "node":
             return SqlNodes.act(settings);
          case "calibrate":

@@ -32,11 +32,11 @@ final class SqlJournal {
    private final List<String> failures = new ArrayList<>();
    private final BasicDataSource source;
    private final DatabaseStorageConfiguration configuration;
-   private final JDBCJournalImpl journal;
+   final JDBCJournalImpl journal;
    private String[] words;
    private boolean sync;
 
-   private SqlJournal(Settings settings) throws Exception {
+   SqlJournal(Settings settings) throws Exception {
       source = SqlSettings.source(settings);
       configuration = SqlSettings.of(settings, source);
       String table = settings.text("table");
@@ -76,7 +76,7 @@ final class SqlJournal {
       }
    }
 
-   private void close() throws Exception {
+   void close() throws Exception {
       journal.stop();
       scheduler.shutdownNow();
       completions.shutdown();
@@ -156,7 +156,7 @@ final class SqlJournal {
    }
 
    /** Encodes a byte array as itself. */
-   private static final class RawBytes implements Persister<byte[]> {
+   static final class RawBytes implements Persister<byte[]> {
       static final RawBytes INSTANCE = new RawBytes();
 
       @Override
