@@ -56,6 +56,11 @@ EXTENSIONS: dict[str, list[str]] = {
     "journal.life": [],
     "journal.journal": [],
     "jdbcstore.live": [],
+    "jdbcstore.batch": [],
+    "jdbcstore.writer": [],
+    "jdbcstore.appends": [],
+    "jdbcstore.record_tables.copy_binary": [],
+    "jdbcstore.record_tables.execute_packet": [],
     "jdbcstore.tickets": [],
 }
 

@@ -35,7 +35,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jdbcstore import DatabaseStoreOptions, SqlStore
-from jdbcstore.record_tables.postgresql import copy_rows
+from jdbcstore.batch import Batch
+from jdbcstore.record_tables.copy_binary import copy_rows
 from jdbcstore.rows import ADD_RECORD
 from jdbcstore.url import sqlalchemy_url
 from tests.servers import SERVERS, new_sqlite_database
@@ -186,7 +187,10 @@ class BarePostgres(Bare):
     def in_flight(self, seconds: float, rows_per_commit: float) -> float:
         """COPY of BARE_ROWS rows a commit."""
         del rows_per_commit
-        data = copy_rows([(n, ADD_RECORD, 45, BODY, 0, b"", n) for n in range(BARE_ROWS)])
+        batch = Batch()
+        for number in range(BARE_ROWS):
+            batch.insert((number, ADD_RECORD, 45, BODY, 0, b"", number))
+        data = copy_rows(batch)
         with self.connect() as connection:
             cursor = connection.cursor()
 

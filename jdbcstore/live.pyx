@@ -34,7 +34,7 @@ cdef class LiveIds:
         """Whether the id is live."""
         return id_map_get(&self.map, record_id) >= 0
 
-    def put(self, int64_t record_id):
+    cpdef bint put(self, int64_t record_id) except -1:
         """The id is live from now on; whether it was not before.
 
         Raises:
@@ -48,6 +48,9 @@ cdef class LiveIds:
             self.max_id = record_id
         return self.map.count != before
 
-    def take(self, int64_t record_id):
+    cpdef bint take(self, int64_t record_id) noexcept:
         """The id is not live any more; whether it was."""
         return id_map_pop(&self.map, record_id) >= 0
+
+    cdef bint has(self, int64_t record_id) noexcept:
+        return id_map_get(&self.map, record_id) >= 0

@@ -80,7 +80,7 @@ class Rider:
             JournalIOError: the database refuses it, or the time is up.
             LeaseLost: somebody else has the store now.
         """
-        if not batch.ends and not batch.deleted_ids and not any(batch.rows):
+        if batch.is_void:
             return  # All of it was undone before it was written.
         try:
             self.table.write(batch)

@@ -8,7 +8,7 @@ its rows go to the table at once, under its id, and count when its end rewrites 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from jdbcstore.rows import DELETE_RECORD_TX
 
@@ -19,8 +19,7 @@ STAGING_SIZE: Final = 1024 * 1024
 OPERATION_SIZE: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(NamedTuple):
     """One operation inside a transaction.
 
     Attributes:

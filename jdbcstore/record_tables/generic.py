@@ -200,10 +200,10 @@ class GenericTable:
                     select(table.c.seq).where(table.c.txId == batch.ends[-1].tx_id).limit(1)
                 )
                 return left.first() is None
-            seqs = [row[6] for row in batch.rows if row is not None]
-            if not seqs:
+            seq = batch.last_seq
+            if seq is None:
                 return False  # Only deletes: they may be done twice.
-            found = self.connection.execute(select(table.c.seq).where(table.c.seq == seqs[-1]))
+            found = self.connection.execute(select(table.c.seq).where(table.c.seq == seq))
             return found.first() is not None
 
     def scan(self, after: int | None = None) -> Iterator[Sequence[Row]]:

@@ -18,6 +18,7 @@ import sqlalchemy.exc
 from sqlalchemy import text
 
 from jdbcstore.record_tables.base import id_runs
+from jdbcstore.record_tables.execute_packet import execute_command, plain_rows
 from jdbcstore.record_tables.generic import IN_LIST_MAX, GenericTable
 from jdbcstore.rows import signed_byte
 
@@ -27,23 +28,16 @@ if TYPE_CHECKING:
     from jdbcstore.batch import Batch
     from jdbcstore.rows import Row
 
-__all__ = ["MySqlTable", "lengthed", "quoted_bytes"]
+__all__ = ["MySqlTable", "quoted_bytes"]
 
 COM_QUERY: Final = 0x03
 COM_STMT_PREPARE: Final = 0x16
-COM_STMT_EXECUTE: Final = 0x17
 # Rows of one INSERT, from the most down: 6 parameters each, of 65,535. Powers of two, so that any
 # number of rows takes few statements, and there are few to prepare.
 ROWS_PER_INSERT: Final = tuple(1 << power for power in range(9, -1, -1))
 ROW: Final = b"(?,?,0,0,?,?,?,0,'',0,?)"
 PARAMETERS_PER_ROW: Final = 6
-# Of a row's parameters: 64 bits, 16, 16, 32, bytes, 64; the second byte says "signed".
-ROW_TYPES: Final = b"\x08\0\x02\0\x02\0\x03\0\xfc\0\x08\0"
-# Statement, no cursor, one iteration.
-EXECUTE_HEAD: Final = struct.Struct("<IBI")
-ROW_HEAD: Final = struct.Struct("<qhhi")
 PACKET_MAX: Final = 0xFFFFFF
-INT8: Final = struct.Struct("<q")
 # ER_NO_SUCH_THREAD: it has ended by itself.
 UNKNOWN_THREAD: Final = 1094
 # What a packet holds beside the bodies, at most: types and numbers of 512 rows.
@@ -61,21 +55,6 @@ def quoted_bytes(value: bytes) -> bytes:
     b"_binary'a\\'b\\\\\x00'"
     """
     return b"_binary'%b'" % value.replace(b"\\", b"\\\\").replace(b"'", b"\\'")
-
-
-def lengthed(size: int) -> bytes:
-    r"""A size as it stands before bytes in the protocol ("length-encoded integer").
-
-    >>> [lengthed(size) for size in (250, 251, 1024, 1 << 16, 1 << 24)]  # doctest: +ELLIPSIS
-    [b'\xfa', b'\xfc\xfb\x00', b'\xfc\x00\x04', b'\xfd\x00\x00\x01', b'\xfe\x00\x00\x00\x01...']
-    """
-    if size < 251:
-        return size.to_bytes(1, "little")
-    if size < 1 << 16:
-        return b"\xfc" + size.to_bytes(2, "little")
-    if size < 1 << 24:
-        return b"\xfd" + size.to_bytes(3, "little")
-    return b"\xfe" + size.to_bytes(8, "little")
 
 
 def converse(driver: Any, commands: list[bytes]) -> list[Any]:  # noqa: ANN401 - PyMySQL has no types.
@@ -204,7 +183,7 @@ class MySqlTable(GenericTable):
         commands = [
             bytes([COM_QUERY]) + driver.cursor().mogrify(fence.sql, fence.parameters).encode(),
             *(bytes([COM_QUERY]) + one for one in self._deletes(batch)),
-            *self._insert_commands(driver, batch.live_rows()),
+            *self._insert_commands(driver, batch),
         ]
         try:
             if not converse(driver, commands)[0].rows:
@@ -216,24 +195,31 @@ class MySqlTable(GenericTable):
             raise
         driver.commit()
 
+    def _insert_commands(self, driver: Any, batch: Batch) -> list[bytes]:  # noqa: ANN401 - As below.
+        """The commands that insert the rows of a batch."""
+        commands = []
+        room = self.packet_size_max - PACKET_MARGIN
+        start = done = 0
+        while found := plain_rows(batch, start, ROWS_PER_INSERT[0], room):
+            count = next(one for one in ROWS_PER_INSERT if one <= found)
+            statement = self._inserts.get(count)
+            if statement is None:
+                statement = self._inserts[count] = self._prepare(driver, count)
+            command, start = execute_command(batch, start, count, statement)
+            commands.append(command)
+            done += count
+        if done < batch.insert_count:
+            staged = [row for row in batch.live_rows() if row[4] or row[5]]
+            commands += [bytes([COM_QUERY]) + one for one in self.statements(staged)]
+        return commands
+
     def insert_rows(self, rows: list[Row]) -> None:
         """Insert rows, inside a transaction."""
         driver: Any = self.connection.connection.driver_connection
-        converse(driver, self._insert_commands(driver, rows))
-
-    def _insert_commands(self, driver: Any, rows: list[Row]) -> list[bytes]:  # noqa: ANN401 - As below.
-        """The commands that insert the rows."""
-        commands = []
-        plain = [row for row in rows if not row[4] and not row[5]]
-        start = 0
-        while start < len(plain):
-            count = self._count_that_fits(plain, start)
-            commands.append(self._execute_command(driver, plain[start : start + count]))
-            start += count
-        if len(plain) < len(rows):
-            staged = [row for row in rows if row[4] or row[5]]
-            commands += [bytes([COM_QUERY]) + one for one in self.statements(staged)]
-        return commands
+        batch = Batch()
+        for row in rows:
+            batch.stage(row)
+        converse(driver, self._insert_commands(driver, batch))
 
     def _deletes(self, batch: Batch) -> list[bytes]:
         """DELETE statements; ids are numbers, so they stand in the text."""
@@ -247,36 +233,6 @@ class MySqlTable(GenericTable):
         return [
             f"DELETE FROM {table} WHERE {one} AND recordType IN (11,12)".encode() for one in texts
         ]
-
-    def _count_that_fits(self, rows: list[Row], start: int) -> int:
-        """The largest of ROWS_PER_INSERT that the rows from `start` fill, in one packet."""
-        room = self.packet_size_max - PACKET_MARGIN
-        for count in ROWS_PER_INSERT:
-            if len(rows) - start >= count and (
-                count == 1 or sum(len(row[3]) for row in rows[start : start + count]) < room
-            ):
-                return count
-        raise AssertionError("one row always fits")
-
-    def _execute_command(self, driver: Any, rows: list[Row]) -> bytes:  # noqa: ANN401 - No types.
-        count = len(rows)
-        statement = self._inserts.get(count)
-        if statement is None:
-            statement = self._inserts[count] = self._prepare(driver, count)
-        parts = [
-            bytes([COM_STMT_EXECUTE]),
-            EXECUTE_HEAD.pack(statement, 0, 1),
-            bytes((PARAMETERS_PER_ROW * count + 7) // 8),  # No NULLs.
-            b"\x01",  # Types follow.
-            ROW_TYPES * count,
-        ]
-        put, head, tail = parts.append, ROW_HEAD.pack, INT8.pack
-        for record_id, record_type, user_type, body, _, _, seq in rows:
-            size = len(body)
-            put(head(record_id, record_type, signed_byte(user_type), size) + lengthed(size))
-            put(body)
-            put(tail(seq))
-        return b"".join(parts)
 
     def _prepare(self, driver: Any, count: int) -> int:  # noqa: ANN401 - As above.
         """The server's number of an INSERT of `count` rows."""

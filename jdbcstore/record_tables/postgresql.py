@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 import select
-import struct
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -24,8 +23,13 @@ from psycopg.pq import ExecStatus
 from sqlalchemy import text
 
 from jdbcstore.record_tables.base import id_runs
+from jdbcstore.record_tables.copy_binary import (
+    array_values,
+    copy_rows,
+    row_values,
+    scanned_row,
+)
 from jdbcstore.record_tables.generic import GenericTable
-from jdbcstore.rows import signed_byte
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,34 +41,14 @@ if TYPE_CHECKING:
     from jdbcstore.record_tables.base import FenceStatement
     from jdbcstore.rows import Row
 
-__all__ = ["PostgresTable", "copy_rows"]
+__all__ = ["PostgresTable"]
 
 # Above this COPY is faster than one INSERT from arrays, measured with rows of 1 KiB.
 COPY_ROWS_MIN: Final = 48
 DIVISION_BY_ZERO: Final = "22012"  # What the fence raises (lease_row.Fence).
 
-# COPY BINARY: https://www.postgresql.org/docs/15/sql-copy.html, "Binary Format". A row is the
-# number of its fields, then each field's size and bytes.
-COPY_HEAD: Final = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
-COPY_TAIL: Final = struct.pack("!h", -1)
-# Eleven fields: id, recordType, compactCount, txId, userRecordType, variableSize, record's size.
-ROW_HEAD: Final = struct.Struct("!hiqihihiqihiii")
-# txDataSize, txData's size.
-TX_DATA_HEAD: Final = struct.Struct("!iii")
-# txCheckNoRecords, seq.
-ROW_TAIL: Final = struct.Struct("!iiiq")
-# The two together where txData is empty, as it nearly always is.
-PLAIN_TAIL: Final = struct.Struct("!iiiiiiq")
-# Of a row that scan() selects: id, recordType, userRecordType, record's size; txId, txData's size.
-SCANNED_HEAD: Final = struct.Struct("!hiqihihi")
-SCANNED_MIDDLE: Final = struct.Struct("!iqi")
 SCAN_ROWS: Final = 1024
 SCAN_SIZE: Final = 4 * 1024 * 1024  # Bytes handed out together, more only if one row is larger.
-INT2, INT4, INT8 = struct.Struct("!h"), struct.Struct("!i"), struct.Struct("!q")
-ARRAY_HEAD: Final = struct.Struct("!iiiii")
-SIZED_INT2, SIZED_INT8 = struct.Struct("!ih"), struct.Struct("!iq")
-# Oids of pg_type.
-INT8_OID, INT2_OID, BYTEA_OID = 20, 21, 17
 # What an INSERT selects, and what it selects from.
 ONE_ROW: Final = (
     (
@@ -83,74 +67,11 @@ MANY_ROWS: Final = (
 ERRORS: Final = (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE)
 
 
-def copy_rows(rows: Sequence[Row]) -> bytes:
-    """Rows as COPY BINARY takes them."""
-    parts = [COPY_HEAD]
-    put = parts.append
-    head, plain_tail = ROW_HEAD.pack, PLAIN_TAIL.pack
-    for record_id, record_type, user_type, body, tx_id, tx_data, seq in rows:
-        size = len(body)
-        user_type = user_type - 256 if user_type > 127 else user_type
-        put(head(11, 8, record_id, 2, record_type, 2, 0, 8, tx_id, 2, user_type, 4, size, size))
-        put(body)
-        if tx_data:
-            put(TX_DATA_HEAD.pack(4, len(tx_data), len(tx_data)))
-            put(tx_data)
-            put(ROW_TAIL.pack(4, 0, 8, seq))
-        else:
-            put(plain_tail(4, 0, 0, 4, 0, 8, seq))
-    put(COPY_TAIL)
-    return b"".join(parts)
-
-
-def scanned_row(data: memoryview) -> Row:
-    """One row of scan() from its bytes."""
-    _, _, record_id, _, record_type, _, user_type, size = SCANNED_HEAD.unpack_from(data)
-    offset = SCANNED_HEAD.size
-    body = bytes(data[offset : offset + size]) if size > 0 else b""
-    offset += max(size, 0)
-    _, tx_id, size = SCANNED_MIDDLE.unpack_from(data, offset)
-    offset += SCANNED_MIDDLE.size
-    tx_data = bytes(data[offset : offset + size]) if size > 0 else b""
-    (seq,) = INT8.unpack_from(data, offset + max(size, 0) + 4)
-    return record_id, record_type, user_type & 0xFF, body, tx_id, tx_data, seq
-
-
-def array(oid: int, count: int, elements: bytes) -> bytes:
-    """A one-dimensional array without NULLs, in binary form; elements carry their sizes."""
-    return ARRAY_HEAD.pack(1, 0, oid, count, 1) + elements
-
-
-def insert_values(rows: list[Row]) -> tuple[tuple[str, str], list[bytes]]:
+def insert_values(batch: Batch) -> tuple[tuple[str, str], list[bytes]]:
     """ONE_ROW or MANY_ROWS, and the values for it in binary."""
-    if len(rows) == 1:
-        record_id, record_type, user_type, body, tx_id, tx_data, seq = rows[0]
-        return (
-            ONE_ROW,
-            [
-                INT8.pack(record_id),
-                INT2.pack(record_type),
-                INT8.pack(tx_id),
-                INT2.pack(signed_byte(user_type)),
-                INT4.pack(len(body)),
-                body,
-                INT4.pack(len(tx_data)),
-                tx_data,
-                INT8.pack(seq),
-            ],
-        )
-    count = len(rows)
-    big, small, sized = SIZED_INT8.pack, SIZED_INT2.pack, INT4.pack
-    values = [
-        array(INT8_OID, count, b"".join([big(8, row[0]) for row in rows])),
-        array(INT2_OID, count, b"".join([small(2, row[1]) for row in rows])),
-        array(INT8_OID, count, b"".join([big(8, row[4]) for row in rows])),
-        array(INT2_OID, count, b"".join([small(2, signed_byte(row[2])) for row in rows])),
-        array(BYTEA_OID, count, b"".join([sized(len(row[3])) + row[3] for row in rows])),
-        array(BYTEA_OID, count, b"".join([sized(len(row[5])) + row[5] for row in rows])),
-        array(INT8_OID, count, b"".join([big(8, row[6]) for row in rows])),
-    ]
-    return MANY_ROWS, values
+    if batch.insert_count == 1:
+        return ONE_ROW, row_values(batch)
+    return MANY_ROWS, array_values(batch)
 
 
 class PostgresTable(GenericTable):
@@ -237,20 +158,19 @@ class PostgresTable(GenericTable):
             return
         fence = self.fence.fence_statement()
         self.connect()
-        rows = batch.live_rows()
         try:
-            if len(rows) >= COPY_ROWS_MIN:
-                self._copy(fence, rows, batch)
+            if batch.insert_count >= COPY_ROWS_MIN:
+                self._copy(fence, batch)
             elif batch.deleted_ids:
-                self._pipeline(fence, rows, batch)
+                self._pipeline(fence, batch)
             else:
-                self._insert(fence, rows)
+                self._insert(fence, batch)
         except psycopg.Error as error:
             if error.sqlstate == DIVISION_BY_ZERO:
                 raise self.fence.fenced() from error
             raise
 
-    def _copy(self, fence: FenceStatement, rows: list[Row], batch: Batch) -> None:
+    def _copy(self, fence: FenceStatement, batch: Batch) -> None:
         """One simple query, and the rows behind it."""
         pgconn = self._pgconn
         assert pgconn is not None
@@ -258,7 +178,7 @@ class PostgresTable(GenericTable):
         into = self._insert_head.removeprefix("INSERT INTO ")
         query = f"{literal(fence)};{deletes}COPY {into} FROM STDIN (FORMAT BINARY)"
         pgconn.send_query(query.encode())
-        data = copy_rows(rows)
+        data = copy_rows(batch)
         while True:
             result = self._result()
             if result is None:
@@ -271,11 +191,11 @@ class PostgresTable(GenericTable):
         pgconn.put_copy_end()
         self._finish(None)
 
-    def _insert(self, fence: FenceStatement, rows: list[Row]) -> None:
+    def _insert(self, fence: FenceStatement, batch: Batch) -> None:
         """One prepared statement, which the database commits before it is ready for another."""
         pgconn = self._pgconn
         assert pgconn is not None
-        (columns, source), values = insert_values(rows)
+        (columns, source), values = insert_values(batch)
         statement = self._fenced_inserts.get((fence.sql, source))
         if statement is None:
             # The fence's only row says 1, or there is an error instead of it.
@@ -290,15 +210,15 @@ class PostgresTable(GenericTable):
         pgconn.send_query_prepared(self._prepare(statement), values, formats)
         self._finish(None)
 
-    def _pipeline(self, fence: FenceStatement, rows: list[Row], batch: Batch) -> None:
+    def _pipeline(self, fence: FenceStatement, batch: Batch) -> None:
         """Prepared statements, sent together and answered together."""
         pgconn = self._pgconn
         assert pgconn is not None
         fence_name = self._prepare(numbered(fence.sql).encode())
         begin, commit = self._prepare(b"BEGIN"), self._prepare(b"COMMIT")
         insert = b""
-        if rows:
-            (columns, source), values = insert_values(rows)
+        if batch.insert_count:
+            (columns, source), values = insert_values(batch)
             source = f" FROM {source}" if source else ""
             insert = self._prepare(f"{self._insert_head} SELECT {columns}{source}".encode())
         committed = False
@@ -388,10 +308,8 @@ class PostgresTable(GenericTable):
         while True:
             count, data = pgconn.get_copy_data(1)
             if count > 0:
-                if data[:11] == COPY_HEAD[:11]:
-                    data = data[len(COPY_HEAD) :]
-                if len(data) > len(COPY_TAIL):
-                    row = scanned_row(data)
+                row = scanned_row(data)
+                if row is not None:
                     is_full = len(rows) >= SCAN_ROWS or size + count > SCAN_SIZE
                     if is_full and rows and rows[-1][6] != row[6]:
                         yield rows

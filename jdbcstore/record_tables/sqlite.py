@@ -7,17 +7,16 @@ rows, from texts that stay the same and are therefore compiled once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import functools
+from typing import TYPE_CHECKING, Final
 
 from jdbcstore.record_tables.base import id_runs
 from jdbcstore.record_tables.generic import GenericTable
-from jdbcstore.rows import signed_byte
 
 if TYPE_CHECKING:
     import sqlite3
 
     from jdbcstore.batch import Batch
-    from jdbcstore.rows import Row
 
 __all__ = ["SqliteTable"]
 
@@ -46,40 +45,26 @@ class SqliteTable(GenericTable):
                 raise self.fence.fenced()
             if batch.deleted_ids:
                 self._delete(raw, batch)
-            self._insert(raw, batch.live_rows())
+            self._insert(raw, batch)
             raw.execute("COMMIT")
         except BaseException:
             if raw.in_transaction:
                 raw.execute("ROLLBACK")
             raise
 
-    def _insert(self, raw: sqlite3.Connection, rows: list[Row]) -> None:
-        head = self._insert_head
-        start = 0
+    def _insert(self, raw: sqlite3.Connection, batch: Batch) -> None:
+        start, total = 0, batch.insert_count
         for count in ROWS_PER_INSERT:
-            while len(rows) - start >= count:
-                values: list[Any] = []
-                for record_id, record_type, user_type, body, tx_id, tx_data, seq in rows[
-                    start : start + count
-                ]:
-                    values += (
-                        record_id,
-                        record_type,
-                        tx_id,
-                        signed_byte(user_type),
-                        len(body),
-                        body,
-                        len(tx_data),
-                        tx_data,
-                        seq,
-                    )
-                raw.execute(head + ",".join([ROW] * count), values)
+            while total - start >= count:
+                raw.execute(self._inserts[count], batch.values(start, count))
                 start += count
 
-    @property
-    def _insert_head(self) -> str:
+    @functools.cached_property
+    def _inserts(self) -> dict[int, str]:
+        """By the number of rows."""
         names = ",".join(column.name for column in self.table.columns)
-        return f"INSERT INTO {self.database.dialect.quoted(self.table)} ({names}) VALUES "
+        head = f"INSERT INTO {self.database.dialect.quoted(self.table)} ({names}) VALUES "
+        return {count: head + ",".join([ROW] * count) for count in ROWS_PER_INSERT}
 
     def _delete(self, raw: sqlite3.Connection, batch: Batch) -> None:
         table = self.database.dialect.quoted(self.table)

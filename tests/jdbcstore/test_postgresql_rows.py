@@ -2,12 +2,17 @@
 
 import pytest
 
+from jdbcstore.batch import Batch
+from jdbcstore.record_tables.copy_binary import copy_rows, scanned_row
 from jdbcstore.record_tables.mysql import quoted_bytes
-from jdbcstore.record_tables.postgresql import copy_rows, numbered, quoted
+from jdbcstore.record_tables.postgresql import numbered, quoted
 
 
 def test_a_row_is_packed_as_copy_binary_wants_it():
-    packed = copy_rows([(1, 13, 255, b"body", 50, b"x", 9)])
+    batch = Batch()
+    batch.stage((1, 13, 255, b"body", 50, b"x", 9))
+
+    packed = copy_rows(batch)
 
     head, rest = packed[:19], packed[19:]
     assert head == b"PGCOPY\n\xff\r\n\0" + bytes(8)
@@ -42,3 +47,36 @@ def test_quoted_bytes_hold_no_bare_quote(body):
 
     assert inside.replace(b"\\\\", b"").replace(b"\\'", b"").count(b"'") == 0
     assert inside.replace(b"\\'", b"'").replace(b"\\\\", b"\\") == body
+
+
+def scanned(*fields):
+    """A row as COPY BINARY sends it."""
+    return len(fields).to_bytes(2, "big") + b"".join(
+        (-1).to_bytes(4, "big", signed=True)
+        if field is None
+        else len(field).to_bytes(4, "big") + field
+        for field in fields
+    )
+
+
+FIELDS = (
+    (7).to_bytes(8, "big"),
+    (11).to_bytes(2, "big"),
+    (-1).to_bytes(2, "big", signed=True),
+    b"body",
+    (50).to_bytes(8, "big"),
+    None,
+    (9).to_bytes(8, "big"),
+)
+
+
+@pytest.mark.parametrize("head", [b"", b"PGCOPY\n\xff\r\n\0" + bytes(8)])
+def test_a_row_of_a_load_is_read(head):
+    assert scanned_row(head + scanned(*FIELDS)) == (7, 11, 255, b"body", 50, b"", 9)
+    assert scanned_row(head + b"\xff\xff") is None
+
+
+@pytest.mark.parametrize("cut", range(3, len(scanned(*FIELDS))))
+def test_a_row_that_is_cut_off_is_refused(cut):
+    with pytest.raises(ValueError, match=r"a row ends within|a number of"):
+        scanned_row(scanned(*FIELDS)[:cut])

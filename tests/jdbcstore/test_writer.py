@@ -4,16 +4,17 @@ import threading
 
 import pytest
 
+from jdbcstore.appends import Appends
 from jdbcstore.writer import GroupWriter
 from journal.errors import JournalClosed
 
 WAIT_S = 60
 
 
-def appended(writer, record_id):
-    with writer.lock:
-        writer.begin_rows().insert((record_id, 11, 0, b"x", 0, b"", record_id))
-        return writer.accept(is_wanted=True, is_blocking=True)
+def appends_to(writer):
+    appends = Appends()
+    appends.writer, appends.state, appends.body_size_max = writer, "loaded", 100
+    return appends
 
 
 def test_an_interrupted_write_ends_the_store_and_tells_all_who_wait():
@@ -25,18 +26,18 @@ def test_an_interrupted_write_ends_the_store_and_tells_all_who_wait():
         raise KeyboardInterrupt
 
     writer = GroupWriter(write, 0.005, "test-writer")
-    outcomes = {}
+    appends, outcomes = appends_to(writer), {}
 
-    def wait(name, ticket):
+    def add(name, record_id):
         try:
-            writer.wait(ticket)
+            appends.add(record_id, 1, b"body")
         except BaseException as error:  # noqa: BLE001 - the interrupt is what is looked for
             outcomes[name] = error
 
-    first = threading.Thread(target=wait, args=("first", appended(writer, 1)))
+    first = threading.Thread(target=add, args=("first", 1))
     first.start()
     assert writing.wait(WAIT_S)
-    second = threading.Thread(target=wait, args=("second", appended(writer, 2)))
+    second = threading.Thread(target=add, args=("second", 2))
     second.start()
     interrupt.set()
     first.join(WAIT_S)

@@ -1,0 +1,6 @@
+from jdbcstore.batch import Batch
+
+def plain_rows(batch: Batch, start: int, count_max: int, room: int) -> int: ...
+def execute_command(
+    batch: Batch, start: int, count: int, statement: int
+) -> tuple[bytes, int]: ...

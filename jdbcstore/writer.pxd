@@ -1,0 +1,40 @@
+"""The typed header of writer.pyx."""
+
+from libc.stdint cimport int64_t
+
+from jdbcstore.batch cimport Batch
+from jdbcstore.tickets cimport Tickets
+
+cdef class GroupWriter:
+    cdef readonly Tickets tickets       # how far all is durable, and who is to be told
+    cdef readonly Batch filling         # the batch that operations go to
+    cdef readonly int64_t commits       # how many batches were written, for statistics
+    cdef object write                   # makes one batch durable, or raises what ends the store
+    cdef object ready                   # a deque of closed batches, the oldest first
+    cdef dict gates                     # by ticket: held until it is durable
+    cdef object thread
+    cdef object bell                    # a lock that the parked thread waits for
+    cdef int64_t taken_size             # of the batches that are closed and not durable
+    cdef int64_t wanted                 # batches below are to be written as soon as can be
+    cdef double sync_period_s
+    cdef double filling_since           # when the first that nobody waits for came; 0.0: none yet
+    cdef bint is_busy, is_parked, is_stopping
+
+    # Accepting: room, the batch, the operation put into it, its ticket.
+    cpdef int make_room(self) except -1
+    cdef Batch begin_rows(self)
+    cdef int64_t accept(self, bint is_wanted, bint is_blocking) except -1
+    cdef int64_t accept_end(self, object end, bint is_wanted, bint is_blocking) except -1
+    cdef int64_t last_ticket(self) noexcept
+    # Waiting.
+    cpdef int want(self, int64_t ticket) except -1
+    cpdef int wait(self, int64_t ticket) except -1
+    # Inner steps.
+    cdef bint is_full(self) noexcept
+    cdef int cut(self) except -1
+    cdef int ring(self) except -1
+    cdef Batch take_due(self)
+    cdef Batch close_filling(self)
+    cdef double seconds_left(self) noexcept
+    cdef int commit(self, Batch batch) except -1
+    cdef Batch next_for_thread(self)
