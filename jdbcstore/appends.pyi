@@ -1,6 +1,6 @@
 from collections.abc import Sequence
 
-from typing_extensions import Buffer
+from typing_extensions import Buffer, disjoint_base
 
 from jdbcstore.live import LiveIds
 from jdbcstore.transactions import OpenTransaction, Operation
@@ -8,6 +8,7 @@ from jdbcstore.writer import GroupWriter
 from journal.api import Done
 from journal.completion import Completion
 
+@disjoint_base
 class Appends:
     state: str
     writer: GroupWriter | None
@@ -18,7 +19,7 @@ class Appends:
     sync_transactional: bool
     sync_non_transactional: bool
     def __init__(
-        self, *, sync_transactional: bool = ..., sync_non_transactional: bool = ...
+        self, sync_transactional: bool = ..., sync_non_transactional: bool = ...
     ) -> None: ...
     def add(
         self,

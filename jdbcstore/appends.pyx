@@ -13,6 +13,8 @@ from jdbcstore.writer cimport GroupWriter
 from journal.errors import (
     DuplicateRecord, JournalClosed, RecordTooLarge, UnknownRecord, WrongState)
 
+ID_MIN, ID_MAX = -(2 ** 63), 2 ** 63 - 1
+
 cdef enum:
     ADD_RECORD = 11             # jdbcstore.rows
     UPDATE_RECORD = 12
@@ -30,7 +32,7 @@ cdef class Appends:
         sync_non_transactional: the same for all other records.
     """
 
-    def __init__(self, *, bint sync_transactional=True, bint sync_non_transactional=True):
+    def __init__(self, bint sync_transactional=True, bint sync_non_transactional=True):
         self.state = "new"
         self.live = LiveIds()
         self.next_seq = 1
@@ -326,10 +328,10 @@ def check_id(number):
         TypeError: not an int.
         OverflowError: too large.
     """
-    cdef int64_t converted
     if type(number) is not int:
         raise TypeError(f"an id is an int, not {type(number).__name__}")
-    converted = number
+    if not ID_MIN <= number <= ID_MAX:
+        raise OverflowError(f"{number} is not a 64-bit number")
 
 
 def not_there(done):

@@ -1,15 +1,16 @@
 from collections.abc import Callable
 
+from typing_extensions import disjoint_base
+
 from jdbcstore.batch import Batch
 from jdbcstore.tickets import Tickets
 
+@disjoint_base
 class GroupWriter:
     tickets: Tickets
     filling: Batch
     commits: int
-    def __init__(
-        self, write: Callable[[Batch], None], sync_period_s: float, name: str
-    ) -> None: ...
+    def __init__(self, write: Callable[[Batch], None], sync_period_s: float, name: str) -> None: ...
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def make_room(self) -> int: ...

@@ -126,7 +126,9 @@ def row_values(Batch batch not None):
 
 
 def array_values(Batch batch not None):
-    """The rows of a batch as seven arrays: id, recordType, txId, userRecordType, record, txData, seq.
+    """The rows of a batch as seven arrays.
+
+    Of id, recordType, txId, userRecordType, record, txData and seq.
     """
     cdef Py_ssize_t place, count, bodies = 0, extras = 0
     cdef const RowEntry *row

@@ -70,7 +70,7 @@ def execute_command(Batch batch not None, Py_ssize_t start, Py_ssize_t count, ui
     to += null_size
     to[0] = 1                               # Types follow.
     to += 1
-    for left in range(count):
+    for _ in range(count):
         to = put(to, PyBytes_AS_STRING(ROW_TYPES), PARAMETERS_PER_ROW * 2)
     for place in range(start, place):
         row = batch.rows + place

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy.exc
 from sqlalchemy import text
 
+from jdbcstore.batch import Batch
 from jdbcstore.record_tables.base import id_runs
 from jdbcstore.record_tables.execute_packet import execute_command, plain_rows
 from jdbcstore.record_tables.generic import IN_LIST_MAX, GenericTable
@@ -25,7 +26,6 @@ from jdbcstore.rows import signed_byte
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from jdbcstore.batch import Batch
     from jdbcstore.rows import Row
 
 __all__ = ["MySqlTable", "quoted_bytes"]
