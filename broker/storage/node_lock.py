@@ -7,7 +7,7 @@
 
 The reference takes the same locks, so that neither starts on the other's folder
 (FileLockNodeManager, FileBasedNodeManager). Closing any descriptor of a locked file gives an fcntl
-lock up, therefore nothing else in this process may open `serverlock.1`.
+lock up, therefore nothing else in this process may open `serverlock.1` while it is held.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class NodeLock:
         self._lock_fd = -1
         self._state_fd = -1
 
-    def acquire(
+    def await_free(
         self,
         timeout_ms: int = -1,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Take the lock and read, or make, the node's id.
+        """Return once no other process has the lock, which is not taken yet.
 
         Args:
             timeout_ms: milliseconds to wait; -1 for ever, 0 not at all
@@ -72,29 +72,53 @@ class NodeLock:
             sleep: waits for seconds.
 
         Raises:
-            JournalLocked: another process has it when the time is over.
-            JournalIOError: the files cannot be made, locked or read.
+            JournalLocked: another process has it when the time is over; the text says which.
+            JournalIOError: the file cannot be made or looked at.
         """
         deadline = clock() + timeout_ms / 1000
+        while True:
+            holder = self._look()
+            if not holder:
+                return
+            if timeout_ms >= 0 and clock() >= deadline:
+                raise JournalLocked(f"{self.folder} is in use by another broker (process {holder})")
+            sleep(_RETRY_S)
+
+    def _look(self) -> int:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            fd = os.open(self.folder / _PRIMARY_FILE, _FLAGS, 0o644)
+            try:
+                return _holder(fd)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def acquire(self) -> None:
+        """Take the lock and read, or make, the node's id.
+
+        After the journals were opened: they look at `serverlock.1` too, and would give it up.
+
+        Raises:
+            JournalLocked: another process has it.
+            JournalIOError: the files cannot be made, locked or read.
+        """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock_fd = os.open(self.folder / _PRIMARY_FILE, _FLAGS, 0o644)
-            while not self._try_lock():
-                if timeout_ms >= 0 and clock() >= deadline:
-                    holder = self._holder()
-                    who = f" (process {holder})" if holder else ""
-                    self.release()
-                    raise JournalLocked(f"{self.folder} is in use by another broker{who}")
-                sleep(_RETRY_S)
+            if not self._try_lock():
+                holder = _holder(self._lock_fd)
+                self.release()
+                raise JournalLocked(f"{self.folder} is in use by another broker (process {holder})")
             self._state_fd = os.open(self.folder / _STATE_FILE, _FLAGS, 0o644)
             self.node_id = self._read_or_make_id()
         except OSError as error:
             self.release()
-            if isinstance(error, JournalIOError):
-                raise
-            raise JournalIOError(
-                error.errno or 0, "cannot lock the broker's folder", str(self.folder)
-            ) from error
+            raise self._failure(error) from error
+
+    def _failure(self, error: OSError) -> JournalIOError:
+        return JournalIOError(error.errno or 0, "cannot lock the broker's folder", str(self.folder))
 
     def _try_lock(self) -> bool:
         try:
@@ -104,11 +128,6 @@ class NodeLock:
                 return False
             raise
         return True
-
-    def _holder(self) -> int:
-        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        answer = struct.unpack(_FLOCK, fcntl.fcntl(self._lock_fd, fcntl.F_GETLK, asked))
-        return 0 if answer[0] == fcntl.F_UNLCK else int(answer[4])
 
     def _read_or_make_id(self) -> str:
         found = os.pread(self._state_fd, _ID_OFFSET + _ID_SIZE, 0)
@@ -152,3 +171,10 @@ class NodeLock:
 
 
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+def _holder(fd: int) -> int:
+    """Give the process that has the file locked; 0 where none has."""
+    asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    answer = struct.unpack(_FLOCK, fcntl.fcntl(fd, fcntl.F_GETLK, asked))
+    return 0 if answer[0] == fcntl.F_UNLCK else int(answer[4])

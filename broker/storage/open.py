@@ -2,7 +2,7 @@
 
     lock ─▶ bindings open ─▶ messages open ─▶ (recovery loads both) ─▶ activated ─▶ … ─▶ close
 
-The lock comes first and goes last: two brokers on one folder or one set of tables would each write
+The lock is looked at first and goes last: two brokers on one folder or one set of tables would each write
 what the other does not know of.
 """
 
@@ -158,11 +158,13 @@ def open_stores(
 
 def _open_files(options: FileStoreOptions) -> Stores:
     lock = NodeLock(options.lock_directory or options.messages.directory)
-    lock.acquire(options.lock_timeout_ms)
+    lock.await_free(options.lock_timeout_ms)
     bindings, messages = Journal(options.bindings), Journal(options.messages)
     try:
         bindings.open()
         messages.open()
+        # Behind them: see NodeLock.acquire().
+        lock.acquire()
     except BaseException:
         _close_all([messages.close, bindings.close, lock.release])
         raise

@@ -1,0 +1,94 @@
+"""A broker in a process of its own: `python -m tests.broker.serve FOLDER PORT`.
+
+FOLDER `-` keeps nothing. Prints `READY port` when it serves; ends with the broker's exit status.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from broker.errors import BrokerError
+from broker.options import BrokerOptions
+from broker.server import Broker, run
+from broker.settings import AddressSettings, SettingsRepository
+from broker.storage.open import FileStoreOptions, bindings_options, messages_options
+from broker.transport.acceptor import AcceptorOptions
+from journal.errors import JournalError
+
+ROOT = Path(__file__).resolve().parents[2]
+START_S = 60
+
+
+def options(folder, port):
+    """What the broker of a folder is: journals by NIO, an expiry and a dead letter address."""
+    settings = SettingsRepository()
+    settings.add("#", AddressSettings(dead_letter_address="DLQ", expiry_address="ExpiryQueue"))
+    store = None
+    if folder != "-":
+        store = FileStoreOptions(
+            bindings=bindings_options(Path(folder) / "bindings"),
+            messages=messages_options(Path(folder) / "journal", journal_type="NIO"),
+        )
+    return BrokerOptions(
+        store=store,
+        acceptors=(AcceptorOptions(host="127.0.0.1", port=port),),
+        settings=settings,
+    )
+
+
+class BrokerProcess:
+    """A running broker; `kill()` is -9, `stop()` is SIGTERM."""
+
+    def __init__(self, folder, port=0):
+        command = [sys.executable, "-m", "tests.broker.serve", str(folder), str(port)]
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        line = self.process.stdout.readline()
+        if not line.startswith("READY"):
+            raise AssertionError(f"no start: {line}{self.process.stderr.read()}")
+        self.port = int(line.split()[1])
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self._end()
+
+    def stop(self):
+        """Stop it; the exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self._end()
+
+    def _end(self):
+        status = self.process.wait(START_S)
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return status
+
+
+def main():
+    logging.basicConfig(level=logging.ERROR)
+    folder, port = sys.argv[1:]
+
+    async def serve():
+        broker = Broker(options(folder, int(port)))
+        return await run(
+            broker, on_start=lambda one: print("READY", one.acceptors[0].port, flush=True)
+        )
+
+    try:
+        status = asyncio.run(serve())
+    except (BrokerError, JournalError) as error:
+        print(error, file=sys.stderr)
+        status = 2
+    sys.stdout.flush()
+    # A process that was told to end does not wait for anybody's threads.
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    main()

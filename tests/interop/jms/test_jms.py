@@ -1,0 +1,117 @@
+"""The reference's JMS client works with our broker, unchanged."""
+
+import pytest
+
+from tests.broker.serve import BrokerProcess
+from tests.interop.jms.client import JmsClient
+from tests.interop.reference import ReferenceUnavailableError
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    running = BrokerProcess(tmp_path_factory.mktemp("jms"))
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture
+def new_client():
+    made = []
+
+    def new(broker):
+        try:
+            made.append(JmsClient(broker.port))
+        except ReferenceUnavailableError as missing:
+            pytest.skip(str(missing))
+        return made[-1]
+
+    yield new
+    for client in made:
+        client.close()
+
+
+@pytest.fixture(scope="module")
+def client(broker):
+    try:
+        made = JmsClient(broker.port)
+    except ReferenceUnavailableError as missing:
+        pytest.skip(str(missing))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("scenario", "found"),
+    [
+        ("text", "grüße €"),
+        ("types", "5"),
+        ("headers", "headers"),
+        ("transactions", "true"),
+        ("selectors", "[3, 5] [0, 1, 2, 4]"),
+        ("topic", "[t] [t] []"),
+        ("durable", "kept"),
+        ("shared", "[0, 1, 2, 3]"),
+        ("temporary", "pong"),
+        ("browse", "[0, 1, 2] [0, 1, 2]"),
+        ("priorities", "[9, 4, 1]"),
+        ("recover", "true"),
+        ("scheduled", "later"),
+        ("expiry", "[here]"),
+        ("groups", "6"),
+        ("duplicates", "duplicate [once]"),
+        ("xa", "-4"),  # XAER_NOTA: committed already
+        ("noQueue", "InvalidSelectorException"),
+    ],
+)
+def test_scenario(client, scenario, found):
+    assert client.run(scenario, f"place.{scenario}") == found
+
+
+def test_messages_outlive_kill_9(tmp_path, new_client):
+    broker = BrokerProcess(tmp_path)
+    client = new_client(broker)
+    assert client.run("send", "q", 20, "m") == "20"
+    broker.kill()
+
+    broker = BrokerProcess(tmp_path)
+    found = new_client(broker).run("receive", "q").split()
+
+    assert [text.rstrip("!") for text in found] == [f"m{number}" for number in range(20)]
+    # What was acknowledged stays so.
+    broker.kill()
+    broker = BrokerProcess(tmp_path)
+    assert new_client(broker).run("receive", "q") == ""
+    assert broker.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("decision", "rest"), [("commit", ["m1", "new"]), ("rollback", ["m0", "m1"])]
+)
+def test_prepared_transactions_outlive_kill_9(tmp_path, new_client, decision, rest):
+    broker = BrokerProcess(tmp_path)
+    client = new_client(broker)
+    client.run("send", "q", 2, "m")
+    assert client.run("xaPrepare", "q") == "m0"
+    broker.kill()
+
+    broker = BrokerProcess(tmp_path)
+    client = new_client(broker)
+    assert client.run("xaRecover", decision) == "1"
+    assert client.run("xaRecover", decision) == "0"
+
+    found = [text.rstrip("!") for text in client.run("receive", "q").split()]
+    assert found == rest
+    assert broker.stop() == 0
+
+
+def test_a_second_broker_on_the_same_folder_says_who_has_it(tmp_path):
+    first = BrokerProcess(tmp_path)
+
+    with pytest.raises(
+        AssertionError, match=rf"in use by another broker .process {first.process.pid}"
+    ):
+        BrokerProcess(tmp_path)
+
+    assert first.stop() == 0
