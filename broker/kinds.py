@@ -135,23 +135,23 @@ TEXT: Final = Kind("a text", str)
 TEXTS: Final = Kind("a list of texts", _texts)
 
 
-def choice(values: type[E]) -> Kind[E]:
-    """A kind whose texts are the names of an enumeration.
+def choice(values: type[E], *only: E) -> Kind[E]:
+    """A kind whose texts are the names of an enumeration, or of some of its members.
 
     >>> class Colour(Enum):
     ...     RED = 1
     >>> choice(Colour).parse("RED")
     <Colour.RED: 1>
     """
-    names = ", ".join(values.__members__)
+    members = {member.name: member for member in only or values}
 
     def read(text: str) -> E:
         try:
-            return values[text]
+            return members[text]
         except KeyError:
             raise ValueError from None
 
-    return Kind(f"one of {names}", read)
+    return Kind(f"one of {', '.join(members)}", read)
 
 
 # The reference's Validators: the same ranges under names that say them.

@@ -79,7 +79,7 @@ _GE_0: Final = at_least(LONG, 0)
 _COUNT: Final = minus_one_or_more_than(INT, 0)
 _LIMIT: Final = minus_one_or_more_than(LONG, 0)
 _DELETION: Final = choice(DeletionPolicy)
-_ROUTING: Final = choice(RoutingType)
+_ROUTING: Final = choice(RoutingType, RoutingType.ANYCAST, RoutingType.MULTICAST)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, init=False, eq=False)

@@ -227,8 +227,9 @@ class PersistenceConfig:
     journal_compact_percentage: int = element(
         "journal-compact-percentage", between(INT, 0, 100), 30
     )
-    journal_lock_acquisition_timeout_ms: int = element(
-        "journal-lock-acquisition-timeout", minus_one_or_more_than(LONG, 0), -1
+    # None: for ever in a pair on one store; else not at all, a second start says who has it.
+    journal_lock_acquisition_timeout_ms: int | None = optional(
+        "journal-lock-acquisition-timeout", minus_one_or_more_than(LONG, -1)
     )
     journal_file_open_timeout_s: int = element("journal-file-open-timeout", at_least(INT, 1), 5)
     journal_max_attic_files: int = element("journal-max-attic-files", INT, 10)
@@ -283,7 +284,6 @@ class PersistenceConfig:
                 buffer_size=self.journal_buffer_size_bytes,
                 compact_min_files=self.journal_compact_min_files,
                 compact_percentage=self.journal_compact_percentage,
-                lock_acquisition_timeout_ms=self.journal_lock_acquisition_timeout_ms,
                 datasync=self.journal_datasync,
                 device_block_size=block if block and block > 0 else None,
                 file_open_timeout_s=float(self.journal_file_open_timeout_s),
@@ -311,7 +311,6 @@ class PersistenceConfig:
             journal_type=JournalType.NIO,
             file_size=BINDINGS_FILE_SIZE,
             min_files=2,
-            lock_acquisition_timeout_ms=self.journal_lock_acquisition_timeout_ms,
             datasync=self.journal_datasync,
         )
 

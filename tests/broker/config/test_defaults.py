@@ -131,7 +131,7 @@ DEFAULTS = {
         "journal-device-block-size": None,
         "journal-compact-min-files": 10,
         "journal-compact-percentage": 30,
-        "journal-lock-acquisition-timeout": -1,
+        "journal-lock-acquisition-timeout": None,
         "journal-file-open-timeout": 5,
         "journal-max-attic-files": 10,
         "log-journal-write-rate": False,

@@ -1,0 +1,225 @@
+"""`broker create`: the folder of a new instance."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from broker.cli.instance import BROKER_XML
+from broker.cli.passwords import PASSWORD_VARIABLE
+from broker.config import load
+from broker.config.cluster import MessageLoadBalancing
+from broker.config.template import (
+    InstanceOptions,
+    NamedDestination,
+    render_broker_xml,
+    render_login_config,
+)
+from broker.config.transport import parse_transport
+from broker.policies import AddressFullPolicy
+from broker.security.login_config import LOGIN_CONFIG
+from broker.security.users import ROLES_FILE, USERS_FILE, Users, write_private
+from broker.storage.binding_records import RoutingType
+from journal.cli.folder import example
+from journal.cli.guard import say
+from journal.options import JournalType
+
+__all__ = ["create"]
+
+# The cluster template's group of the reference.
+DISCOVERY: Final = "231.7.7.7:9876"
+ROUTING_TYPES: Final = {"anycast": RoutingType.ANYCAST, "multicast": RoutingType.MULTICAST}
+
+
+if TYPE_CHECKING:
+    DestinationsType = click.ParamType[tuple[NamedDestination, ...]]
+else:
+    # Older releases of click have no type parameter here.
+    DestinationsType = click.ParamType
+
+
+class Destinations(DestinationsType):
+    """`a,b:multicast`."""
+
+    name = "NAME[:TYPE],..."
+
+    def __init__(self, default: RoutingType) -> None:
+        self.default = default
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[NamedDestination, ...]:
+        """The destinations of a list."""
+        found = []
+        for item in str(value).split(","):
+            name, colon, kind = item.strip().rpartition(":")
+            if not colon or kind.lower() not in ROUTING_TYPES:
+                name, kind = item.strip(), self.default.name
+            if not name:
+                self.fail(f"{item!r} names nothing", param, ctx)
+            found.append(NamedDestination(name, ROUTING_TYPES[kind.lower()]))
+        return tuple(found)
+
+
+@click.command(epilog=example("broker create my-broker --user me --queues orders,bills"))
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--name", help="Of the broker. [default: the host's]")
+@click.option("--host", default="0.0.0.0", show_default=True, help="To listen on.")
+@click.option("--port", "--default-port", default=61616, show_default=True)
+@click.option("--user", default="admin", show_default=True, help="The first user.")
+@click.option(
+    "--password",
+    envvar=PASSWORD_VARIABLE,
+    show_envvar=True,
+    help="Of that user; kept hashed. [default: a random one, shown once]",
+)
+@click.option("--role", default="amq", show_default=True, help="That may do everything.")
+@click.option(
+    "--allow-anonymous/--require-login", default=False, help="Whoever gives no name is the user."
+)
+@click.option("--no-persistence", "--disable-persistence", is_flag=True, help="Keep nothing.")
+@click.option("--jdbc", "jdbc_url", help="Keep data in this database (JDBC or SQLAlchemy URL).")
+@click.option("--jdbc-user", help="Of the database.")
+@click.option("--jdbc-password", help="Of the database; written masked.")
+@click.option(
+    "--journal-type",
+    type=click.Choice(list(JournalType), case_sensitive=False),
+    default=str(JournalType.ASYNCIO),
+    show_default=True,
+)
+@click.option("--no-fsync", is_flag=True, help="A power cut may lose messages.")
+@click.option("--queues", type=Destinations(RoutingType.ANYCAST), default=(), help="To make.")
+@click.option("--addresses", type=Destinations(RoutingType.MULTICAST), default=(), help="To make.")
+@click.option("--autocreate/--no-autocreate", default=True, help="Make what is used.")
+@click.option("--autodelete/--no-autodelete", default=False, help="Delete what is not.")
+@click.option(
+    "--full-policy",
+    type=click.Choice([policy.name for policy in AddressFullPolicy], case_sensitive=False),
+    default="PAGE",
+    show_default=True,
+    help="At an address that is full.",
+)
+@click.option("--global-max-size", help="Memory for messages, such as 1G.")
+@click.option("--clustered", is_flag=True, help=f"Find others by multicast, {DISCOVERY}.")
+@click.option("--discovery", metavar="GROUP:PORT", help="Find others by this multicast group.")
+@click.option("--static-cluster", metavar="URI,...", help="The others.")
+@click.option("--cluster-user", help="Of the cluster.")
+@click.option("--cluster-password", help="Of the cluster; written masked.")
+@click.option("--max-hops", default=1, show_default=True, type=click.IntRange(0))
+@click.option(
+    "--message-load-balancing",
+    type=click.Choice([mode.name for mode in MessageLoadBalancing], case_sensitive=False),
+    default="ON_DEMAND",
+    show_default=True,
+)
+@click.option("--shared-store", is_flag=True, help="One of two brokers on one store.")
+@click.option("--backup", is_flag=True, help="The one of them that waits.")
+@click.option("--failover-on-shutdown", is_flag=True, help="The other takes over at a stop.")
+@click.option("--force", is_flag=True, help="Over the files of an instance; data/ stays.")
+def create(
+    directory: Path,
+    name: str | None,
+    host: str,
+    port: int,
+    user: str,
+    password: str | None,
+    role: str,
+    jdbc_url: str | None,
+    jdbc_user: str | None,
+    jdbc_password: str | None,
+    journal_type: str,
+    queues: tuple[NamedDestination, ...],
+    addresses: tuple[NamedDestination, ...],
+    full_policy: str,
+    global_max_size: str | None,
+    discovery: str | None,
+    static_cluster: str | None,
+    cluster_user: str | None,
+    cluster_password: str | None,
+    max_hops: int,
+    message_load_balancing: str,
+    *,
+    allow_anonymous: bool,
+    no_persistence: bool,
+    no_fsync: bool,
+    autocreate: bool,
+    autodelete: bool,
+    clustered: bool,
+    shared_store: bool,
+    backup: bool,
+    failover_on_shutdown: bool,
+    force: bool,
+) -> None:
+    """Make the instance DIRECTORY: etc/broker.xml, users and roles, data/."""
+    others = tuple(filter(None, map(str.strip, (static_cluster or "").split(","))))
+    for other in others:
+        try:
+            parse_transport("other", other)
+        except ValueError as error:
+            raise click.UsageError(f"--static-cluster: {error}") from None
+    if others and (clustered or discovery):
+        raise click.UsageError("--static-cluster or --discovery, not both")
+    if clustered and discovery is None:
+        discovery = DISCOVERY
+    if backup and not shared_store:
+        raise click.UsageError("--backup goes with --shared-store")
+    if no_persistence and (jdbc_url or shared_store):
+        raise click.UsageError("--no-persistence keeps nothing: no --jdbc, no --shared-store")
+    host_name = socket.gethostname()
+    options = InstanceOptions(
+        name=name or host_name,
+        host=host,
+        port=port,
+        role=role,
+        is_persistent=not no_persistence,
+        journal_type=journal_type.upper(),
+        datasync=not no_fsync,
+        jdbc_url=jdbc_url,
+        jdbc_user=jdbc_user,
+        jdbc_password=jdbc_password,
+        queues=queues,
+        addresses=addresses,
+        auto_create=autocreate,
+        auto_delete=autodelete,
+        full_policy=full_policy.upper(),
+        global_max_size=global_max_size,
+        connector_host=host_name if host in ("0.0.0.0", "::") else host,
+        static_cluster=others,
+        discovery=discovery,
+        cluster_user=cluster_user,
+        cluster_password=cluster_password,
+        max_hops=max_hops,
+        message_load_balancing=message_load_balancing.upper(),
+        shared_store=("backup" if backup else "primary") if shared_store else None,
+        failover_on_shutdown=failover_on_shutdown,
+    )
+    if (directory / BROKER_XML).exists() and not force:
+        raise click.UsageError(f"{directory} is an instance already; --force writes over its etc/")
+    is_random = password is None
+    password = password or secrets.token_urlsafe(12)
+    _write(directory, options, user, password, guest_user=user if allow_anonymous else None)
+    say(f"created: {directory}")
+    if is_random:
+        say(f"user {user}, password {password} (kept as a hash; change it with `broker user`)")
+
+
+def _write(
+    directory: Path, options: InstanceOptions, user: str, password: str, *, guest_user: str | None
+) -> None:
+    """The files; read back before anything is told."""
+    etc = directory / BROKER_XML.parent
+    etc.mkdir(parents=True, exist_ok=True)
+    (directory / "data").mkdir(mode=0o700, exist_ok=True)
+    write_private(etc / USERS_FILE, "# user = password, or user = ENC(hash): see `broker user`\n")
+    write_private(etc / ROLES_FILE, "# role = user,user\n")
+    write_private(
+        etc / LOGIN_CONFIG, render_login_config(guest_user=guest_user, guest_role=options.role)
+    )
+    Users.of_instance(etc).add(user, password, [options.role])
+    # broker.xml last: with it the folder is an instance.
+    write_private(directory / BROKER_XML, render_broker_xml(options))
+    load(directory / BROKER_XML)

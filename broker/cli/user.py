@@ -1,0 +1,88 @@
+"""`broker user`: the users of an instance, whether it runs or not."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from broker.cli.instance import INSTANCE, users_of
+from broker.cli.passwords import PASSWORD_VARIABLE, asked_password
+from journal.cli.folder import example
+from journal.cli.guard import say
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["user"]
+
+PASSWORD = click.option(
+    "--password", envvar=PASSWORD_VARIABLE, show_envvar=True, help="Asked for without."
+)
+ROLES = click.option("--role", "roles", multiple=True, help="That the user has; repeatable.")
+PLAINTEXT = click.option("--plaintext", is_flag=True, help="Keep the password in the clear.")
+
+
+@click.group(
+    no_args_is_help=False, epilog=example("broker user add my-broker --user guest --role readers")
+)
+def user() -> None:
+    """The users of an instance; a running broker sees the change at the next login."""
+
+
+@user.command(epilog=example("broker user add my-broker --user guest --role readers"))
+@click.argument("instance", type=INSTANCE)
+@click.option("--user", "name", required=True, help="The new name.")
+@PASSWORD
+@ROLES
+@PLAINTEXT
+def add(
+    instance: Path, name: str, password: str | None, roles: tuple[str, ...], *, plaintext: bool
+) -> None:
+    """Add a user."""
+    users = users_of(instance)
+    users.add(name, asked_password(password, f"Password of {name}"), roles, plaintext=plaintext)
+    say(f"added: {name}")
+
+
+@user.command("list", epilog=example("broker user list my-broker --json"))
+@click.argument("instance", type=INSTANCE)
+@click.option("--user", "name", help="This one alone.")
+@click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
+def list_users(instance: Path, name: str | None, *, is_json: bool) -> None:
+    """Show users and their roles."""
+    for found in users_of(instance).list():
+        if name not in (None, found.name):
+            continue
+        roles = sorted(found.roles)
+        if is_json:
+            click.echo(json.dumps({"user": found.name, "roles": roles}))
+        else:
+            click.echo(f"{found.name} ({','.join(roles)})")
+
+
+@user.command(epilog=example("broker user reset my-broker --user guest --password new"))
+@click.argument("instance", type=INSTANCE)
+@click.option("--user", "name", required=True)
+@PASSWORD
+@ROLES
+@PLAINTEXT
+def reset(
+    instance: Path, name: str, password: str | None, roles: tuple[str, ...], *, plaintext: bool
+) -> None:
+    """Change a user's password, or roles, or both."""
+    users = users_of(instance)
+    if password is None and not roles:
+        password = asked_password(None, f"New password of {name}")
+    users.reset(name, password=password, roles=roles or None, plaintext=plaintext)
+    say(f"changed: {name}")
+
+
+@user.command(epilog=example("broker user rm my-broker --user guest"))
+@click.argument("instance", type=INSTANCE)
+@click.option("--user", "name", required=True)
+def rm(instance: Path, name: str) -> None:
+    """Remove a user."""
+    users_of(instance).remove(name)
+    say(f"removed: {name}")

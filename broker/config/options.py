@@ -1,0 +1,255 @@
+"""From a configuration to what the parts of a broker take.
+
+What is configured and not built yet is not passed over in silence: `not_built` names it, and who
+starts the broker says so in the log.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from broker.config.errors import ConfigError
+from broker.config.ha import SharedStoreBackup, SharedStorePrimary
+from broker.config.tls import server_context
+from broker.kinds import BOOLEAN, INT, Kind
+from broker.options import BrokerOptions
+from broker.queue_defaults import QueueRequest
+from broker.security.door import Door
+from broker.security.login_config import read_login
+from broker.security.manager import SecurityManager
+from broker.settings import SettingsRepository
+from broker.storage.binding_records import Divert, RoutingType, Transformer
+from broker.storage.open import REPLACEABLE, FileStoreOptions
+from broker.transport.acceptor import AcceptorOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TypeVar
+
+    from broker.config.addressing import AddressConfig, DivertConfig, QueueConfig
+    from broker.config.load import BrokerConfig
+    from broker.config.transport import TransportConfig
+    from jdbcstore.options import DatabaseStoreOptions
+
+    T = TypeVar("T")
+
+__all__ = [
+    "addresses",
+    "broker_options",
+    "memory_limit_bytes",
+    "not_built",
+    "queue_requests",
+    "security_of",
+]
+
+CGROUP_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
+
+
+def broker_options(config: BrokerConfig) -> BrokerOptions:
+    """What `broker.server.Broker` is started with.
+
+    Raises:
+        ConfigError: the engine refuses a value; a certificate cannot be read.
+    """
+    general = config.general
+    addressing = config.addressing
+    settings = SettingsRepository(addressing.wildcards, general.literal_match_markers)
+    settings.replace_all(addressing.address_settings)
+    return BrokerOptions(
+        name=general.name or "localhost",
+        store=_store(config),
+        acceptors=tuple(map(_acceptor, config.cluster.acceptors)),
+        settings=settings,
+        diverts=tuple(_divert(divert) for divert in addressing.diverts),
+        wildcards=addressing.wildcards,
+        id_cache_size=general.id_cache_size,
+        persist_id_cache=general.persist_id_cache,
+        max_redelivery_records=config.persistence.max_redelivery_records,
+        global_max_size=_global_max_size(config),
+        global_max_messages=config.limits.global_max_messages,
+        transaction_timeout=general.transaction_timeout_ms,
+        transaction_timeout_scan_period=general.transaction_timeout_scan_period_ms,
+        message_expiry_scan_period=general.message_expiry_scan_period_ms,
+        address_queue_scan_period=general.address_queue_scan_period_ms,
+        connection_ttl_override=general.connection_ttl_override_ms,
+        connection_ttl_check_interval=general.connection_ttl_check_interval_ms,
+        graceful_shutdown_timeout=max(0, general.graceful_shutdown_timeout_ms)
+        if general.graceful_shutdown_enabled
+        else 0,
+    )
+
+
+def security_of(config: BrokerConfig) -> Door | None:
+    """Who may do what in this broker; None where security is off.
+
+    Users and roles are those of the instance's etc/.
+
+    Raises:
+        ConfigError: its login.config has no module that is known.
+    """
+    security = config.security
+    if not security.security_enabled:
+        return None
+    etc = config.file.resolve().parent if config.file is not None else config.instance / "etc"
+    try:
+        login = read_login(etc)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    manager = SecurityManager(
+        login.users,
+        config.permissions.security_settings.permissions,
+        cluster_user=security.cluster_user,
+        cluster_password=security.cluster_password,
+        guest=login.guest,
+        invalidation_interval_ms=security.security_invalidation_interval_ms,
+        authentication_cache_size=security.authentication_cache_size,
+        authorization_cache_size=security.authorization_cache_size,
+        wildcards=config.addressing.wildcards,
+        literal_markers=config.general.literal_match_markers,
+    )
+    return Door(manager)
+
+
+def addresses(config: BrokerConfig) -> tuple[AddressConfig, ...]:
+    """The addresses that are to be there when the broker has started."""
+    return config.addressing.addresses
+
+
+def queue_requests(config: BrokerConfig) -> Iterator[QueueRequest]:
+    """The queues that are to be there, as their creators ask for them."""
+    for queue in config.queues:
+        yield _queue_request(queue)
+
+
+def not_built(config: BrokerConfig) -> list[str]:
+    """The elements that are configured and that this broker has no part for yet."""
+    cluster, sections = config.cluster, config.sections
+    found = {
+        "broadcast-groups": cluster.broadcast_groups,
+        "discovery-groups": cluster.discovery_groups,
+        "cluster-connections": cluster.cluster_connections.connections
+        or cluster.cluster_connections.uris,
+        "bridges": cluster.bridges,
+        "grouping-handler": cluster.grouping_handler,
+        "federations": sections.federations,
+        "broker-connections": sections.broker_connections,
+        "connection-routers": sections.connection_routers,
+        "broker-plugins": sections.broker_plugins,
+        "connector-services": sections.connector_services,
+        "resource-limit-settings": config.addressing.resource_limits,
+    }
+    return [name for name, value in found.items() if value]
+
+
+def memory_limit_bytes() -> int:
+    """What this process may use: its control group's limit, or the machine's memory."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        text = CGROUP_LIMIT.read_text().strip()
+    except OSError:
+        return physical
+    return min(physical, int(text)) if text.isdigit() else physical
+
+
+def _global_max_size(config: BrokerConfig) -> int:
+    """As configured, else a share of the memory (the reference: of the JVM's)."""
+    limits = config.limits
+    if limits.global_max_size_bytes != -1:
+        return limits.global_max_size_bytes
+    return memory_limit_bytes() * limits.global_max_size_percent // 100
+
+
+def _store(config: BrokerConfig) -> FileStoreOptions | DatabaseStoreOptions | None:
+    persistence = config.persistence
+    if not persistence.persistence_enabled:
+        return None
+    if persistence.database is not None:
+        return persistence.database_options()
+    # The reference waits for ever for the lock. Outside of a pair nobody is going to give it up:
+    # a second start says who has it.
+    waits = isinstance(config.cluster.ha_policy, SharedStorePrimary | SharedStoreBackup)
+    timeout_ms = persistence.journal_lock_acquisition_timeout_ms
+    lock = persistence.node_manager_lock_directory
+    messages = persistence.journal_options(config.instance)
+    bindings = persistence.bindings_options(config.instance)
+    return FileStoreOptions(
+        bindings=bindings.replace(lock_acquisition_timeout_ms=0),
+        messages=messages.replace(lock_acquisition_timeout_ms=0, replaceable_types=REPLACEABLE),
+        lock_directory=None if lock is None else config.path(lock),
+        lock_timeout_ms=(-1 if waits else 0) if timeout_ms is None else timeout_ms,
+    )
+
+
+def _acceptor(transport: TransportConfig) -> AcceptorOptions:
+    if transport.scheme != "tcp":
+        raise ConfigError(f"{transport.where}: scheme {transport.scheme!r}; acceptors take tcp")
+    return AcceptorOptions(
+        name=transport.name,
+        host=transport.host or "localhost",
+        port=transport.port,
+        handshake_timeout_s=float(_parameter(transport, "handshake-timeout", INT, 10)),
+        connections_allowed=_parameter(transport, "connectionsAllowed", INT, -1),
+        ssl=server_context(transport)
+        if _parameter(transport, "sslEnabled", BOOLEAN, False)
+        else None,
+    )
+
+
+def _parameter(transport: TransportConfig, name: str, kind: Kind[T], default: T) -> T:
+    text = transport.parameters.get(name)
+    if text is None:
+        return default
+    try:
+        return kind.parse(text)
+    except ValueError as error:
+        raise ConfigError(f"{transport.where}: {name}: {error}") from None
+
+
+def _divert(divert: DivertConfig) -> Divert:
+    transformer = divert.transformer
+    if transformer is not None:
+        stored = Transformer(transformer.class_name, transformer.properties)
+    elif divert.transformer_class_name is not None:
+        stored = Transformer(divert.transformer_class_name, ())
+    else:
+        stored = None
+    return Divert(
+        name=divert.name,
+        address=divert.address,
+        forwarding_address=divert.forwarding_address,
+        routing_name=divert.routing_name or str(uuid4()),
+        exclusive=divert.exclusive,
+        filter=divert.filter,
+        routing_type=RoutingType[divert.routing_type.name],
+        transformer=stored,
+    )
+
+
+def _queue_request(queue: QueueConfig) -> QueueRequest:
+    return QueueRequest(
+        name=queue.name,
+        address=queue.address or queue.name,
+        filter=queue.filter,
+        is_durable=queue.durable,
+        is_configuration_managed=True,
+        user=queue.user,
+        auto_create_address=True,
+        routing_type=queue.routing_type,
+        max_consumers=queue.max_consumers,
+        purge_on_no_consumers=queue.purge_on_no_consumers,
+        exclusive=queue.exclusive,
+        last_value=queue.last_value,
+        last_value_key=queue.last_value_key,
+        non_destructive=queue.non_destructive,
+        consumers_before_dispatch=queue.consumers_before_dispatch,
+        delay_before_dispatch=queue.delay_before_dispatch_ms,
+        group_rebalance=queue.group_rebalance,
+        group_rebalance_pause_dispatch=queue.group_rebalance_pause_dispatch,
+        group_buckets=queue.group_buckets,
+        group_first_key=queue.group_first_key,
+        ring_size=queue.ring_size,
+        enabled=queue.enabled,
+    )

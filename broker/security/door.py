@@ -1,0 +1,48 @@
+"""The security of a broker, as its sessions ask: by the name of a user.
+
+A session keeps a name. The roles that go with it are those of the last login under that name, kept
+here; there are never more of them than users who logged in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.address import join_fqqn
+from broker.security.manager import ANYBODY, Subject
+from broker.security.permission import Permission
+
+if TYPE_CHECKING:
+    from broker.security.manager import SecurityManager
+
+__all__ = ["Door"]
+
+_PERMISSIONS = {permission.value: permission for permission in Permission}
+
+
+class Door:
+    """Implements `broker.core.Security`. Not safe for threads: the event loop's."""
+
+    def __init__(self, manager: SecurityManager) -> None:
+        self.manager = manager
+        self._subjects: dict[str | None, Subject] = {}
+
+    def authenticate(self, user: str | None, password: str | None) -> str | None:
+        """The name of who this is.
+
+        Raises:
+            BrokerError: SECURITY_EXCEPTION.
+        """
+        subject = self.manager.authenticate(user, password)
+        if self.manager.enabled:
+            self._subjects[subject.name] = subject
+        return subject.name
+
+    def check(self, user: str | None, permission: str, address: str, queue: str | None) -> None:
+        """Refuse what a user may not do at an address, or a queue of it.
+
+        Raises:
+            BrokerError: SECURITY_EXCEPTION.
+        """
+        subject = self._subjects.get(user, ANYBODY)
+        self.manager.check(subject, _PERMISSIONS[permission], join_fqqn(address, queue))

@@ -1,0 +1,62 @@
+"""etc/login.config: which files hold the users, and whom somebody without a name is taken for.
+
+The reference's JAAS file. Of it the options of PropertiesLoginModule and GuestLoginModule are read;
+other modules are Java's, and a file that has them and no users of its own is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from broker.security.manager import Subject
+from broker.security.users import ROLES_FILE, USERS_FILE, Users
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["LOGIN_CONFIG", "Login", "read_login"]
+
+LOGIN_CONFIG: Final = "login.config"
+_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_OPTION: Final = re.compile(r'org\.apache\.activemq\.jaas\.([\w.]+)\s*=\s*"?([^"\s;]+)"?')
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Who may log in.
+
+    Attributes:
+        users: of the properties files.
+        guest: who somebody without a name is; None refuses him.
+    """
+
+    users: Users
+    guest: Subject | None
+
+
+def read_login(etc: Path) -> Login:
+    """What an instance's login.config says; without one, the two files of users and no guest.
+
+    Raises:
+        ValueError: it has no module that this broker knows.
+        OSError: it cannot be read.
+    """
+    path = etc / LOGIN_CONFIG
+    if not path.exists():
+        return Login(Users.of_instance(etc), None)
+    text = _COMMENT.sub("", path.read_text(encoding="utf-8"))
+    if "PropertiesLoginModule" not in text and "GuestLoginModule" not in text:
+        raise ValueError(f"{path}: neither PropertiesLoginModule nor GuestLoginModule is in it")
+    options = dict(_OPTION.findall(text))
+    users = Users(
+        etc / options.get("properties.user", USERS_FILE),
+        etc / options.get("properties.role", ROLES_FILE),
+    )
+    guest = None
+    if "GuestLoginModule" in text:
+        # The reference's defaults of the module.
+        name, role = options.get("guest.user", "guest"), options.get("guest.role", "guests")
+        guest = Subject(name, frozenset({role}))
+    return Login(users, guest)

@@ -1,0 +1,149 @@
+"""From a configuration to a broker that runs on it."""
+
+import asyncio
+import subprocess
+
+import pytest
+
+from broker.config import ConfigError, load
+from broker.config.options import broker_options, memory_limit_bytes, security_of
+from broker.security.login_config import read_login
+from broker.server import Broker
+from broker.storage.binding_records import RoutingType
+
+
+@pytest.fixture
+def read(tmp_path):
+    def load_core(core):
+        (tmp_path / "etc").mkdir(exist_ok=True)
+        path = tmp_path / "etc/broker.xml"
+        path.write_text(f"<core>\n{core}\n</core>")
+        return load(path)
+
+    return load_core
+
+
+def test_a_broker_starts_on_what_was_read(read, tmp_path):
+    config = read(
+        "<journal-type>NIO</journal-type><journal-file-size>100K</journal-file-size>"
+        '<acceptors><acceptor name="a">tcp://127.0.0.1:0</acceptor></acceptors>'
+        '<diverts><divert name="d"><address>a</address><forwarding-address>b</forwarding-address>'
+        "</divert></diverts>"
+    )
+
+    async def serve():
+        broker = Broker(broker_options(config))
+        await broker.start()
+        assert broker.acceptors[0].port
+        await broker.stop()
+
+    asyncio.run(serve())
+    assert (tmp_path / "data/journal/activemq-data-1.amq").exists()
+
+
+def test_defaults_that_depend_on_the_machine(read):
+    options = broker_options(read(""))
+
+    assert options.global_max_size == memory_limit_bytes() // 2
+    assert options.store.lock_timeout_ms == 0
+    assert options.acceptors == ()
+
+
+def test_a_divert_as_it_is_stored(read):
+    config = read(
+        '<diverts><divert name="d"><address>a</address><forwarding-address>b</forwarding-address>'
+        "<transformer-class-name>T</transformer-class-name></divert></diverts>"
+    )
+
+    (divert,) = broker_options(config).diverts
+
+    assert divert.routing_type is RoutingType.STRIP
+    assert divert.routing_name
+    assert divert.transformer.class_name == "T"
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tls") / "server.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"),
+            *("-keyout", path, "-out", path.with_suffix(".crt"), "-days", "2"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    path.write_bytes(path.read_bytes() + path.with_suffix(".crt").read_bytes())
+    return path
+
+
+def acceptor(parameters):
+    return f'<acceptors><acceptor name="a">tcp://h:1?{parameters}</acceptor></acceptors>'
+
+
+def test_a_tls_acceptor(read, certificate):
+    parameters = f"sslEnabled=true;keyStorePath={certificate};trustStorePath={certificate}"
+
+    (plain,) = broker_options(read(acceptor("connectionsAllowed=5"))).acceptors
+    (one_way,) = broker_options(read(acceptor(parameters))).acceptors
+    (mutual,) = broker_options(read(acceptor(f"{parameters};needClientAuth=true"))).acceptors
+
+    assert (plain.ssl, plain.connections_allowed) == (None, 5)
+    assert one_way.ssl.verify_mode.name == "CERT_NONE"
+    assert mutual.ssl.verify_mode.name == "CERT_REQUIRED"
+    assert mutual.ssl.minimum_version.name == "TLSv1_2"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "what"),
+    [
+        ("sslEnabled=true", "needs keyStorePath"),
+        ("sslEnabled=true;keyStorePath=a.p12", "keystore of Java"),
+        ("sslEnabled=true;keyStorePath=none.pem", "No such file"),
+        ("sslEnabled=maybe", "sslEnabled: 'maybe' is not true or false"),
+        ("connectionsAllowed=x", "connectionsAllowed: 'x' is not a whole number"),
+    ],
+)
+def test_a_wrong_acceptor_is_told_with_its_line(read, parameters, what):
+    with pytest.raises(ConfigError, match=rf"broker\.xml:2: .*{what}"):
+        broker_options(read(acceptor(parameters)))
+
+
+def test_an_acceptor_of_another_scheme(read):
+    config = read('<acceptors><acceptor name="a">vm://0</acceptor></acceptors>')
+
+    with pytest.raises(ConfigError, match="scheme 'vm'"):
+        broker_options(config)
+
+
+def test_security_may_be_off(read):
+    assert security_of(read("<security-enabled>false</security-enabled>")) is None
+
+
+def test_the_login_configuration_of_the_reference(tmp_path):
+    (tmp_path / "login.config").write_text(
+        """/* comment */ activemq {
+   org.apache.activemq.artemis.spi.core.security.jaas.PropertiesLoginModule sufficient
+       debug=false reload=true  // both
+       org.apache.activemq.jaas.properties.user="u.properties"
+       org.apache.activemq.jaas.properties.role="r.properties";
+   org.apache.activemq.artemis.spi.core.security.jaas.GuestLoginModule sufficient
+       debug=false
+       org.apache.activemq.jaas.guest.user="anna"
+       org.apache.activemq.jaas.guest.role="amq";
+};"""
+    )
+
+    login = read_login(tmp_path)
+
+    assert login.users.users_file == tmp_path / "u.properties"
+    assert login.users.roles_file == tmp_path / "r.properties"
+    assert (login.guest.name, login.guest.roles) == ("anna", {"amq"})
+
+
+def test_a_login_configuration_of_others_is_refused(read, tmp_path):
+    config = read("")
+    (tmp_path / "etc/login.config").write_text("activemq { com.example.Ldap required; };")
+
+    with pytest.raises(ConfigError, match="neither PropertiesLoginModule nor"):
+        security_of(config)
