@@ -36,6 +36,16 @@ class Filter(Protocol):
         """Whether the message is wanted."""
 
 
+class Stream(Protocol):
+    """A large message's body on its way to a consumer."""
+
+    def go_on(self) -> None:
+        """Write what may be written now."""
+
+    def close(self) -> None:
+        """Nothing of it is written any more."""
+
+
 class Sink(Protocol):
     """The protocol's side of a consumer."""
 
@@ -83,6 +93,7 @@ class Consumer:
         "priority",
         "queue",
         "sink",
+        "stream",
     )
 
     def __init__(
@@ -111,6 +122,8 @@ class Consumer:
         self.is_held_up = False
         self.is_closed = False
         self.acknowledged_count = 0
+        # The body of a large message on its way: nothing else comes before its end.
+        self.stream: Stream | None = None
         # Where it looks next, in a queue whose consumers do not all want the same.
         self.cursor: Cursor | None = None
 
@@ -119,6 +132,7 @@ class Consumer:
             self.is_started
             and not self.is_held_up
             and not self.is_closed
+            and self.stream is None
             and (self.is_unlimited or self.credits > 0)
         )
 
@@ -161,24 +175,55 @@ class Consumer:
 
     def _wake(self) -> None:
         self._refresh()
-        if self.can_take:
+        if self.stream is not None:
+            self.stream.go_on()
+        elif self.can_take:
             self.queue.prompt(self)
+
+    @property
+    def can_stream(self) -> bool:
+        """Whether the next part of a large message may be written."""
+        return (
+            self.is_started
+            and not self.is_held_up
+            and not self.is_closed
+            and (self.is_unlimited or self.credits > 0)
+        )
+
+    def begin_stream(self, stream: Stream) -> None:
+        """A large message's body follows: nothing else comes before its end."""
+        self.stream = stream
+        self.can_take = False
+
+    def end_stream(self) -> None:
+        """The body is written, or nobody wants it any more. Idempotent."""
+        stream, self.stream = self.stream, None
+        if stream is not None:
+            stream.close()
+            self._refresh()
+            if self.can_take:
+                # In a turn of its own: who writes large messages one after another lets others in.
+                self.queue.core.loop.call_soon(self._wake)
 
     def handle(self, reference: Reference, message: Message) -> None:
         """Take a reference: it is counted, remembered, and `message` written for it."""
         if self.is_browser:
-            self.charge(self.sink.deliver(self, message, reference.delivery_count))
+            self._write(message, reference.delivery_count)
             return
         reference.delivery_count += 1
         reference.consumer = self
-        if not self.is_pre_acknowledging:
+        if self.is_pre_acknowledging:
+            # Before it is written: what is lost on the way is lost, as asked for.
+            self.queue.acknowledge(reference)
+            self.acknowledged_count += 1
+        else:
             self.delivering.append(reference)
-            self.charge(self.sink.deliver(self, message, reference.delivery_count))
-            return
-        # Acknowledged first: what is lost on the way is lost, as asked for.
-        self.queue.acknowledge(reference)
-        self.acknowledged_count += 1
-        self.charge(self.sink.deliver(self, message, reference.delivery_count))
+        self._write(message, reference.delivery_count)
+
+    def _write(self, message: Message, delivery_count: int) -> None:
+        self.charge(self.sink.deliver(self, message, delivery_count))
+        if self.stream is not None:
+            self.stream.go_on()
 
     def charge(self, size: int) -> None:
         """Take bytes from the credits; below 0 it is that much that has to come first."""
@@ -254,6 +299,7 @@ class Consumer:
             has_failed: the connection broke: the client may have seen them, so they stay counted.
             first_was_delivered: the client has seen the first one (JMS recover).
         """
+        self.end_stream()
         taken = list(self.delivering)
         self.delivering.clear()
         for position, reference in enumerate(taken):
@@ -276,5 +322,6 @@ class Consumer:
         if not self.is_closed:
             self.is_closed = True
             self.can_take = False
+            self.end_stream()
             self.delivering.clear()
             self.sink.disconnected(self)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from broker.message import Message
     from broker.postoffice import PostOffice
     from broker.settings import AddressSettings
+    from broker.storage.large_files import LargeFiles
     from broker.storage.manager import StorageManager
     from broker.xa import XaTransactions
 
@@ -119,6 +120,7 @@ class Core:
         transactions: of transaction managers.
         security: who may do what.
         management: None where there is no management address.
+        large: bodies of large messages; None where there is no place for them.
         counters: for metrics.
         id_cache_size: default of the duplicate id caches (id-cache-size).
         persist_id_cache: whether they survive a restart (persist-id-cache).
@@ -134,6 +136,7 @@ class Core:
     transactions: XaTransactions = field(init=False)
     security: Security = field(default_factory=OpenDoor)
     management: Management | None = None
+    large: LargeFiles | None = None
     counters: Counters = field(default_factory=Counters)
     id_cache_size: int = 20000
     persist_id_cache: bool = True

@@ -15,6 +15,7 @@ import random
 from typing import TYPE_CHECKING, Final
 
 from broker.storage.binding_records import QueueBinding, RoutingType
+from broker.storage.large_files import LargeFile
 from broker.storage.properties import PropertyType
 from broker.transaction import Transaction
 
@@ -156,7 +157,7 @@ class DeadLetters:
             is_original_kept: note in the copy where it came from.
         """
         reference.queue.take(reference)
-        copy = self._copy(reference) if is_original_kept else self._plain_copy(reference.message)
+        copy = self._copy(reference) if is_original_kept else self.copy_of(reference.message)
         return self._move(reference, target, copy)
 
     def _has_bindings(self, address: str) -> bool:
@@ -189,13 +190,16 @@ class DeadLetters:
 
     # --- the copy -----------------------------------------------------------------------------
 
-    def _plain_copy(self, message: Message) -> Message:
+    def copy_of(self, message: Message) -> Message:
+        """Give a copy with an id of its own; a large one shares the bytes of its body."""
         copy = message.copy()
         copy.message_id = self._core.storage.new_id()
+        if isinstance(message.large, LargeFile) and self._core.large is not None:
+            copy.large = self._core.large.copy(message.large, copy.message_id)
         return copy
 
     def _copy(self, reference: Reference) -> Message:
-        copy = self._plain_copy(reference.message)
+        copy = self.copy_of(reference.message)
         # What was moved before gets the routing type back that it had at first (QueueImpl.move).
         first_type = reference.message.get(ORIGINAL_ROUTING_TYPE)
         self.mark_original(copy, reference.message, reference.queue.name)

@@ -61,8 +61,7 @@ class Divert:
         for target in self._targets:
             if target == message.address:
                 continue
-            copy = message.copy()
-            copy.message_id = self._core.storage.new_id()
+            copy = self._core.dead_letters.copy_of(message)
             expiration = message.expiration
             # A bridge's list is for the address it was sent to.
             copy.remove("_AMQ_ROUTE_TO")

@@ -27,13 +27,15 @@ class GlobalMemory:
         count_max: messages (global-max-messages); -1 without limit.
     """
 
-    __slots__ = ("count", "count_max", "size", "size_max", "waiting")
+    __slots__ = ("count", "count_max", "on_unused", "size", "size_max", "waiting")
 
     def __init__(self, size_max: int = -1, count_max: int = -1) -> None:
         self.size = 0
         self.count = 0
         self.size_max = size_max
         self.count_max = count_max
+        # Called with a large message that no queue has any more.
+        self.on_unused: Callable[[Message], object] | None = None
         # Addresses where somebody waits for room.
         self.waiting: dict[AddressMemory, None] = {}
 
@@ -92,6 +94,8 @@ class AddressMemory:
             self.count -= 1
             self.broker.size -= size
             self.broker.count -= 1
+            if message.is_large and self.broker.on_unused is not None:
+                self.broker.on_unused(message)
             if self.broker.waiting:
                 self._wake()
 

@@ -78,6 +78,12 @@ class LargeBody(Protocol):
     def read(self, offset: int, size: int) -> bytes:
         """Give at most `size` bytes from `offset` on; fewer only at the end."""
 
+    def close(self) -> None:
+        """Give up what reading took; read() takes it again."""
+
+    def delete(self) -> None:
+        """Remove it for good."""
+
 
 class MessageOwner(Protocol):
     """Who counts the memory of a message while queues have it."""

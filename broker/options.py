@@ -10,7 +10,8 @@ from broker.settings import SettingsRepository
 from broker.transport.acceptor import AcceptorOptions
 
 if TYPE_CHECKING:
-    from broker.storage.binding_records import Divert
+    from broker.queue_defaults import QueueRequest
+    from broker.storage.binding_records import Divert, RoutingType
     from broker.storage.open import FileStoreOptions
     from jdbcstore.options import DatabaseStoreOptions
 
@@ -26,6 +27,8 @@ class BrokerOptions:
         store: files or a database; None keeps nothing (persistence-enabled false).
         acceptors: where it listens.
         settings: of addresses.
+        addresses: that are there when it has started, with their routing types.
+        queues: likewise; what is there with other attributes is changed.
         diverts: configured ones.
         wildcards: how patterns of addresses are written.
         id_cache_size: duplicate ids an address remembers.
@@ -46,6 +49,8 @@ class BrokerOptions:
     store: FileStoreOptions | DatabaseStoreOptions | None = None
     acceptors: tuple[AcceptorOptions, ...] = (AcceptorOptions(),)
     settings: SettingsRepository = field(default_factory=SettingsRepository)
+    addresses: tuple[tuple[str, tuple[RoutingType, ...]], ...] = ()
+    queues: tuple[QueueRequest, ...] = ()
     diverts: tuple[Divert, ...] = ()
     wildcards: WildcardConfiguration = DEFAULT_WILDCARDS
     id_cache_size: int = 20000

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from broker.divert import Divert
     from broker.duplicates import DuplicateCache
     from broker.memory import AddressMemory, GlobalMemory
-    from broker.message import Message
+    from broker.message import LargeBody, Message
     from broker.queue import Queue
     from broker.storage.context import OperationContext
 
@@ -112,6 +112,13 @@ class PostOffice:
         self._routes: dict[str, Route] = {}
         self._version = -1
         self._tree: AddressTree[Queue] = AddressTree(wildcards)
+        memory.on_unused = self.drop_body
+
+    def drop_body(self, message: Message) -> None:
+        """Delete the body of a large message that no queue has, once all records say so."""
+        body = message.large
+        if body is not None:
+            self._storage.after(_delete_body, body)
 
     # --- where to -----------------------------------------------------------------------------
 
@@ -388,6 +395,13 @@ class PostOffice:
 def _add(error: Exception | None, reference: Reference) -> None:
     if error is None:
         reference.queue.add(reference)
+
+
+def _delete_body(error: Exception | None, body: LargeBody) -> None:
+    # A storage that has failed leaves it: the next start knows whether anybody has it.
+    if error is None:
+        body.close()
+        body.delete()
 
 
 def _committed(error: Exception | None) -> None:

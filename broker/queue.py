@@ -251,12 +251,13 @@ class Queue:
         reference.consumer = None
         if self.last_values is not None:
             self.last_values.gone(reference)
-        if message.owner is not None:
-            message.owner.remove(message)
         if self.is_durable and message.durable:
             message.durable_references -= 1
             if message.durable_references == 0:
                 self.core.storage.delete_message(message.message_id)
+        # Behind the record: a large message's file goes when that is durable.
+        if message.owner is not None:
+            message.owner.remove(message)
 
     def expire_if_due(self, reference: Reference) -> bool:
         """Move a waiting reference to the expiry address if its time is over; whether it was."""

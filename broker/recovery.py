@@ -152,6 +152,7 @@ class _MessageLoader:
         # Messages that some queue has, and what stays as it is in the journal.
         self._made: dict[int, Message] = {}
         self._unreadable: set[int] = set()
+        self._kept_bodies: set[int] = set()
         self._references: dict[tuple[int, int], Reference] = {}
 
     def load_references(self) -> None:
@@ -187,13 +188,31 @@ class _MessageLoader:
         found = self._made.get(message_id)
         if found is None and message_id not in self._unreadable:
             body = self._image.messages.pop(message_id, None)
-            found = None if body is None else self._decode(message_id, body)
+            if body is not None:
+                found = self._decode(message_id, body)
+            elif message_id in self._image.large:
+                found = self._large(message_id, self._image.large.pop(message_id))
             if found is None:
                 self._unreadable.add(message_id)
                 log.warning("message %d cannot be read here: it stays in the journal", message_id)
             else:
                 self._made[message_id] = found
         return found
+
+    def _large(self, message_id: int, headers: bytes) -> Message | None:
+        large = self._core.large
+        body = None if large is None else large.find(message_id)
+        if body is None:
+            log.error("AMQ222051: large message %d has no body", message_id)
+            return None
+        try:
+            message = Message.decode_headers(headers)
+        except RecordFormatError as error:
+            raise RecordFormatError(f"large message {message_id}: {error}") from error
+        message.message_id = message_id
+        message.large = body
+        self._kept_bodies.add(message_id)
+        return message
 
     @staticmethod
     def _decode(message_id: int, body: bytes) -> Message | None:
@@ -207,11 +226,16 @@ class _MessageLoader:
     def drop_unreferenced(self) -> None:
         """Delete messages that no queue has."""
         count = 0
-        for message_id in self._image.messages:
+        for message_id in (*self._image.messages, *self._image.large):
             if message_id not in self._unreadable:
                 self._core.storage.delete_message(message_id)
                 count += 1
         self._image.messages.clear()
+        self._image.large.clear()
+        if self._core.large is not None and not self._unreadable:
+            orphans = self._core.large.sweep(self._kept_bodies)
+            if orphans:
+                log.info("deleted %d bodies of large messages that are gone", orphans)
         if count:
             log.warning("AMQ222043: %d messages have no queue: deleted", count)
 
@@ -240,6 +264,11 @@ class _MessageLoader:
                 found = self._decode(record_id, body)
                 if found is None:
                     raise RecordFormatError(f"message {record_id} cannot be read here")
+                self._made[record_id] = found
+            elif kind == RecordType.ADD_LARGE_MESSAGE:
+                found = self._large(record_id, body)
+                if found is None:
+                    raise RecordFormatError(f"large message {record_id} has no body")
                 self._made[record_id] = found
             elif kind == RecordType.ADD_REF:
                 queue_id = _LONG.unpack_from(body)[0]

@@ -105,6 +105,7 @@ class Broker:
         try:
             self._open()
             self._administration = Administration(self.core)
+            self._administration.deploy(self.options.addresses, self.options.queues)
             self._core_protocol = CoreProtocol(self)
             for options in self.options.acceptors:
                 acceptor = Acceptor(options, [self._core_protocol.detect])
@@ -150,6 +151,7 @@ class Broker:
         )
         storage.start(self._loop)
         self._compose(storage)
+        self.core.large = stores.large
         recover(self.core, bindings, messages, result.prepared)
         self._configure_diverts()
         AddressReaper(self.core).look(at_once=True)

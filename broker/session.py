@@ -12,7 +12,7 @@ Threads: the event loop's alone; nothing here waits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.address import split_fqqn
 from broker.consumer import Consumer
@@ -20,7 +20,10 @@ from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.policies import AddressFullPolicy
 from broker.postoffice import Routing
 from broker.session_xa import XaWork
+from broker.storage.large_files import LargeFile
+from broker.storage.properties import PropertyType
 from broker.transaction import Transaction
+from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
     from broker.storage.context import After
 
 __all__ = ["AddressQuery", "QueueQuery", "Session", "SessionOptions"]
+
+LARGE_SIZE: Final = "_AMQ_LARGE_SIZE"
 
 
 class SessionOptions(NamedTuple):
@@ -117,6 +122,8 @@ class Session(XaWork):
         self.is_started = False
         self.is_closed = False
         self._default_address = options.default_address
+        # A large message whose body is not complete.
+        self._upload: Message | None = None
         is_local = not options.is_xa and not (
             options.auto_commit_sends and options.auto_commit_acks
         )
@@ -138,11 +145,82 @@ class Session(XaWork):
             if tx is not None:
                 tx.fail(error)
             raise
+        finally:
+            if message.is_large and message.references == 0:
+                # Nobody wanted it, or it was refused.
+                self._core.postoffice.drop_body(message)
         self.context.after(done, *arguments)
         return result
 
-    def _send(self, message: Message, tx: Transaction | None) -> Routing:
+    def begin_large(self, message: Message) -> None:
+        """Begin a message whose body follows in parts; one that was not ended is dropped.
+
+        Raises:
+            BrokerError: there is no place for large messages.
+            JournalIOError: its file cannot be made.
+        """
+        self._drop_upload()
+        if self._core.large is None:
+            raise BrokerError(ErrorCode.NOT_IMPLEMENTED, "this store keeps no large messages yet")
         message.message_id = self._core.storage.new_id()
+        message.large = self._core.large.create(message.message_id, is_durable=message.durable)
+        self._upload = message
+
+    def append_large(self, chunk: bytes) -> None:
+        """Add the next part of its body.
+
+        Raises:
+            BrokerError: none was begun.
+            JournalIOError: the disk is full, or fails: the message is dropped.
+        """
+        if self._upload is None:
+            raise broker_error(
+                "large_message_not_initialised", "large-message not initialized on server"
+            )
+        assert isinstance(self._upload.large, LargeFile), "begin_large made it"
+        try:
+            self._upload.large.append(chunk)
+        except JournalIOError:
+            self._drop_upload()
+            raise
+
+    def end_large(self, body_size: int, done: After, *arguments: object) -> Routing:
+        """Send it, its body being complete; as send().
+
+        Args:
+            body_size: bytes of the body before it was compressed; -1 where nobody knows.
+            done: called once it is durable.
+            *arguments: for `done`.
+
+        Raises:
+            BrokerError: it is refused.
+            JournalError: the disk fails, or the storage has failed.
+        """
+        message = self._upload
+        if message is None:
+            raise broker_error(
+                "large_message_not_initialised", "large-message not initialized on server"
+            )
+        assert isinstance(message.large, LargeFile), "begin_large made it"
+        try:
+            message.large.finish(sync=message.durable)
+        except JournalIOError:
+            self._drop_upload()
+            raise
+        self._upload = None
+        if body_size >= 0:
+            message.set(LARGE_SIZE, PropertyType.LONG, body_size)
+        return self.send(message, done, *arguments)
+
+    def _drop_upload(self) -> None:
+        message, self._upload = self._upload, None
+        if message is not None and message.large is not None:
+            message.large.close()
+            message.large.delete()
+
+    def _send(self, message: Message, tx: Transaction | None) -> Routing:
+        if not message.is_large:
+            message.message_id = self._core.storage.new_id()
         name = message.address
         if name is None:
             name = message.address = self._default_address
@@ -481,6 +559,7 @@ class Session(XaWork):
         if self.is_closed:
             return
         self.is_closed = True
+        self._drop_upload()
         tx, self.tx = self.tx, None
         if tx is not None and tx.xid is None:
             self._rollback(tx, has_failed=has_failed, first_was_delivered=False)

@@ -2,8 +2,8 @@
 
     lock ─▶ bindings open ─▶ messages open ─▶ (recovery loads both) ─▶ activated ─▶ … ─▶ close
 
-The lock is looked at first and goes last: two brokers on one folder or one set of tables would each write
-what the other does not know of.
+The lock is looked at first and goes last: two brokers on one folder, or one set of
+tables, would each write what the other does not know of.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
+from broker.storage.large_files import LargeFiles
 from broker.storage.node_lock import NodeLock
 from broker.storage.wire import RecordType
 from journal import Journal
@@ -40,12 +41,14 @@ class FileStoreOptions:
     Attributes:
         bindings: of the bindings journal; see `bindings_options`.
         messages: of the message journal; see `messages_options`.
+        large_messages: large-messages-directory; None is `largemessages` beside the journal.
         lock_directory: node-manager-lock-directory; None is the message journal's folder.
         lock_timeout_ms: milliseconds to wait for another broker to end; -1 for ever, 0 not at all.
     """
 
     bindings: JournalOptions
     messages: JournalOptions
+    large_messages: Path | None = None
     lock_directory: Path | None = None
     lock_timeout_ms: int = 0
 
@@ -86,12 +89,14 @@ class Stores:
         messages: messages and all that is about them.
         node_id: of this broker, or of the pair it belongs to; UUID as text.
         is_shared: whether other nodes can reach them: a database.
+        large: bodies of large messages; None where there is no place for them.
     """
 
     bindings: LoopStore
     messages: LoopStore
     node_id: str
     is_shared: bool
+    large: LargeFiles | None
     _activated: Callable[[], object]
     _paused: Callable[[], object]
     _closers: list[Callable[[], object]]
@@ -165,6 +170,9 @@ def _open_files(options: FileStoreOptions) -> Stores:
         messages.open()
         # Behind them: see NodeLock.acquire().
         lock.acquire()
+        large = LargeFiles(
+            options.large_messages or options.messages.directory.parent / "largemessages"
+        )
     except BaseException:
         _close_all([messages.close, bindings.close, lock.release])
         raise
@@ -173,6 +181,7 @@ def _open_files(options: FileStoreOptions) -> Stores:
         messages=cast("LoopStore", messages),
         node_id=lock.node_id,
         is_shared=False,
+        large=large,
         _activated=lock.activated,
         _paused=lock.paused,
         _closers=[lock.release],
@@ -218,6 +227,7 @@ def _open_tables(
         messages=messages,
         node_id=node.node_id,
         is_shared=True,
+        large=None,
         _activated=node.activated,
         _paused=node.pause_primary,
         _closers=[node.stop, database.close],

@@ -50,7 +50,9 @@ class BrokerProcess:
         )
         line = self.process.stdout.readline()
         if not line.startswith("READY"):
-            raise AssertionError(f"no start: {line}{self.process.stderr.read()}")
+            said = line + self.process.stderr.read()
+            self._end()
+            raise AssertionError(f"no start: {said}")
         self.port = int(line.split()[1])
 
     def kill(self):

@@ -232,7 +232,15 @@ class CoreConnection:
         session = self._sessions.create_session(packet.name, user, options, self._temporary)
         self._reader.size_max = FRAME_SIZE_MAX
         channel = Channel(self._connection, channel_id, self._version, packet.window_size)
-        self._add(SessionChannel(session, channel, self._closed, self._sessions.has_metadata))
+        self._add(
+            SessionChannel(
+                session,
+                channel,
+                self._closed,
+                self._sessions.has_metadata,
+                packet.min_large_message_size,
+            )
+        )
         self._send(connections.SESSION_CHANNEL, connections.CreateSessionResponse(versions.CURRENT))
 
     def _add(self, channel: SessionChannel) -> None:

@@ -17,6 +17,7 @@ from broker.message import Message
 from broker.protocols.core import packet_message as messages
 from broker.protocols.core import packet_session as sessions
 from broker.protocols.core.frames import HEADER, HEADER_SIZE
+from broker.protocols.core.large_stream import LargeStream
 from broker.protocols.core.packet_connection import (
     NO_CORRELATION,
     DisconnectConsumer,
@@ -51,6 +52,8 @@ _CORRELATION: Final = struct.Struct(">q")
 # What an answer's frame counts behind its length.
 _NULL_LENGTH: Final = HEADER_SIZE - 4 + _CORRELATION.size
 _V1: Final = 0
+CHUNK_SIZE_DEFAULT: Final = 102400  # minLargeMessageSize
+CHUNK_SIZE_MIN, CHUNK_SIZE_MAX = 1024, 1024 * 1024
 # A client does not wait for these, and would take an error for the answer of another request.
 _UNANSWERED: Final = (
     sessions.ConsumerCredits,
@@ -61,6 +64,7 @@ _UNANSWERED: Final = (
     sessions.CreateProducer,
     sessions.RemoveProducer,
     XaFailed,
+    messages.SendLarge,
 )
 
 
@@ -72,6 +76,7 @@ class SessionChannel:
         channel: where frames go.
         on_close: called when the client has closed the session.
         has_metadata: whether another session has this key and value (UniqueAddMetadata).
+        chunk_size: bytes of a large message's part at most, as the client asked for.
     """
 
     def __init__(
@@ -80,11 +85,13 @@ class SessionChannel:
         channel: Channel,
         on_close: Callable[[SessionChannel], object],
         has_metadata: Callable[[Session, str, str], bool],
+        chunk_size: int = CHUNK_SIZE_DEFAULT,
     ) -> None:
         self.session = session
         self.channel = channel
         self.on_close = on_close
         self._has_metadata = has_metadata
+        self._chunk_size = min(max(chunk_size, CHUNK_SIZE_MIN), CHUNK_SIZE_MAX)
 
     # --- packets come -------------------------------------------------------------------------
 
@@ -180,6 +187,8 @@ class SessionChannel:
 
     def deliver(self, consumer: Consumer, message: Message, delivery_count: int) -> int:
         """Write a message for a consumer; bytes of its frame."""
+        if message.is_large:
+            return self._deliver_large(consumer, message, delivery_count)
         encoded = message.encode()
         length = HEADER_SIZE - 4 + len(encoded) + _RECEIVE_TAIL.size
         frame = b"".join(
@@ -191,6 +200,15 @@ class SessionChannel:
         )
         self.channel.send_frame(frame)
         return len(frame)
+
+    def _deliver_large(self, consumer: Consumer, message: Message, delivery_count: int) -> int:
+        body = message.large
+        assert body is not None, "a large message has one"
+        stream = LargeStream(self.channel, consumer, body, self._chunk_size)
+        consumer.begin_stream(stream)
+        return self.channel.send(
+            messages.ReceiveLargeMessage(message, consumer.consumer_id, delivery_count, body.size)
+        )
 
     def disconnected(self, consumer: Consumer) -> None:
         """The broker has closed a consumer."""
@@ -214,6 +232,24 @@ class SessionChannel:
             self.session.send(packet.message, self.answered, size, packet.correlation_id)
         else:
             self.session.send(packet.message, self.unanswered, size)
+
+    def _send_large(self, packet: messages.SendLarge, size: int) -> None:
+        self.session.begin_large(packet.message)
+        self.silently(size)
+
+    def _send_continuation(self, packet: messages.SendContinuation, size: int) -> None:
+        self.session.append_large(packet.chunk)
+        if packet.continues:
+            if packet.requires_response:
+                self.session.context.after(self.answered, size, packet.correlation_id)
+            else:
+                self.silently(size)
+        elif packet.requires_response:
+            self.session.end_large(
+                packet.message_body_size, self.answered, size, packet.correlation_id
+            )
+        else:
+            self.session.end_large(packet.message_body_size, self.unanswered, size)
 
     def _acknowledge(self, packet: messages.Acknowledge, size: int) -> None:
         is_individual = type(packet) is messages.IndividualAcknowledge
@@ -357,6 +393,8 @@ class SessionChannel:
 
 _HANDLERS: Final[dict[type[Packet], Callable[..., None]]] = {
     messages.Send: SessionChannel._send,
+    messages.SendLarge: SessionChannel._send_large,
+    messages.SendContinuation: SessionChannel._send_continuation,
     messages.Acknowledge: SessionChannel._acknowledge,
     messages.IndividualAcknowledge: SessionChannel._acknowledge,
     sessions.CreateConsumer: SessionChannel._create_consumer,

@@ -69,6 +69,25 @@ def test_scenario(client, scenario, found):
     assert client.run(scenario, f"place.{scenario}") == found
 
 
+def test_large_messages(client):
+    assert client.run("large", "place.large", 5_000_000) == "5000000"
+
+
+def test_large_messages_outlive_kill_9_and_leave_no_file(tmp_path, new_client):
+    broker = BrokerProcess(tmp_path)
+    client = new_client(broker)
+    client.run("sendLarge", "q", 3_000_000)
+    broker.kill()
+    (tmp_path / "largemessages" / "999.msg").write_bytes(b"of a message that was never recorded")
+
+    broker = BrokerProcess(tmp_path)
+    assert len(list((tmp_path / "largemessages").iterdir())) == 1
+    assert new_client(broker).run("receiveLarge", "q") == "3000000"
+
+    assert broker.stop() == 0
+    assert list((tmp_path / "largemessages").iterdir()) == []
+
+
 def test_messages_outlive_kill_9(tmp_path, new_client):
     broker = BrokerProcess(tmp_path)
     client = new_client(broker)

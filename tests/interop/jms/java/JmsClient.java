@@ -67,6 +67,9 @@ public final class JmsClient {
         scenarios.put("xaPrepare", this::xaPrepare);
         scenarios.put("xaRecover", this::xaRecover);
         scenarios.put("noQueue", this::noQueue);
+        scenarios.put("large", this::large);
+        scenarios.put("sendLarge", this::sendLarge);
+        scenarios.put("receiveLarge", this::receiveLarge);
     }
 
     private Connection connect(String parameters) throws JMSException {
@@ -527,6 +530,55 @@ public final class JmsClient {
                 }
             }
             return found.length;
+        }
+    }
+
+    private static byte pattern(int at) {
+        return (byte) (at * 31 + at / 65536);
+    }
+
+    /** large QUEUE BYTES: there and back, twice: the first time rolled back in the middle. */
+    private Object large(String[] words) throws Exception {
+        sendLarge(words);
+        try (Connection connection = connect("")) {
+            Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
+            MessageConsumer consumer = session.createConsumer(session.createQueue(words[1]));
+            BytesMessage first = (BytesMessage) consumer.receive(WAIT_MS);
+            first.readByte();
+            session.rollback();
+            return checked((BytesMessage) consumer.receive(WAIT_MS), session);
+        }
+    }
+
+    private static Object checked(BytesMessage message, Session session) throws JMSException {
+        byte[] all = new byte[(int) message.getBodyLength()];
+        message.readBytes(all);
+        for (int at = 0; at < all.length; at++) {
+            check(all[at] == pattern(at), "byte " + at);
+        }
+        session.commit();
+        return all.length;
+    }
+
+    private Object sendLarge(String[] words) throws Exception {
+        try (Connection connection = connect("")) {
+            Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+            byte[] all = new byte[Integer.parseInt(words[2])];
+            for (int at = 0; at < all.length; at++) {
+                all[at] = pattern(at);
+            }
+            BytesMessage message = session.createBytesMessage();
+            message.writeBytes(all);
+            session.createProducer(session.createQueue(words[1])).send(message);
+            return all.length;
+        }
+    }
+
+    private Object receiveLarge(String[] words) throws Exception {
+        try (Connection connection = connect("")) {
+            Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
+            MessageConsumer consumer = session.createConsumer(session.createQueue(words[1]));
+            return checked((BytesMessage) consumer.receive(WAIT_MS), session);
         }
     }
 

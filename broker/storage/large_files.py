@@ -1,0 +1,182 @@
+"""Bodies of large messages: one file each, beside the journal.
+
+    <message id>.msg    of a durable message: written, synced, and only then recorded (type 30)
+    <message id>.tmp    of any other; deleted at every start
+
+A body never changes once it is complete: a message that is copied, to the dead letter address say,
+shares the bytes by a hard link. Names are made of numbers alone and read back by a full match.
+
+Threads: the event loop's alone. Writing goes to the page cache; `finish` waits for the disk.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Final
+
+from journal.errors import JournalIOError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["LargeFile", "LargeFiles"]
+
+_NAME: Final = re.compile(r"(\d{1,19})\.(msg|tmp)")
+_READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+_WRITE: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class LargeFile:
+    """One body; `Message.large` of a large message.
+
+    Attributes:
+        size: bytes so far.
+        is_durable: it survives a restart.
+    """
+
+    __slots__ = ("_fd", "_path", "is_durable", "size")
+
+    def __init__(self, path: Path, *, is_durable: bool, size: int, fd: int = -1) -> None:
+        self._path = path
+        self._fd = fd
+        self.is_durable = is_durable
+        self.size = size
+
+    def append(self, chunk: bytes) -> None:
+        """Write the next bytes.
+
+        Raises:
+            JournalIOError: the disk is full, or fails.
+        """
+        view = memoryview(chunk)
+        try:
+            while view:
+                written = os.pwrite(self._fd, view, self.size)
+                self.size += written
+                view = view[written:]
+        except OSError as error:
+            raise _failure(error, "cannot write a large message", self._path) from error
+
+    def finish(self, *, sync: bool) -> None:
+        """It is complete; with `sync` it is on the disk, its name too, when this returns.
+
+        Raises:
+            JournalIOError: the disk fails.
+        """
+        try:
+            if sync:
+                os.fsync(self._fd)
+                _sync_folder(self._path.parent)
+        except OSError as error:
+            raise _failure(error, "cannot sync a large message", self._path) from error
+        finally:
+            self.close()
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Give at most `size` bytes from `offset` on; fewer only at the end.
+
+        Raises:
+            JournalIOError: the disk fails, or the file is gone.
+        """
+        try:
+            if self._fd < 0:
+                self._fd = os.open(self._path, _READ)
+            return os.pread(self._fd, size, offset)
+        except OSError as error:
+            raise _failure(error, "cannot read a large message", self._path) from error
+
+    def close(self) -> None:
+        """Give the descriptor up; read() opens it again. Idempotent."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def delete(self) -> None:
+        """Remove the file; whoever reads it reads on. Idempotent."""
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:
+            raise _failure(error, "cannot delete a large message", self._path) from error
+
+
+class LargeFiles:
+    """The folder of all bodies (large-messages-directory).
+
+    Args:
+        folder: made when it is missing.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _failure(error, "cannot make the folder of large messages", folder) from error
+
+    def _path(self, message_id: int, *, is_durable: bool) -> Path:
+        return self._folder / f"{int(message_id)}.{'msg' if is_durable else 'tmp'}"
+
+    def create(self, message_id: int, *, is_durable: bool) -> LargeFile:
+        """Begin a body.
+
+        Raises:
+            JournalIOError: the file cannot be made, or is there.
+        """
+        path = self._path(message_id, is_durable=is_durable)
+        try:
+            return LargeFile(path, is_durable=is_durable, size=0, fd=os.open(path, _WRITE, 0o644))
+        except OSError as error:
+            raise _failure(error, "cannot make a large message", path) from error
+
+    def find(self, message_id: int) -> LargeFile | None:
+        """Give the body of a durable message; None where there is none."""
+        path = self._path(message_id, is_durable=True)
+        try:
+            return LargeFile(path, is_durable=True, size=path.stat().st_size)
+        except FileNotFoundError:
+            return None
+
+    def copy(self, body: LargeFile, message_id: int) -> LargeFile:
+        """Give the same body to another message; on the disk when this returns.
+
+        Raises:
+            JournalIOError: the disk fails.
+        """
+        path = self._path(message_id, is_durable=body.is_durable)
+        try:
+            os.link(body._path, path)
+            if body.is_durable:
+                _sync_folder(self._folder)
+        except OSError as error:
+            raise _failure(error, "cannot copy a large message", path) from error
+        return LargeFile(path, is_durable=body.is_durable, size=body.size)
+
+    def sweep(self, kept: set[int]) -> int:
+        """Delete what belongs to no message, at a start; how many.
+
+        Args:
+            kept: ids of the durable large messages.
+        """
+        count = 0
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                match = _NAME.fullmatch(entry.name)
+                if match is None or not entry.is_file(follow_symlinks=False):
+                    continue
+                if match[2] == "tmp" or int(match[1]) not in kept:
+                    os.unlink(entry.path)
+                    count += 1
+        return count
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _failure(error: OSError, what: str, path: Path) -> JournalIOError:
+    return JournalIOError(error.errno or 0, what, str(path))

@@ -1,0 +1,284 @@
+"""What a broker finds again: after a stop, and after a crash, which is a copy of its folder."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from broker.errors import BrokerError
+from broker.options import BrokerOptions
+from broker.queue_defaults import QueueRequest
+from broker.server import Broker
+from broker.session import SessionOptions
+from broker.settings import AddressSettings, SettingsRepository
+from broker.storage.binding_records import RoutingType
+from broker.storage.message_records import Xid
+from broker.storage.open import FileStoreOptions, bindings_options, messages_options
+from journal.errors import JournalIOError, JournalLocked
+from tests.broker.bench import Sink, message
+
+XID = Xid(1, b"b", b"g")
+
+
+def options(folder, **changes):
+    settings = SettingsRepository()
+    settings.add("#", AddressSettings(max_delivery_attempts=-1))
+    store = FileStoreOptions(
+        bindings=bindings_options(Path(folder) / "bindings"),
+        messages=messages_options(Path(folder) / "journal", journal_type="NIO", file_size=102400),
+    )
+    return BrokerOptions(**{"store": store, "acceptors": (), "settings": settings, **changes})
+
+
+class Life:
+    """One run of a broker in this process, and sessions whose requests are awaited."""
+
+    def __init__(self, folder, **changes):
+        self.folder = Path(folder)
+        self.broker = Broker(options(folder, **changes))
+        self._names = 0
+
+    async def __aenter__(self):
+        await self.broker.start()
+        return self
+
+    async def __aexit__(self, *exception):
+        await self.broker.stop()
+
+    def session(self, **wanted):
+        self._names += 1
+        return self.broker.create_session(f"s{self._names}", None, SessionOptions(**wanted), set())
+
+    def crash_copy(self, name):
+        """A copy of the folder as a crash would leave it now."""
+        target = self.folder.with_name(name)
+        shutil.copytree(self.folder, target)
+        return target
+
+    async def queue(self, name="q", **attributes):
+        session = self.session()
+        attributes.setdefault("routing_type", RoutingType.ANYCAST)
+        session.create_queue(QueueRequest(name=name, address=name, **attributes))
+        await durable(session.context.after)
+
+    async def send(self, *messages, session=None):
+        session = session or self.session()
+        for one in messages:
+            await durable(session.send, one)
+
+    def consume(self, name="q", session=None):
+        sink = Sink()
+        sink.session = session or self.session()
+        sink.consumer = sink.session.create_consumer(0, name, sink)
+        sink.session.start()
+        sink.consumer.receive_credits(-1)
+        return sink
+
+    def bodies(self, name="q"):
+        queue = self.broker.core.postoffice.addresses.queues[name]
+        return [bytes(one.message.body).decode() for one in queue.references()]
+
+
+async def durable(request, *arguments):
+    """Wait for a request's `done`."""
+    future = asyncio.get_running_loop().create_future()
+
+    def done(error):
+        if not future.done():
+            future.set_result(error)
+
+    request(*arguments, done)
+    error = await asyncio.wait_for(future, 60)
+    if error is not None:
+        raise error
+
+
+def over_a_restart(tmp_path, how, before, after, **changes):
+    """Run `before`, stop or crash, run `after` on what is left."""
+
+    async def lives():
+        folder = tmp_path / "data"
+        async with Life(folder, **changes) as life:
+            await before(life)
+            if how == "crash":
+                folder = life.crash_copy("copy")
+        async with Life(folder, **changes) as life:
+            await after(life)
+
+    asyncio.run(lives())
+
+
+HOWS = pytest.mark.parametrize("how", ["stop", "crash"])
+
+
+@HOWS
+def test_messages_queues_and_what_was_acknowledged(tmp_path, how):
+    async def before(life):
+        await life.queue(max_consumers=7)
+        await life.send(*(message(body) for body in "123"))
+        await life.send(message("fleeting", durable=False))
+        sink = life.consume()
+        await durable(lambda done: sink.session.acknowledge(0, sink.ids[0], done))
+
+    async def after(life):
+        assert life.bodies() == ["2", "3"]
+        queue = life.broker.core.postoffice.addresses.queues["q"]
+        assert queue.binding.max_consumers == 7
+        assert life.broker.core.postoffice.addresses.memory.count == 2
+        sink = life.consume()
+        await durable(lambda done: sink.session.acknowledge(0, sink.ids[1], done))
+        assert len(life.broker._stores.messages) == 0
+
+    over_a_restart(tmp_path, how, before, after)
+
+
+@HOWS
+def test_ids_are_never_given_twice(tmp_path, how):
+    seen = []
+
+    async def before(life):
+        await life.queue()
+        await life.send(message("1"))
+        seen.extend(life.consume().ids)
+
+    async def after(life):
+        await life.send(message("2"))
+        ids = life.consume().ids
+        assert ids[0] == seen[0]
+        assert ids[1] > seen[0]
+
+    over_a_restart(tmp_path, how, before, after)
+
+
+def test_delivery_counts_and_scheduled_times(tmp_path):
+    async def before(life):
+        await life.queue()
+        await life.send(message("counted"))
+        session = life.session(auto_commit_sends=False, auto_commit_acks=False)
+        sink = life.consume(session=session)
+        session.acknowledge(0, sink.ids[0], lambda error: None)
+        session.stop()
+        await durable(session.rollback)
+        later = life.broker.core.clock_ms() + 3_600_000
+        await life.send(message("later", _AMQ_SCHED_DELIVERY=later))
+
+    async def after(life):
+        queue = life.broker.core.postoffice.addresses.queues["q"]
+        assert queue.scheduled_count == 1
+        assert life.consume().counts == [2]
+
+    over_a_restart(tmp_path, "crash", before, after)
+
+
+@pytest.mark.parametrize("persists", [True, False])
+def test_duplicate_ids(tmp_path, persists):
+    async def before(life):
+        await life.queue()
+        for value in "abc":
+            await life.send(message(value, _AMQ_DUPL_ID=value))
+        session = life.session(auto_commit_sends=False, auto_commit_acks=False)
+        session.send(message("t", _AMQ_DUPL_ID="t"), lambda error: None)
+        await durable(session.commit)
+
+    async def after(life):
+        await life.send(*(message(value, _AMQ_DUPL_ID=value) for value in "tcba"))
+        # Of a circle of three the oldest was overwritten.
+        repeated = ["a"] if persists else ["t", "c", "b", "a"]
+        assert life.bodies() == ["a", "b", "c", "t", *repeated]
+
+    over_a_restart(tmp_path, "crash", before, after, id_cache_size=3, persist_id_cache=persists)
+
+
+@pytest.mark.parametrize("decision", ["commit", "rollback"])
+def test_prepared_transactions(tmp_path, decision):
+    async def before(life):
+        await life.queue()
+        await life.send(message("old"), message("rest"))
+        session = life.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
+        session.xa_start(XID)
+        sink = life.consume(session=session)
+        session.acknowledge(0, sink.ids[0], lambda error: None)
+        session.send(message("new", _AMQ_DUPL_ID="x"), lambda error: None)
+        session.xa_end(XID, has_failed=False)
+        await durable(lambda done: session.xa_prepare(XID, done))
+
+    async def after(life):
+        session = life.session(is_xa=True)
+        assert session.xa_in_doubt() == (XID,)
+        assert life.bodies() == ["rest"]
+        if decision == "commit":
+            await durable(lambda done: session.xa_commit(XID, False, done))
+            assert life.bodies() == ["rest", "new"]
+        else:
+            await durable(lambda done: session.xa_rollback(XID, done))
+            assert life.bodies() == ["old", "rest"]
+        await life.send(message("again", _AMQ_DUPL_ID="x"))
+        assert ("again" in life.bodies()) == (decision == "rollback")
+
+    over_a_restart(tmp_path, "crash", before, after)
+
+
+def test_what_was_not_committed_is_gone(tmp_path):
+    async def before(life):
+        await life.queue()
+        session = life.session(auto_commit_sends=False, auto_commit_acks=False)
+        session.send(message("lost"), lambda error: None)
+        await life.send(message("kept"))
+
+    async def after(life):
+        assert life.bodies() == ["kept"]
+
+    over_a_restart(tmp_path, "crash", before, after)
+
+
+def test_deleted_paused_and_temporary_queues(tmp_path):
+    async def before(life):
+        for name in ("gone", "paused"):
+            await life.queue(name)
+        await life.queue("temporary", is_temporary=True, is_durable=False)
+        await life.send(message("1", "gone"), message("2", "paused"))
+        addresses = life.broker.core.postoffice.addresses
+        addresses.delete_queue("gone")
+        addresses.pause_queue(addresses.queues["paused"], is_paused=True, is_kept=True)
+        await durable(life.session().context.after)
+        await durable(life.broker.core.storage.after)
+
+    async def after(life):
+        queues = life.broker.core.postoffice.addresses.queues
+        assert list(queues) == ["paused"]
+        assert queues["paused"].is_paused
+        assert life.consume("paused").bodies == []
+
+    over_a_restart(tmp_path, "crash", before, after)
+
+
+def test_a_second_broker_is_refused(tmp_path):
+    async def both():
+        async with Life(tmp_path):
+            with pytest.raises(JournalLocked):
+                await Broker(options(tmp_path)).start()
+
+    asyncio.run(both())
+
+
+def test_nobody_gets_a_success_after_the_storage_failed(tmp_path):
+    async def life_and_death():
+        life = Life(tmp_path)
+        await life.broker.start()
+        await life.queue()
+        session = life.session()
+        storage = life.broker.core.storage
+        told = []
+        failure = JournalIOError(5, "the disk is gone")
+        session.send(message("1"), told.append)
+        storage.completions.fail(failure)
+        session.send(message("2"), told.append)
+
+        assert told == [failure, failure]
+        assert await life.broker.failed() is failure
+        with pytest.raises(BrokerError):
+            life.session()
+        await life.broker.stop()
+
+    asyncio.run(life_and_death())

@@ -1,0 +1,458 @@
+"""Local and XA transactions, duplicate ids, routing: without storage."""
+
+import pytest
+
+from broker.errors import BrokerError, ErrorCode
+from broker.policies import AddressFullPolicy
+from broker.postoffice import Routing
+from broker.storage.binding_records import Divert, RoutingType
+from broker.storage.message_records import Xid
+from broker.xa import XaCode, XaError
+from tests.broker.bench import Bench, done, message
+
+XID = Xid(7, b"branch", b"global")
+
+
+@pytest.fixture
+def bench():
+    made = Bench()
+    made.queue()
+    return made
+
+
+def bodies(bench, queue="q"):
+    return [bytes(one.message.body).decode() for one in bench.addresses.queues[queue].references()]
+
+
+# --- local --------------------------------------------------------------------------------------
+
+
+def test_sends_are_seen_after_the_commit(bench):
+    session = bench.transacted()
+    session.send(message("1"), done)
+    assert bodies(bench) == []
+
+    session.commit(done)
+
+    assert bodies(bench) == ["1"]
+
+
+def test_a_rollback_leaves_nothing(bench):
+    session = bench.transacted()
+    session.send(message("1"), done)
+
+    session.rollback(done)
+    session.commit(done)
+
+    assert bodies(bench) == []
+    assert bench.addresses.memory.count == 0
+
+
+def test_a_rollback_gives_back_in_order_and_counts_what_was_acknowledged(bench):
+    bench.session().send(message("1"), done)
+    bench.session().send(message("2"), done)
+    bench.session().send(message("3"), done)
+    session = bench.transacted()
+    sink = bench.consume(session=session)
+    session.acknowledge(0, sink.ids[1], done)
+
+    session.rollback(done)
+
+    assert sink.bodies == ["1", "2", "3", "1", "2", "3"]
+    assert sink.counts[3:] == [2, 2, 1]
+
+
+def test_memory_is_free_again_when_all_is_acknowledged(bench):
+    session = bench.transacted()
+    session.send(message("1"), done)
+    session.commit(done)
+    assert bench.addresses.memory.count == 1
+
+    sink = bench.consume(session=session)
+    session.acknowledge(0, sink.ids[0], done)
+    session.commit(done)
+
+    assert (bench.addresses.memory.count, bench.addresses.memory.size) == (0, 0)
+
+
+def test_a_refused_send_makes_the_commit_fail(bench):
+    bench.set(auto_create_addresses=False)
+    session = bench.transacted()
+    session.send(message("fine"), done)
+    refused = message("lost", address="nowhere", _AMQ_ROUTING_TYPE="x")
+    refused.routing_type = RoutingType.ANYCAST
+    with pytest.raises(BrokerError):
+        session.send(refused, done)
+
+    with pytest.raises(BrokerError) as failed:
+        session.commit(done)
+
+    assert failed.value.code is ErrorCode.ADDRESS_DOES_NOT_EXIST
+    assert bodies(bench) == []
+
+
+def test_closing_a_session_rolls_back(bench):
+    session = bench.transacted()
+    session.send(message("1"), done)
+
+    session.close(has_failed=False)
+
+    assert bodies(bench) == []
+
+
+# --- duplicate ids ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["an id", b"\x00\x01"])
+def test_the_second_message_with_an_id_is_dropped(bench, value):
+    session = bench.session()
+
+    first = session.send(message("1", _AMQ_DUPL_ID=value), done)
+    second = session.send(message("2", _AMQ_DUPL_ID=value), done)
+
+    assert (first, second) == (Routing.ROUTED, Routing.DUPLICATE)
+    assert bodies(bench) == ["1"]
+    assert bench.core.counters.duplicates == 1
+
+
+def test_a_string_counts_as_its_utf_16(bench):
+    session = bench.session()
+    session.send(message("1", _AMQ_DUPL_ID="a"), done)
+
+    assert session.send(message("2", _AMQ_DUPL_ID=b"a\x00"), done) is Routing.DUPLICATE
+
+
+def test_each_address_has_its_own_ids(bench):
+    bench.queue("other")
+    session = bench.session()
+    session.send(message("1", _AMQ_DUPL_ID="a"), done)
+    session.send(message("2", "other", _AMQ_DUPL_ID="a"), done)
+
+    assert bodies(bench) == ["1"]
+    assert bodies(bench, "other") == ["2"]
+
+
+def test_the_circle_forgets_the_oldest():
+    bench = Bench()
+    bench.set(id_cache_size=2)
+    bench.queue()
+    session = bench.session()
+    for value in "abc":
+        session.send(message(value, _AMQ_DUPL_ID=value), done)
+
+    assert session.send(message("b", _AMQ_DUPL_ID="b"), done) is Routing.DUPLICATE
+    assert session.send(message("a", _AMQ_DUPL_ID="a"), done) is Routing.ROUTED
+    assert session.send(message("c", _AMQ_DUPL_ID="c"), done) is Routing.DUPLICATE
+    assert session.send(message("b", _AMQ_DUPL_ID="b"), done) is Routing.ROUTED
+
+
+def test_a_circle_of_none_remembers_none():
+    bench = Bench(id_cache_size=0)
+    bench.queue()
+    session = bench.session()
+    for _ in range(2):
+        session.send(message("m", _AMQ_DUPL_ID="a"), done)
+
+    assert bodies(bench) == ["m", "m"]
+
+
+def test_a_duplicate_drops_the_whole_transaction(bench):
+    bench.session().send(message("1", _AMQ_DUPL_ID="a"), done)
+    session = bench.transacted()
+    session.send(message("innocent"), done)
+    session.send(message("again", _AMQ_DUPL_ID="a"), done)
+
+    with pytest.raises(BrokerError) as refused:
+        session.commit(done)
+
+    assert refused.value.code is ErrorCode.DUPLICATE_ID_REJECTED
+    assert bodies(bench) == ["1"]
+
+
+def test_one_id_may_stand_for_all_messages_of_a_transaction(bench):
+    session = bench.transacted()
+    for body in "12":
+        session.send(message(body, _AMQ_DUPL_ID="a"), done)
+    session.commit(done)
+    assert bodies(bench) == ["1", "2"]
+
+    session.send(message("3", _AMQ_DUPL_ID="a"), done)
+    with pytest.raises(BrokerError):
+        session.commit(done)
+
+
+def test_of_two_open_transactions_with_one_id_the_first_to_commit_has_it(bench):
+    first, second = bench.transacted(), bench.transacted()
+    first.send(message("1", _AMQ_DUPL_ID="a"), done)
+    second.send(message("2", _AMQ_DUPL_ID="a"), done)
+    second.commit(done)
+
+    with pytest.raises(BrokerError) as refused:
+        first.commit(done)
+
+    assert refused.value.code is ErrorCode.DUPLICATE_ID_REJECTED
+    assert bodies(bench) == ["2"]
+
+
+def test_an_id_of_a_rolled_back_transaction_may_be_used(bench):
+    session = bench.transacted()
+    session.send(message("1", _AMQ_DUPL_ID="a"), done)
+    session.rollback(done)
+
+    session.send(message("2", _AMQ_DUPL_ID="a"), done)
+    session.commit(done)
+
+    assert bodies(bench) == ["2"]
+
+
+def test_a_bridge_s_id_counts_instead_and_is_removed(bench):
+    session = bench.session()
+    session.send(message("1", _AMQ_BRIDGE_DUP=b"node and id"), done)
+    again = session.send(message("2", _AMQ_BRIDGE_DUP=b"node and id"), done)
+
+    assert again is Routing.DUPLICATE
+    assert bench.consume().got[0].get("_AMQ_BRIDGE_DUP") is None
+
+
+# --- XA -----------------------------------------------------------------------------------------
+
+
+def test_two_phases(bench):
+    session = bench.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
+    session.xa_start(XID)
+    session.send(message("1"), done)
+    session.xa_end(XID, has_failed=False)
+    session.xa_prepare(XID, done)
+    assert bodies(bench) == []
+    assert session.xa_in_doubt() == (XID,)
+
+    bench.session().xa_commit(XID, False, done)
+
+    assert bodies(bench) == ["1"]
+    assert session.xa_in_doubt() == ()
+
+
+def test_a_prepared_transaction_outlives_its_session(bench):
+    session = bench.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
+    session.xa_start(XID)
+    session.send(message("1"), done)
+    session.xa_end(XID, has_failed=False)
+    session.xa_prepare(XID, done)
+    session.close(has_failed=True)
+
+    bench.session().xa_rollback(XID, done)
+
+    assert bodies(bench) == []
+
+
+def xa_session(bench):
+    return bench.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
+
+
+@pytest.mark.parametrize(
+    ("calls", "code"),
+    [
+        (lambda one: one.xa_commit(XID, False, done), XaCode.NO_SUCH_XID),
+        (lambda one: (one.xa_start(XID), one.xa_start(XID)), XaCode.PROTOCOL),
+        (lambda one: (one.xa_start(XID), one.xa_prepare(XID, done)), XaCode.PROTOCOL),
+        (
+            lambda one: (
+                one.xa_start(XID),
+                one.xa_end(XID, has_failed=False),
+                one.xa_commit(XID, False, done),
+            ),
+            XaCode.PROTOCOL,
+        ),
+        (
+            lambda one: (
+                one.xa_start(XID),
+                one.xa_end(XID, has_failed=False),
+                one.xa_start(XID),
+            ),
+            XaCode.DUPLICATE_XID,
+        ),
+        (lambda one: (one.xa_start(XID), one.xa_suspend(), one.xa_join(XID)), XaCode.PROTOCOL),
+        (lambda one: one.xa_suspend(), XaCode.PROTOCOL),
+        (lambda one: one.xa_forget(XID, done), XaCode.NO_SUCH_XID),
+    ],
+)
+def test_xa_requests_out_of_turn_are_refused(bench, calls, code):
+    with pytest.raises(XaError) as refused:
+        calls(xa_session(bench))
+
+    assert refused.value.code is code
+
+
+def test_a_branch_ended_as_failed_can_only_be_rolled_back(bench):
+    session = xa_session(bench)
+    session.xa_start(XID)
+    session.send(message("1"), done)
+    session.xa_end(XID, has_failed=True)
+
+    with pytest.raises(XaError):
+        session.xa_prepare(XID, done)
+
+    assert bodies(bench) == []
+
+
+def test_suspended_work_goes_on(bench):
+    session = xa_session(bench)
+    session.xa_start(XID)
+    session.send(message("1"), done)
+    session.xa_suspend()
+    session.xa_resume(XID)
+    session.send(message("2"), done)
+    session.xa_end(XID, has_failed=False)
+    session.xa_commit(XID, True, done)
+
+    assert bodies(bench) == ["1", "2"]
+
+
+def test_what_takes_too_long_is_rolled_back(bench):
+    session = xa_session(bench)
+    session.xa_start(XID)
+    session.send(message("1"), done)
+    session.xa_end(XID, has_failed=False)
+    bench.loop.pass_time(301)
+
+    assert bench.core.transactions.reap(session.context) == 1
+    assert bodies(bench) == []
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_an_operator_s_decision_is_remembered_until_it_is_forgotten(bench, is_commit):
+    session = xa_session(bench)
+    session.xa_start(XID)
+    session.send(message("1"), done)
+    session.xa_end(XID, has_failed=False)
+    session.xa_prepare(XID, done)
+
+    bench.core.transactions.end_heuristically(XID, session.context, done, is_commit=is_commit)
+
+    assert bodies(bench) == (["1"] if is_commit else [])
+    with pytest.raises(XaError) as told:
+        session.xa_commit(XID, False, done)
+    assert told.value.code is (XaCode.HEURISTIC_COMMIT if is_commit else XaCode.HEURISTIC_ROLLBACK)
+    session.xa_forget(XID, done)
+    assert session.xa_in_doubt() == ()
+
+
+# --- routing ------------------------------------------------------------------------------------
+
+
+def test_anycast_takes_turns_and_multicast_copies():
+    bench = Bench()
+    for name in ("a1", "a2"):
+        bench.queue(name, "place")
+    for name in ("m1", "m2"):
+        bench.queue(name, "place", routing_type=RoutingType.MULTICAST)
+    session = bench.session()
+    for body in "12":
+        session.send(message(body, "place"), done)
+
+    assert bodies(bench, "a1") + bodies(bench, "a2") == ["1", "2"]
+    assert bodies(bench, "m1") == bodies(bench, "m2") == ["1", "2"]
+
+
+def test_patterns_take_part():
+    bench = Bench()
+    bench.queue("all", "news.#", routing_type=RoutingType.MULTICAST)
+    bench.queue("one", "news.eu", routing_type=RoutingType.MULTICAST)
+    session = bench.session()
+    session.send(message("1", "news.eu"), done)
+    bench.queue("late", "news.*", routing_type=RoutingType.MULTICAST)
+    session.send(message("2", "news.eu"), done)
+
+    assert bodies(bench, "all") == bodies(bench, "one") == ["1", "2"]
+    assert bodies(bench, "late") == ["2"]
+
+
+def test_a_qualified_name_goes_to_that_queue_alone():
+    bench = Bench()
+    for name in ("a", "b"):
+        bench.queue(name, "place", routing_type=RoutingType.MULTICAST)
+    bench.session().send(message("1", "place::b"), done)
+
+    assert bodies(bench, "a") == []
+    assert bodies(bench, "b") == ["1"]
+
+
+def test_what_nobody_gets_is_counted(bench):
+    bench.addresses.create("empty", [RoutingType.MULTICAST])
+
+    assert bench.session().send(message("1", "empty"), done) is Routing.NO_BINDINGS
+    assert bench.core.counters.unrouted == 1
+
+
+def test_what_nobody_gets_may_go_to_the_dead_letter_address():
+    bench = Bench()
+    bench.set(send_to_dla_on_no_route=True, dead_letter_address="dead")
+    bench.queue("dead")
+    bench.addresses.create("empty", [RoutingType.MULTICAST])
+
+    result = bench.session().send(message("1", "empty"), done)
+
+    assert result is Routing.NO_BINDINGS_DLA
+    assert bench.consume("dead").got[0].get("_AMQ_ORIG_ADDRESS") == "empty"
+
+
+def test_an_unknown_address_is_made_with_its_queue():
+    bench = Bench()
+    sent = message("1", "new")
+    sent.routing_type = RoutingType.ANYCAST
+
+    bench.session().send(sent, done)
+
+    assert bodies(bench, "new") == ["1"]
+    assert bench.addresses.by_name["new"].is_auto_created
+
+
+@pytest.mark.parametrize("is_exclusive", [True, False])
+def test_diverts(bench, is_exclusive):
+    from broker.divert import Divert as LiveDivert
+
+    bench.queue("copy")
+    record = Divert(
+        name="d",
+        address="q",
+        forwarding_address="copy",
+        routing_name="r",
+        exclusive=is_exclusive,
+        filter="kind = 'x'",
+        routing_type=RoutingType.STRIP,
+        transformer=None,
+    )
+    bench.addresses.by_name["q"].diverts["d"] = LiveDivert(bench.core, record)
+    bench.addresses.version += 1
+    session = bench.session()
+    session.send(message("1", kind="x"), done)
+    session.send(message("2", kind="y"), done)
+
+    assert bodies(bench, "copy") == ["1"]
+    assert bodies(bench) == (["2"] if is_exclusive else ["1", "2"])
+
+
+def test_full_addresses_fail_or_drop_or_hold_back_credits():
+    bench = Bench()
+    bench.set("fail", address_full_policy=AddressFullPolicy.FAIL, max_size_messages=1)
+    bench.set("drop", address_full_policy=AddressFullPolicy.DROP, max_size_messages=1)
+    bench.set("block", address_full_policy=AddressFullPolicy.BLOCK, max_size_messages=1)
+    granted = []
+    session = bench.session()
+    for name in ("fail", "drop", "block"):
+        bench.queue(name)
+        session.send(message("1", name), done)
+
+    with pytest.raises(BrokerError) as refused:
+        session.send(message("2", "fail"), done)
+    assert refused.value.code is ErrorCode.ADDRESS_FULL
+    session.send(message("2", "drop"), done)
+    assert bodies(bench, "drop") == ["1"]
+    session.request_credits("fail", lambda failing: granted.append(("fail", failing)))
+    session.request_credits("block", lambda failing: granted.append(("block", failing)))
+    assert granted == [("fail", True)]
+
+    sink = bench.consume("block")
+    sink.session.acknowledge(0, sink.ids[0], done)
+
+    assert granted == [("fail", True), ("block", False)]
