@@ -1,0 +1,394 @@
+"""One connection to a broker with its sessions; taken up again when it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+from broker.client.aio.restoring import restore
+from broker.client.aio.session import AsyncSession
+from broker.client.aio.transport import Driver, open_socket
+from broker.client.aio.waiting import settled
+from broker.client.errors import (
+    BrokerRefused,
+    CallInterrupted,
+    ClientError,
+    ClosedError,
+    NotConnected,
+)
+from broker.client.link import Link
+from broker.client.session_state import AckMode, SessionState
+from broker.protocols.core import versions
+from broker.protocols.core.errors import ErrorCode
+from broker.protocols.core.packet_connection import (
+    FIRST_CLIENT_CHANNEL,
+    CheckForFailoverReply,
+    CreateSessionResponse,
+    Disconnect,
+    ReattachSessionResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from broker.client.aio.client import AsyncClient
+    from broker.protocols.core.packet_cluster import ClusterTopology
+    from broker.protocols.core.transport_configuration import TransportConfiguration
+
+# A broker that is starting refuses sessions; the reference asks again after so long.
+_REJECTED_RETRY_S: Final = 0.01
+
+
+class AsyncConnection:
+    """One TCP connection, and whatever replaces it. Made by `AsyncClient.connect()`.
+
+    Belongs to the event loop that made it. Sessions survive a lost connection when the client's
+    options allow attempts to reconnect.
+
+    Attributes:
+        on_failure: called with the error when the connection is lost, before anything is tried.
+        on_reconnected: called when its sessions work again.
+        on_ended: called with the error when no attempt is left.
+    """
+
+    def __init__(self, client: AsyncClient, connector: TransportConfiguration) -> None:
+        self.client = client
+        self.options = client.options
+        self.connector = connector
+        self.on_failure: Callable[[Exception], None] = lambda error: None
+        self.on_reconnected: Callable[[], None] = lambda: None
+        self.on_ended: Callable[[Exception], None] = lambda error: None
+        self._sessions: dict[int, AsyncSession] = {}
+        self._next_channel = FIRST_CLIENT_CHANNEL
+        self._driver: Driver | None = None
+        self._link: Link | None = None
+        self._node_id: str | None = None
+        self._preferred: TransportConfiguration | None = None
+        self._ready = asyncio.Event()
+        self._ended: ClientError | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._checking: asyncio.Task[None] | None = None
+        self._is_killed = False
+
+    # Opening.
+
+    async def open_to(self, connector: TransportConfiguration) -> None:
+        """Connect to this broker, once.
+
+        Raises:
+            NotConnected: that is not possible.
+        """
+        driver, link = await self._attempt(connector)
+        self._use(connector, driver, link)
+        self._ready.set()
+
+    async def _attempt(self, connector: TransportConfiguration) -> tuple[Driver, Link]:
+        """Connect and say who we are, up to the broker's word on its cluster."""
+        lost: list[Exception] = []
+        driver = await open_socket(connector, lost.append, self.options.call_timeout_s)
+        link = Link(
+            connection_ttl=self.options.connection_ttl,
+            wake=driver.wake,
+            on_topology=self._learn,
+            on_disconnect=self._told_to_leave,
+        )
+        driver.link = link
+
+        def lose(error: Exception) -> None:
+            link.lose(error if isinstance(error, ClientError) else NotConnected(str(error)))
+
+        driver.on_lost = lose
+        if lost:
+            lose(lost[0])
+        link.start()
+        try:
+            await settled(link.ready, self.options.call_timeout_s, "the cluster's members")
+        except ClientError as error:
+            driver.close()
+            raise NotConnected(f"{connector.host}:{connector.port}: {error}") from error
+        except BaseException:
+            driver.close()
+            raise
+        return driver, link
+
+    def _use(self, connector: TransportConfiguration, driver: Driver, link: Link) -> None:
+        self.connector = connector
+        self._driver, self._link = driver, link
+        driver.on_lost = self._lost
+        if link.is_lost:
+            raise NotConnected("the connection was lost at once")
+        if self._checking is not None:
+            self._checking.cancel()
+        if self.options.check_period > 0:
+            self._checking = self._spawn(self._check(driver, link))
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _check(self, driver: Driver, link: Link) -> None:
+        """Send pings, and give up a broker that is silent."""
+        loop = asyncio.get_running_loop()
+        while not link.is_lost:
+            await asyncio.sleep(self.options.check_period / 1000)
+            silent_ms = (loop.time() - driver.last_received) * 1000
+            if 0 <= self.options.connection_ttl < silent_ms:
+                driver.lose(NotConnected(f"nothing from the broker for {silent_ms:.0f} ms"))
+                return
+            link.ping()
+
+    def _learn(self, packet: ClusterTopology) -> None:
+        self.client.topology.update(packet)
+        if self._node_id is None and not packet.exit:
+            self._node_id = packet.node_id
+
+    def _told_to_leave(self, packet: Disconnect) -> None:
+        """The broker ends the connection; it may say where to go."""
+        self._preferred = packet.target_connector
+
+    # Sessions.
+
+    async def session(
+        self, mode: AckMode = AckMode.AUTO, *, start: bool = True, **changes: object
+    ) -> AsyncSession:
+        """Create a session.
+
+        Args:
+            mode: who acknowledges.
+            start: whether messages come at once; else `start()` lets them.
+            **changes: options that differ from the client's, by their names in `ClientOptions`.
+
+        Raises:
+            BrokerRefused: such as `SecurityRefused`.
+            NotConnected: the connection is lost for good.
+        """
+        options = self.client.options_with(changes)
+        await self.wait_ready()
+        state = SessionState(self._next_channel, options, mode)
+        self._next_channel += 1
+        state.on_kill = self._killed
+        link = self.link
+        link.open_channel(state.channel)
+        try:
+            await self._create(link, state)
+        except BaseException:
+            link.close_channel(state.channel)
+            raise
+        session = AsyncSession(self, state)
+        self._sessions[state.channel.channel_id] = session
+        if start:
+            session.start()
+        return session
+
+    async def _create(self, link: Link, state: SessionState) -> None:
+        """Create a session at the broker, in the newest version that it takes."""
+        for version in versions.CLIENT_VERSIONS:
+            while True:
+                reply = link.create_session(state.create_request(version))
+                try:
+                    answer = await settled(reply, self.options.call_timeout_s, "a session")
+                except BrokerRefused as error:
+                    if error.code == ErrorCode.SESSION_CREATION_REJECTED:
+                        await asyncio.sleep(_REJECTED_RETRY_S)
+                        continue
+                    if error.code == ErrorCode.INCOMPATIBLE_CLIENT_SERVER_VERSIONS:
+                        break
+                    raise
+                assert isinstance(answer, CreateSessionResponse)
+                link.session_created(answer)
+                return
+        raise NotConnected("the broker takes no version of the protocol that is spoken here")
+
+    def forget(self, session: AsyncSession) -> None:
+        """A session was closed."""
+        channel = session.state.channel
+        self._sessions.pop(channel.channel_id, None)
+        if self._link is not None:
+            self._link.close_channel(channel)
+
+    def _killed(self) -> None:
+        """A consumer was too slow for the broker: do not come back."""
+        self._is_killed = True
+
+    @property
+    def link(self) -> Link:
+        """The connection as it is now."""
+        if self._link is None:
+            raise NotConnected("there is no connection")
+        return self._link
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether sessions work now."""
+        return self._ready.is_set()
+
+    async def wait_ready(self) -> None:
+        """Wait for a reconnect that is under way.
+
+        Raises:
+            ClientError: closed, or the connection is lost for good, or not back in time.
+        """
+        if not self._ready.is_set() and self._ended is None:
+            try:
+                async with asyncio.timeout(self.options.call_failover_timeout_s):
+                    await self._ready.wait()
+            except TimeoutError as error:
+                raise CallInterrupted("the connection did not come back in time") from error
+        if self._ended is not None:
+            raise self._ended
+
+    async def drain(self) -> None:
+        """Wait until the socket takes more."""
+        if self._driver is not None:
+            await self._driver.drain()
+
+    def fail(self, error: ClientError) -> None:
+        """Give the connection up, such as when an answer did not come."""
+        if self._driver is not None:
+            self._driver.lose(error)
+
+    # A lost connection.
+
+    def _lost(self, error: Exception) -> None:
+        reason = error if isinstance(error, ClientError) else NotConnected(str(error))
+        if self._link is not None:
+            self._link.lose(reason)
+        if self._checking is not None:
+            self._checking.cancel()
+        self._ready.clear()
+        self.on_failure(reason)
+        attempts = self.options.reconnect_attempts
+        if self._is_killed or (attempts == 0 and self.options.failover_attempts == 0):
+            self._end(reason)
+        else:
+            self._spawn(self._reconnect(reason))
+
+    def _end(self, error: ClientError) -> None:
+        self._ended = error
+        self._ready.set()
+        for session in tuple(self._sessions.values()):
+            session.ended(error)
+        self._sessions.clear()
+        self.on_ended(error)
+
+    async def _reconnect(self, reason: ClientError) -> None:
+        rounds = self.options.reconnect_attempts
+        attempt = 0
+        while attempt < rounds or rounds == -1:
+            for connector in self._candidates():
+                if await self._take_up(connector):
+                    return
+            await asyncio.sleep(self.options.retry_delay_s(attempt))
+            attempt += 1
+        for attempt in range(self.options.failover_attempts):
+            for connector in self._others():
+                if await self._take_up(connector):
+                    return
+            await asyncio.sleep(self.options.retry_delay_s(attempt))
+        self._end(NotConnected(f"no attempt is left: {reason}"))
+
+    def _candidates(self) -> list[TransportConfiguration]:
+        """Give where to try: where told to, the same, its backup, where the client began."""
+        member = self.client.topology.member(self._node_id) if self._node_id else None
+        backup = member.backup if member is not None else None
+        wanted = (self._preferred, self.connector, backup, *self.client.connectors)
+        return _distinct([item for item in wanted if item is not None])
+
+    def _others(self) -> list[TransportConfiguration]:
+        members = self.client.topology.members
+        return _distinct([member.primary for member in members if member.primary is not None])
+
+    async def _take_up(self, connector: TransportConfiguration) -> bool:
+        """Try one broker; whether all sessions work there now."""
+        try:
+            driver, link = await self._attempt(connector)
+        except NotConnected:
+            return False
+        try:
+            if self._node_id is not None and not await self._may_go_on(link):
+                driver.close()
+                return False
+            for session in tuple(self._sessions.values()):
+                await self._take_up_session(link, session)
+            self._use(connector, driver, link)
+        except ClientError:
+            # Lost again, or refused: the next attempt begins from the start.
+            driver.close()
+            link.lose(NotConnected("given up"))
+            return False
+        except BaseException:
+            driver.close()
+            raise
+        self._preferred = None
+        self._ready.set()
+        self.on_reconnected()
+        return True
+
+    async def _may_go_on(self, link: Link) -> bool:
+        reply = link.check_for_failover(self._node_id)
+        answer = await settled(reply, self.options.call_timeout_s, "failover check")
+        assert isinstance(answer, CheckForFailoverReply)
+        return answer.ok_to_failover
+
+    async def _take_up_session(self, link: Link, session: AsyncSession) -> None:
+        state = session.state
+        link.listen(state.channel)
+        reply = link.reattach_session(state.name, state.channel.last_confirmed)
+        answer = await settled(reply, self.options.call_timeout_s, "a session taken up")
+        assert isinstance(answer, ReattachSessionResponse)
+        if answer.reattached:
+            link.open_channel(state.channel)
+            self._limit_answers(state)
+            state.channel.reattach(link, answer.last_confirmed_command_id)
+        else:
+            state.new_name()
+            await self._create(link, state)
+            state.begin_anew(link)
+            await restore(state)
+
+    def _limit_answers(self, state: SessionState) -> None:
+        """Answers from before a reattach come soon, or not at all."""
+        timeout_s = self.options.call_timeout_s
+        if timeout_s is not None:
+            error = CallInterrupted("the connection was lost before the broker answered")
+            give_up = state.channel.give_up_until
+            loop = asyncio.get_running_loop()
+            loop.call_later(timeout_s, give_up, state.channel.last_correlation, error)
+
+    # Closing.
+
+    async def close(self) -> None:
+        """Close all sessions and the connection; nothing more is tried."""
+        if self._ended is not None:
+            return
+        if self._ready.is_set():
+            for session in tuple(self._sessions.values()):
+                with contextlib.suppress(ClientError):
+                    await session.close()
+        self._ended = ClosedError("the connection is closed")
+        self._ready.set()
+        for task in tuple(self._tasks):
+            task.cancel()
+        for session in tuple(self._sessions.values()):
+            session.ended(self._ended)
+        if self._driver is not None:
+            self._driver.close()
+        if self._link is not None:
+            self._link.lose(self._ended)
+        self.client.forget(self)
+        # The transport reports its end to the loop once more.
+        await asyncio.sleep(0)
+
+
+def _distinct(connectors: list[TransportConfiguration]) -> list[TransportConfiguration]:
+    seen: set[tuple[str, int]] = set()
+    found = []
+    for connector in connectors:
+        where = (connector.host, connector.port)
+        if where not in seen:
+            seen.add(where)
+            found.append(connector)
+    return found
