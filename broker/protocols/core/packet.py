@@ -23,7 +23,16 @@ from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
 from broker.protocols.core.frames import HEADER
 from broker.storage.binding_records import RoutingType
-from broker.storage.encoding import BYTE, BodyReader, BodyWriter, Codec, RecordFormatError
+from broker.storage.encoding import (
+    BOOLEAN,
+    BYTE,
+    INT,
+    LONG,
+    BodyReader,
+    BodyWriter,
+    Codec,
+    RecordFormatError,
+)
 
 T = TypeVar("T")
 
@@ -177,3 +186,19 @@ def _write_routing_types(writer: BodyWriter, values: tuple[RoutingType, ...]) ->
 
 
 ROUTING_TYPES: Final = Codec(_read_routing_types, _write_routing_types)
+
+
+def _flagged(codec: Codec[T]) -> Codec[T | None]:
+    """Give the codec of a value behind a boolean; text has another flag, 1 where this is 0xFF."""
+
+    def write(writer: BodyWriter, value: T | None) -> None:
+        writer.write_boolean(value is not None)
+        if value is not None:
+            codec.write(writer, value)
+
+    return Codec(lambda reader: reader.read_nullable(codec.read), write)
+
+
+N_BOOLEAN: Final[Codec[bool | None]] = _flagged(BOOLEAN)
+N_INT: Final[Codec[int | None]] = _flagged(INT)
+N_LONG: Final[Codec[int | None]] = _flagged(LONG)

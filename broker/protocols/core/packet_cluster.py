@@ -13,7 +13,7 @@ from broker.protocols.core.transport_configuration import (
     TransportConfiguration,
 )
 from broker.storage.encoding import (
-    BIT,
+    BOOLEAN,
     INT,
     LONG,
     NSS,
@@ -70,14 +70,14 @@ class ClusterTopology(Packet):
         """Give the body for a peer of `version`."""
         form = _TOPOLOGY_NUMBERS.index(self.type_for(version))
         writer = BodyWriter()
-        writer.write_bit(self.exit)
+        writer.write_boolean(self.exit)
         STR.write(writer, self.node_id)
         if form >= 1:
             writer.write_long(self.unique_event_id)
         if not self.exit:
             OPTIONAL_TRANSPORT.write(writer, self.primary)
             OPTIONAL_TRANSPORT.write(writer, self.backup)
-            writer.write_bit(self.last)
+            writer.write_boolean(self.last)
         if form >= 1:
             NSTR.write(writer, self.backup_group_name)
         if form >= 2:
@@ -91,13 +91,13 @@ class ClusterTopology(Packet):
         """Read the body of a frame of type `number`."""
         form = _TOPOLOGY_NUMBERS.index(_V4 if number is None else number)
         reader = BodyReader(body)
-        packet = cls(BIT.read(reader), STR.read(reader))
+        packet = cls(BOOLEAN.read(reader), STR.read(reader))
         if form >= 1:
             packet.unique_event_id = LONG.read(reader)
         if not packet.exit:
             packet.primary = OPTIONAL_TRANSPORT.read(reader)
             packet.backup = OPTIONAL_TRANSPORT.read(reader)
-            packet.last = BIT.read(reader)
+            packet.last = BOOLEAN.read(reader)
         if form >= 1 and reader.remaining:
             packet.backup_group_name = NSTR.read(reader)
         if form >= 2:
@@ -113,7 +113,7 @@ class SubscribeTopology(Packet):
 
     types: ClassVar = ((versions.TOPOLOGY_V2, 113), (0, 112))
 
-    cluster_connection: bool = field(BIT)
+    cluster_connection: bool = field(BOOLEAN)
     client_version: int = field(INT, since=versions.TOPOLOGY_V2, default=0)
 
 
@@ -125,7 +125,7 @@ class NodeAnnounce(Packet):
 
     node_id: str = field(STR)
     backup_group_name: str | None = field(NSTR)
-    backup: bool = field(BIT)
+    backup: bool = field(BOOLEAN)
     current_event_id: int = field(LONG)
     connector: TransportConfiguration | None = field(OPTIONAL_TRANSPORT)
     backup_connector: TransportConfiguration | None = field(OPTIONAL_TRANSPORT)
@@ -152,7 +152,7 @@ class ClusterConnectReply(Packet):
 
     types: ClassVar = ((0, 126),)
 
-    authorized: bool = field(BIT)
+    authorized: bool = field(BOOLEAN)
 
 
 @dataclass(slots=True)
@@ -173,7 +173,7 @@ class BackupRegistration(Packet):
 
     cluster_user: str = field(STR)
     cluster_password: str = field(STR)
-    backup_wants_failback: bool = field(BIT)
+    backup_wants_failback: bool = field(BOOLEAN)
     connector: TransportConfiguration = field(TRANSPORT)
 
     def __repr__(self) -> str:
@@ -210,7 +210,7 @@ class BackupRequestResponse(Packet):
 
     types: ClassVar = ((0, -1),)
 
-    backup_started: bool = field(BIT)
+    backup_started: bool = field(BOOLEAN)
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from broker.protocols.core.transport_configuration import (
     OPTIONAL_TRANSPORT,
     TransportConfiguration,
 )
-from broker.storage.encoding import BIT, BYTE, INT, LONG, NSS, NSTR, STR
+from broker.storage.encoding import BOOLEAN, BYTE, INT, LONG, NSS, NSTR, STR
 
 PING_CHANNEL: Final = 0
 SESSION_CHANNEL: Final = 1
@@ -147,7 +147,7 @@ class CheckForFailoverReply(Packet):
 
     types: ClassVar = ((0, -5),)
 
-    ok_to_failover: bool = field(BIT)
+    ok_to_failover: bool = field(BOOLEAN)
 
 
 @dataclass(slots=True)
@@ -171,11 +171,11 @@ class CreateSession(Packet):
     username: str | None = field(NSTR)
     password: str | None = field(NSTR)
     min_large_message_size: int = field(INT)
-    xa: bool = field(BIT)
-    auto_commit_sends: bool = field(BIT)
-    auto_commit_acks: bool = field(BIT)
+    xa: bool = field(BOOLEAN)
+    auto_commit_sends: bool = field(BOOLEAN)
+    auto_commit_acks: bool = field(BOOLEAN)
     window_size: int = field(INT)
-    pre_acknowledge: bool = field(BIT)
+    pre_acknowledge: bool = field(BOOLEAN)
     default_address: str | None = field(NSTR)
     client_id: str | None = field(NSTR, since=versions.CLIENT_ID, default=None)
 
@@ -213,4 +213,4 @@ class ReattachSessionResponse(Packet):
     always_confirmed: ClassVar = False
 
     last_confirmed_command_id: int = field(INT)
-    reattached: bool = field(BIT)
+    reattached: bool = field(BOOLEAN)

@@ -1,7 +1,7 @@
 """Packets that carry messages and acknowledge them; one for each message, so written by hand.
 
 Behind a message stand the packet's own fields, of a size that the version gives; so the message is
-what comes before them.
+what comes before them. A true boolean is -1, as the reference writes it; any byte but 0 is read.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from broker.storage.encoding import RecordFormatError
 # Type and channel, which the length of a frame counts beside the body.
 _LENGTH_MIN: Final = 9
 # Whether an answer is wanted; correlation id; producer id.
-_SEND_TAILS: Final = (struct.Struct(">?"), struct.Struct(">?q"), struct.Struct(">?qi"))
+_SEND_TAILS: Final = (struct.Struct(">b"), struct.Struct(">bq"), struct.Struct(">bqi"))
 _RECEIVE_TAIL: Final = struct.Struct(">qi")
 _RECEIVE_LARGE_START: Final = struct.Struct(">qiq")
 _CHUNK_SIZE: Final = struct.Struct(">i")
-_CONTINUES_TAIL: Final = struct.Struct(">?q")
+_CONTINUES_TAIL: Final = struct.Struct(">bq")
 _LONG: Final = struct.Struct(">q")
-_ACKNOWLEDGE: Final = struct.Struct(">qq?")
+_ACKNOWLEDGE: Final = struct.Struct(">qqb")
 NO_SENDER: Final = -1
 BODY_SIZE_UNKNOWN: Final = -1
 
@@ -44,7 +44,7 @@ def _pack_send_tail(
     version: int, requires_response: bool, correlation_id: int, sender_id: int
 ) -> bytes:
     layout = _send_tail(version)
-    values = (requires_response, correlation_id, sender_id)
+    values = (-requires_response, correlation_id, sender_id)
     return layout.pack(*values[: _SEND_TAILS.index(layout) + 1])
 
 
@@ -143,7 +143,7 @@ class SendContinuation(Packet):
     def encode(self, version: int) -> bytes:
         """Give the body for a peer of `version`."""
         tail = _pack_send_tail(version, self.requires_response, self.correlation_id, self.sender_id)
-        last = b"\x01" if self.continues else _CONTINUES_TAIL.pack(False, self.message_body_size)
+        last = b"\xff" if self.continues else _CONTINUES_TAIL.pack(0, self.message_body_size)
         return b"".join((_CHUNK_SIZE.pack(len(self.chunk)), self.chunk, last, tail))
 
     @classmethod
@@ -225,7 +225,7 @@ class ReceiveContinuation(Packet):
 
     def encode(self, version: int) -> bytes:
         """Give the body of the packet."""
-        tail = _CONTINUES_TAIL.pack(self.continues, self.consumer_id)
+        tail = _CONTINUES_TAIL.pack(-self.continues, self.consumer_id)
         return b"".join((_CHUNK_SIZE.pack(len(self.chunk)), self.chunk, tail))
 
     @classmethod
@@ -235,7 +235,7 @@ class ReceiveContinuation(Packet):
         if len(rest) < _CONTINUES_TAIL.size:
             raise RecordFormatError("a continuation ends behind its chunk")
         continues, consumer_id = _CONTINUES_TAIL.unpack_from(rest)
-        return cls(chunk, continues, consumer_id)
+        return cls(chunk, continues != 0, consumer_id)
 
 
 @dataclass(slots=True)
@@ -250,14 +250,15 @@ class Acknowledge(Packet):
 
     def encode(self, version: int) -> bytes:
         """Give the body of the packet."""
-        return _ACKNOWLEDGE.pack(self.consumer_id, self.message_id, self.requires_response)
+        return _ACKNOWLEDGE.pack(self.consumer_id, self.message_id, -self.requires_response)
 
     @classmethod
     def decode(cls, body: memoryview, version: int, number: int | None = None) -> Self:
         """Read a packet."""
         if len(body) < _ACKNOWLEDGE.size:
             raise RecordFormatError(f"an acknowledgement of {len(body)} bytes")
-        return cls(*_ACKNOWLEDGE.unpack_from(body))
+        consumer_id, message_id, requires_response = _ACKNOWLEDGE.unpack_from(body)
+        return cls(consumer_id, message_id, requires_response != 0)
 
 
 @dataclass(slots=True)

@@ -6,13 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from broker.protocols.core import versions
-from broker.protocols.core.packet import ROUTING_TYPE, ROUTING_TYPES, Packet, field
-from broker.storage.encoding import BIT, INT, LONG, NI, NL, NSS, SS, Codec, counted, nullable
+from broker.protocols.core.packet import (
+    N_BOOLEAN,
+    N_INT,
+    N_LONG,
+    ROUTING_TYPE,
+    ROUTING_TYPES,
+    Packet,
+    field,
+)
+from broker.storage.encoding import BOOLEAN, INT, LONG, NSS, SS, counted
 
 if TYPE_CHECKING:
     from broker.storage.binding_records import RoutingType
 
-N_BIT: Final[Codec[bool | None]] = nullable(BIT)
 # An empty name: its length.
 _NAMES: Final = counted(SS, item_size_min=4)
 
@@ -25,8 +32,8 @@ class CreateAddress(Packet):
 
     address: str = field(SS)
     routing_types: tuple[RoutingType, ...] = field(ROUTING_TYPES)
-    requires_response: bool = field(BIT, default=True)
-    auto_created: bool = field(BIT, default=False)
+    requires_response: bool = field(BOOLEAN, default=True)
+    auto_created: bool = field(BOOLEAN, default=False)
 
 
 @dataclass(slots=True)
@@ -38,29 +45,31 @@ class CreateQueue(Packet):
     address: str = field(SS)
     queue: str = field(SS)
     filter: str | None = field(NSS, default=None)
-    durable: bool = field(BIT, default=True)
-    temporary: bool = field(BIT, default=False)
-    requires_response: bool = field(BIT, default=True)
-    auto_created: bool = field(BIT, since=versions.ADDRESSING, default=False)
+    durable: bool = field(BOOLEAN, default=True)
+    temporary: bool = field(BOOLEAN, default=False)
+    requires_response: bool = field(BOOLEAN, default=True)
+    auto_created: bool = field(BOOLEAN, since=versions.ADDRESSING, default=False)
     routing_type: RoutingType | None = field(ROUTING_TYPE, since=versions.ADDRESSING, default=None)
     max_consumers: int = field(INT, since=versions.ADDRESSING, default=-1)
-    purge_on_no_consumers: bool = field(BIT, since=versions.ADDRESSING, default=False)
-    exclusive: bool | None = field(N_BIT, since=versions.ADDRESSING, default=None, optional=True)
-    last_value: bool | None = field(N_BIT, since=versions.ADDRESSING, default=None)
+    purge_on_no_consumers: bool = field(BOOLEAN, since=versions.ADDRESSING, default=False)
+    exclusive: bool | None = field(
+        N_BOOLEAN, since=versions.ADDRESSING, default=None, optional=True
+    )
+    last_value: bool | None = field(N_BOOLEAN, since=versions.ADDRESSING, default=None)
     last_value_key: str | None = field(NSS, since=versions.ADDRESSING, default=None, optional=True)
-    non_destructive: bool | None = field(N_BIT, since=versions.ADDRESSING, default=None)
-    consumers_before_dispatch: int | None = field(NI, since=versions.ADDRESSING, default=None)
-    delay_before_dispatch: int | None = field(NL, since=versions.ADDRESSING, default=None)
-    group_rebalance: bool | None = field(N_BIT, since=versions.ADDRESSING, default=None)
-    group_buckets: int | None = field(NI, since=versions.ADDRESSING, default=None)
-    auto_delete: bool | None = field(N_BIT, since=versions.ADDRESSING, default=None)
-    auto_delete_delay: int | None = field(NL, since=versions.ADDRESSING, default=None)
-    auto_delete_message_count: int | None = field(NL, since=versions.ADDRESSING, default=None)
+    non_destructive: bool | None = field(N_BOOLEAN, since=versions.ADDRESSING, default=None)
+    consumers_before_dispatch: int | None = field(N_INT, since=versions.ADDRESSING, default=None)
+    delay_before_dispatch: int | None = field(N_LONG, since=versions.ADDRESSING, default=None)
+    group_rebalance: bool | None = field(N_BOOLEAN, since=versions.ADDRESSING, default=None)
+    group_buckets: int | None = field(N_INT, since=versions.ADDRESSING, default=None)
+    auto_delete: bool | None = field(N_BOOLEAN, since=versions.ADDRESSING, default=None)
+    auto_delete_delay: int | None = field(N_LONG, since=versions.ADDRESSING, default=None)
+    auto_delete_message_count: int | None = field(N_LONG, since=versions.ADDRESSING, default=None)
     group_first_key: str | None = field(NSS, since=versions.ADDRESSING, default=None, optional=True)
-    ring_size: int | None = field(NL, since=versions.ADDRESSING, default=None, optional=True)
-    enabled: bool | None = field(N_BIT, since=versions.ADDRESSING, default=None, optional=True)
+    ring_size: int | None = field(N_LONG, since=versions.ADDRESSING, default=None, optional=True)
+    enabled: bool | None = field(N_BOOLEAN, since=versions.ADDRESSING, default=None, optional=True)
     group_rebalance_pause_dispatch: bool | None = field(
-        N_BIT, since=versions.ADDRESSING, default=None, optional=True
+        N_BOOLEAN, since=versions.ADDRESSING, default=None, optional=True
     )
 
 
@@ -73,8 +82,8 @@ class CreateSharedQueueV1(Packet):
     address: str = field(SS)
     queue: str = field(SS)
     filter: str | None = field(NSS, default=None)
-    durable: bool = field(BIT, default=True)
-    requires_response: bool = field(BIT, default=True)
+    durable: bool = field(BOOLEAN, default=True)
+    requires_response: bool = field(BOOLEAN, default=True)
 
 
 @dataclass(slots=True)
@@ -86,26 +95,26 @@ class CreateSharedQueue(Packet):
     address: str = field(SS)
     queue: str = field(SS)
     filter: str | None = field(NSS, default=None)
-    durable: bool = field(BIT, default=True)
+    durable: bool = field(BOOLEAN, default=True)
     routing_type: RoutingType | None = field(ROUTING_TYPE, default=None)
-    requires_response: bool = field(BIT, default=True)
-    max_consumers: int | None = field(NI, default=None, optional=True)
-    purge_on_no_consumers: bool | None = field(N_BIT, default=None)
-    exclusive: bool | None = field(N_BIT, default=None)
-    last_value: bool | None = field(N_BIT, default=None)
+    requires_response: bool = field(BOOLEAN, default=True)
+    max_consumers: int | None = field(N_INT, default=None, optional=True)
+    purge_on_no_consumers: bool | None = field(N_BOOLEAN, default=None)
+    exclusive: bool | None = field(N_BOOLEAN, default=None)
+    last_value: bool | None = field(N_BOOLEAN, default=None)
     last_value_key: str | None = field(NSS, default=None, optional=True)
-    non_destructive: bool | None = field(N_BIT, default=None)
-    consumers_before_dispatch: int | None = field(NI, default=None)
-    delay_before_dispatch: int | None = field(NL, default=None)
-    group_rebalance: bool | None = field(N_BIT, default=None)
-    group_buckets: int | None = field(NI, default=None)
-    auto_delete: bool | None = field(N_BIT, default=None)
-    auto_delete_delay: int | None = field(NL, default=None)
-    auto_delete_message_count: int | None = field(NL, default=None)
+    non_destructive: bool | None = field(N_BOOLEAN, default=None)
+    consumers_before_dispatch: int | None = field(N_INT, default=None)
+    delay_before_dispatch: int | None = field(N_LONG, default=None)
+    group_rebalance: bool | None = field(N_BOOLEAN, default=None)
+    group_buckets: int | None = field(N_INT, default=None)
+    auto_delete: bool | None = field(N_BOOLEAN, default=None)
+    auto_delete_delay: int | None = field(N_LONG, default=None)
+    auto_delete_message_count: int | None = field(N_LONG, default=None)
     group_first_key: str | None = field(NSS, default=None, optional=True)
-    ring_size: int | None = field(NL, default=None, optional=True)
-    enabled: bool | None = field(N_BIT, default=None, optional=True)
-    group_rebalance_pause_dispatch: bool | None = field(N_BIT, default=None, optional=True)
+    ring_size: int | None = field(N_LONG, default=None, optional=True)
+    enabled: bool | None = field(N_BOOLEAN, default=None, optional=True)
+    group_rebalance_pause_dispatch: bool | None = field(N_BOOLEAN, default=None, optional=True)
 
 
 @dataclass(slots=True)
@@ -137,41 +146,43 @@ class QueueQueryResponse(Packet):
 
     types: ClassVar = ((versions.ADDRESSING, -14), (versions.QUERY_RESPONSE_V2, -7), (0, 46))
 
-    exists: bool = field(BIT)
-    durable: bool = field(BIT, default=False)
-    temporary: bool = field(BIT, default=False)
+    exists: bool = field(BOOLEAN)
+    durable: bool = field(BOOLEAN, default=False)
+    temporary: bool = field(BOOLEAN, default=False)
     consumer_count: int = field(INT, default=0)
     message_count: int = field(LONG, default=0)
     filter: str | None = field(NSS, default=None)
     address: str | None = field(NSS, default=None)
     name: str | None = field(NSS, default=None)
-    auto_create_queues: bool = field(BIT, since=versions.QUERY_RESPONSE_V2, default=False)
-    auto_created: bool = field(BIT, since=versions.ADDRESSING, default=False)
-    purge_on_no_consumers: bool = field(BIT, since=versions.ADDRESSING, default=False)
+    auto_create_queues: bool = field(BOOLEAN, since=versions.QUERY_RESPONSE_V2, default=False)
+    auto_created: bool = field(BOOLEAN, since=versions.ADDRESSING, default=False)
+    purge_on_no_consumers: bool = field(BOOLEAN, since=versions.ADDRESSING, default=False)
     routing_type: RoutingType | None = field(ROUTING_TYPE, since=versions.ADDRESSING, default=None)
     max_consumers: int = field(INT, since=versions.ADDRESSING, default=-1)
-    exclusive: bool | None = field(N_BIT, since=versions.ADDRESSING, default=None, optional=True)
-    last_value: bool | None = field(N_BIT, since=versions.ADDRESSING, default=None)
+    exclusive: bool | None = field(
+        N_BOOLEAN, since=versions.ADDRESSING, default=None, optional=True
+    )
+    last_value: bool | None = field(N_BOOLEAN, since=versions.ADDRESSING, default=None)
     default_consumer_window_size: int | None = field(
-        NI, since=versions.ADDRESSING, default=None, optional=True
+        N_INT, since=versions.ADDRESSING, default=None, optional=True
     )
     last_value_key: str | None = field(NSS, since=versions.ADDRESSING, default=None, optional=True)
-    non_destructive: bool | None = field(N_BIT, since=versions.ADDRESSING, default=None)
-    consumers_before_dispatch: int | None = field(NI, since=versions.ADDRESSING, default=None)
-    delay_before_dispatch: int | None = field(NL, since=versions.ADDRESSING, default=None)
-    group_rebalance: bool | None = field(N_BIT, since=versions.ADDRESSING, default=None)
-    group_buckets: int | None = field(NI, since=versions.ADDRESSING, default=None)
-    auto_delete: bool | None = field(N_BIT, since=versions.ADDRESSING, default=None)
-    auto_delete_delay: int | None = field(NL, since=versions.ADDRESSING, default=None)
-    auto_delete_message_count: int | None = field(NL, since=versions.ADDRESSING, default=None)
+    non_destructive: bool | None = field(N_BOOLEAN, since=versions.ADDRESSING, default=None)
+    consumers_before_dispatch: int | None = field(N_INT, since=versions.ADDRESSING, default=None)
+    delay_before_dispatch: int | None = field(N_LONG, since=versions.ADDRESSING, default=None)
+    group_rebalance: bool | None = field(N_BOOLEAN, since=versions.ADDRESSING, default=None)
+    group_buckets: int | None = field(N_INT, since=versions.ADDRESSING, default=None)
+    auto_delete: bool | None = field(N_BOOLEAN, since=versions.ADDRESSING, default=None)
+    auto_delete_delay: int | None = field(N_LONG, since=versions.ADDRESSING, default=None)
+    auto_delete_message_count: int | None = field(N_LONG, since=versions.ADDRESSING, default=None)
     group_first_key: str | None = field(NSS, since=versions.ADDRESSING, default=None, optional=True)
-    ring_size: int | None = field(NL, since=versions.ADDRESSING, default=None, optional=True)
-    enabled: bool | None = field(N_BIT, since=versions.ADDRESSING, default=None, optional=True)
+    ring_size: int | None = field(N_LONG, since=versions.ADDRESSING, default=None, optional=True)
+    enabled: bool | None = field(N_BOOLEAN, since=versions.ADDRESSING, default=None, optional=True)
     group_rebalance_pause_dispatch: bool | None = field(
-        N_BIT, since=versions.ADDRESSING, default=None, optional=True
+        N_BOOLEAN, since=versions.ADDRESSING, default=None, optional=True
     )
     configuration_managed: bool | None = field(
-        N_BIT, since=versions.ADDRESSING, default=None, optional=True
+        N_BOOLEAN, since=versions.ADDRESSING, default=None, optional=True
     )
 
 
@@ -196,27 +207,29 @@ class BindingQueryResponse(Packet):
         (0, 50),
     )
 
-    exists: bool = field(BIT)
+    exists: bool = field(BOOLEAN)
     queue_names: tuple[str, ...] = field(_NAMES, default=())
-    auto_create_queues: bool = field(BIT, since=versions.QUERY_RESPONSE_V2, default=False)
+    auto_create_queues: bool = field(BOOLEAN, since=versions.QUERY_RESPONSE_V2, default=False)
     auto_create_addresses: bool = field(
-        BIT, since=versions.BINDING_QUERY_RESPONSE_V3, default=False
+        BOOLEAN, since=versions.BINDING_QUERY_RESPONSE_V3, default=False
     )
-    default_purge_on_no_consumers: bool = field(BIT, since=versions.ADDRESSING, default=False)
+    default_purge_on_no_consumers: bool = field(BOOLEAN, since=versions.ADDRESSING, default=False)
     default_max_consumers: int = field(INT, since=versions.ADDRESSING, default=-1)
     default_exclusive: bool | None = field(
-        N_BIT, since=versions.ADDRESSING, default=None, optional=True
+        N_BOOLEAN, since=versions.ADDRESSING, default=None, optional=True
     )
-    default_last_value: bool | None = field(N_BIT, since=versions.ADDRESSING, default=None)
+    default_last_value: bool | None = field(N_BOOLEAN, since=versions.ADDRESSING, default=None)
     default_last_value_key: str | None = field(
         NSS, since=versions.ADDRESSING, default=None, optional=True
     )
-    default_non_destructive: bool | None = field(N_BIT, since=versions.ADDRESSING, default=None)
+    default_non_destructive: bool | None = field(N_BOOLEAN, since=versions.ADDRESSING, default=None)
     default_consumers_before_dispatch: int | None = field(
-        NI, since=versions.ADDRESSING, default=None
+        N_INT, since=versions.ADDRESSING, default=None
     )
-    default_delay_before_dispatch: int | None = field(NL, since=versions.ADDRESSING, default=None)
+    default_delay_before_dispatch: int | None = field(
+        N_LONG, since=versions.ADDRESSING, default=None
+    )
     supports_multicast: bool = field(
-        BIT, since=versions.BINDING_QUERY_RESPONSE_V5, default=False, optional=True
+        BOOLEAN, since=versions.BINDING_QUERY_RESPONSE_V5, default=False, optional=True
     )
-    supports_anycast: bool = field(BIT, since=versions.BINDING_QUERY_RESPONSE_V5, default=False)
+    supports_anycast: bool = field(BOOLEAN, since=versions.BINDING_QUERY_RESPONSE_V5, default=False)

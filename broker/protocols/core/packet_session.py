@@ -8,7 +8,7 @@ from typing import ClassVar
 from broker.protocols.core import versions
 from broker.protocols.core.packet import Packet, field
 from broker.protocols.core.packet_connection import NO_CORRELATION
-from broker.storage.encoding import BIT, INT, LONG, NSS, SS, STR
+from broker.storage.encoding import BOOLEAN, INT, LONG, NSS, SS, STR
 
 
 @dataclass(slots=True)
@@ -25,8 +25,8 @@ class CreateConsumer(Packet):
     consumer_id: int = field(LONG)
     queue: str = field(SS)
     filter: str | None = field(NSS, default=None)
-    browse_only: bool = field(BIT, default=False)
-    requires_response: bool = field(BIT, default=True)
+    browse_only: bool = field(BOOLEAN, default=False)
+    requires_response: bool = field(BOOLEAN, default=True)
     priority: int = field(INT, since=versions.ASYNC_RESPONSE, default=0, optional=True)
 
 
@@ -90,7 +90,7 @@ class Rollback(Packet):
 
     types: ClassVar = ((0, 44),)
 
-    consider_last_message_as_delivered: bool = field(BIT)
+    consider_last_message_as_delivered: bool = field(BOOLEAN)
 
 
 @dataclass(slots=True)
@@ -163,7 +163,7 @@ class AddMetadata2(Packet):
 
     key: str = field(STR)
     data: str = field(STR)
-    requires_confirmation: bool = field(BIT, default=True)
+    requires_confirmation: bool = field(BOOLEAN, default=True)
 
     @property
     def is_confirmed(self) -> bool:
@@ -179,7 +179,7 @@ class UniqueAddMetadata(Packet):
 
     key: str = field(STR)
     data: str = field(STR)
-    requires_confirmation: bool = field(BIT, default=True)
+    requires_confirmation: bool = field(BOOLEAN, default=True)
 
     @property
     def is_confirmed(self) -> bool:

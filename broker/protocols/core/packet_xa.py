@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from broker.protocols.core import versions
 from broker.protocols.core.packet import Packet, field
 from broker.protocols.core.packet_connection import NO_CORRELATION
-from broker.storage.encoding import BIT, INT, LONG, NSTR, Codec, counted
+from broker.storage.encoding import BOOLEAN, INT, LONG, NSTR, Codec, counted
 from broker.storage.message_records import Xid
 from broker.storage.wire import nested
 
@@ -33,7 +33,7 @@ class XaEnd(Packet):
     types: ClassVar = ((0, 52),)
 
     xid: Xid = field(XID)
-    failed: bool = field(BIT, default=False)
+    failed: bool = field(BOOLEAN, default=False)
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class XaCommit(Packet):
     types: ClassVar = ((0, 53),)
 
     xid: Xid = field(XID)
-    one_phase: bool = field(BIT, default=False)
+    one_phase: bool = field(BOOLEAN, default=False)
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class XaResponse(Packet):
 
     types: ClassVar = ((0, 55),)
 
-    error: bool = field(BIT)
+    error: bool = field(BOOLEAN)
     response_code: int = field(INT, default=0)
     message: str | None = field(NSTR, default=None)
     correlation_id: int = field(
@@ -152,7 +152,7 @@ class XaSetTimeoutResponse(Packet):
 
     types: ClassVar = ((0, 64),)
 
-    ok: bool = field(BIT)
+    ok: bool = field(BOOLEAN)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from dataclasses import field as dataclass_field
 from typing import Final, TypeAlias
 
 from broker.storage.encoding import (
-    BIT,
+    BOOLEAN,
     INT,
     LONG,
     STR,
@@ -61,7 +61,7 @@ class TransportConfiguration:
 def _read_value(reader: BodyReader) -> ParameterValue:
     tag = reader.read_byte()
     if tag == _BOOLEAN_TAG:
-        return BIT.read(reader)
+        return BOOLEAN.read(reader)
     if tag == _INT_TAG:
         return INT.read(reader)
     if tag == _LONG_TAG:
@@ -87,7 +87,7 @@ def _write(writer: BodyWriter, configuration: TransportConfiguration) -> None:
         STR.write(writer, name)
         if isinstance(value, bool):
             writer.write_byte(_BOOLEAN_TAG)
-            writer.write_bit(value)
+            writer.write_boolean(value)
         elif isinstance(value, str):
             writer.write_byte(_STRING_TAG)
             STR.write(writer, value)
@@ -103,7 +103,9 @@ TRANSPORT: Final = Codec(_read, _write)
 
 
 def _write_optional(writer: BodyWriter, value: TransportConfiguration | None) -> None:
-    writer.write_nullable(_write, value)
+    writer.write_boolean(value is not None)
+    if value is not None:
+        _write(writer, value)
 
 
 OPTIONAL_TRANSPORT: Final[Codec[TransportConfiguration | None]] = Codec(
