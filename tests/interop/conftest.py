@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.reference import Reference, ReferenceUnavailableError
+from tests.interop.reference_broker import ReferenceBroker
 
 HERE = Path(__file__).parent
 
@@ -23,3 +24,15 @@ def reference():
         pytest.skip(f"the reference cannot be run here: {error}")
     yield process
     process.close()
+
+
+@pytest.fixture(scope="session")
+def reference_broker(tmp_path_factory):
+    """The reference's broker, running; a test that stops it starts it again."""
+    try:
+        broker = ReferenceBroker(tmp_path_factory.mktemp("reference_broker"))
+        broker.start()
+    except ReferenceUnavailableError as error:
+        pytest.skip(f"the reference's broker cannot be run here: {error}")
+    yield broker
+    broker.kill()

@@ -1,0 +1,150 @@
+"""What a session asks of a broker about queues and addresses."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, TypeVar
+
+from broker.protocols.core.packet_connection import NullResponse
+from broker.protocols.core.packet_queue import (
+    BindingQuery,
+    BindingQueryResponse,
+    CreateAddress,
+    CreateQueue,
+    CreateSharedQueue,
+    DeleteQueue,
+    QueueQuery,
+    QueueQueryResponse,
+)
+from broker.storage.binding_records import RoutingType
+
+if TYPE_CHECKING:
+    from broker.client.session_state import SessionState
+    from broker.protocols.core.packet import Packet
+
+P = TypeVar("P", bound="Packet")
+# Arguments of `create_queue` that stand first, and what the client itself fills in.
+_SETTINGS = {item.name for item in dataclasses.fields(CreateQueue)} - {
+    *("address", "queue", "filter", "durable", "temporary", "requires_response", "routing_type"),
+}
+_SHARED_SETTINGS = {item.name for item in dataclasses.fields(CreateSharedQueue)} - {
+    *("address", "queue", "filter", "durable", "requires_response", "routing_type"),
+}
+
+
+class Administration:
+    """Queues and addresses; the part of a session that has nothing to do with messages."""
+
+    state: SessionState
+
+    async def call(self, packet: Packet, expected: type[P]) -> P:
+        """Send a request and wait for its answer."""
+        raise NotImplementedError
+
+    async def create_address(
+        self, address: str, *routing_types: RoutingType, auto_created: bool = False
+    ) -> None:
+        """Create an address.
+
+        Args:
+            address: its name.
+            *routing_types: what it does; ANYCAST where nothing is said.
+            auto_created: whether the broker may delete it when it is not used any more.
+
+        Raises:
+            BrokerRefused: ADDRESS_EXISTS, or the user may not.
+        """
+        kinds = routing_types or (RoutingType.ANYCAST,)
+        await self.call(CreateAddress(address, kinds, True, auto_created), NullResponse)
+
+    async def create_queue(
+        self,
+        queue: str,
+        address: str | None = None,
+        *,
+        routing_type: RoutingType = RoutingType.ANYCAST,
+        selector: str | None = None,
+        durable: bool = True,
+        temporary: bool = False,
+        **settings: object,
+    ) -> None:
+        """Create a queue.
+
+        Args:
+            queue: its name.
+            address: what it is bound to; its own name where nothing is said.
+            routing_type: how the address hands messages to it.
+            selector: only messages for which this holds.
+            durable: survives a restart of the broker.
+            temporary: ends with the connection.
+            **settings: further fields of `CreateQueue`, such as `exclusive` or `ring_size`.
+
+        Raises:
+            QueueExists: there is one of this name.
+            BrokerRefused: the user may not, or the settings do not go together.
+        """
+        _check(settings, _SETTINGS)
+        request = CreateQueue(
+            address or queue,
+            queue,
+            selector,
+            durable,
+            temporary,
+            True,
+            routing_type=routing_type,
+            **settings,  # type: ignore[arg-type] # names are checked, types are the caller's
+        )
+        await self.call(request, NullResponse)
+        if temporary or not durable or request.auto_created:
+            self.state.remember_queue(request)
+
+    async def create_shared_queue(
+        self,
+        queue: str,
+        address: str,
+        *,
+        routing_type: RoutingType = RoutingType.MULTICAST,
+        selector: str | None = None,
+        durable: bool = True,
+        **settings: object,
+    ) -> None:
+        """Create a queue, or find the same one; for subscriptions that several consumers share.
+
+        Raises:
+            QueueExists: there is one of this name with another address or selector.
+        """
+        _check(settings, _SHARED_SETTINGS)
+        request = CreateSharedQueue(
+            address,
+            queue,
+            selector,
+            durable,
+            routing_type,
+            True,
+            **settings,  # type: ignore[arg-type] # names are checked, types are the caller's
+        )
+        await self.call(request, NullResponse)
+
+    async def delete_queue(self, queue: str) -> None:
+        """Delete a queue with its messages.
+
+        Raises:
+            QueueMissing: there is none.
+            BrokerRefused: it has consumers, or the user may not.
+        """
+        self.state.forget_queue(queue)
+        await self.call(DeleteQueue(queue), NullResponse)
+
+    async def query_queue(self, queue: str) -> QueueQueryResponse:
+        """Ask about a queue; `exists` says whether there is one."""
+        return await self.call(QueueQuery(queue), QueueQueryResponse)
+
+    async def query_address(self, address: str) -> BindingQueryResponse:
+        """Ask about an address; `exists` says whether there is one."""
+        return await self.call(BindingQuery(address), BindingQueryResponse)
+
+
+def _check(settings: dict[str, object], known: set[str]) -> None:
+    unknown = sorted(set(settings) - known)
+    if unknown:
+        raise TypeError(f"a queue has no setting {unknown[0]!r}")

@@ -1,0 +1,158 @@
+"""The client in asyncio: whom to connect to, and one connection or many."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from typing import TYPE_CHECKING, Self
+
+from broker.client.aio.connection import AsyncConnection
+from broker.client.balancing import BalancingPolicy, policy_named
+from broker.client.errors import ClosedError, NotConnected
+from broker.client.options import ClientOptions
+from broker.client.session_state import AckMode
+from broker.client.topology import Topology
+from broker.client.uri import parse_uri
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from broker.client.aio.session import AsyncSession
+    from broker.protocols.core.transport_configuration import TransportConfiguration
+
+
+class AsyncClient:
+    """A client of one broker or of a cluster.
+
+        async with AsyncClient("tcp://localhost:61616?reconnectAttempts=5") as client:
+            session = await client.session()
+            await session.producer("orders").send("hello")
+
+    Belongs to one event loop. `session()` uses one connection for all sessions; `connect()` makes
+    more, each to the broker that the balancing policy chooses.
+
+    Attributes:
+        options: what the URI and the arguments say.
+        connectors: the brokers of the URI.
+        topology: the members of the cluster, as far as brokers have told them.
+    """
+
+    def __init__(
+        self,
+        uri: str = "tcp://localhost:61616",
+        *,
+        policy: BalancingPolicy | None = None,
+        **options: object,
+    ) -> None:
+        """Take in whom to connect to; nothing is connected yet.
+
+        Args:
+            uri: as in `uri.py`.
+            policy: your own, in place of the URI's.
+            **options: options by their names in `ClientOptions`; what the URI says counts more.
+
+        Raises:
+            ValueError: the URI or an option is wrong.
+        """
+        given = parse_uri(uri, _with(ClientOptions(), options))
+        self.options = given.options
+        self.connectors = given.connectors
+        self.topology = Topology()
+        self._policy = policy or policy_named(self.options.balancing_policy)
+        self._connections: list[AsyncConnection] = []
+        self._first: AsyncConnection | None = None
+        self._connecting = asyncio.Lock()
+        self._is_closed = False
+
+    def options_with(self, changes: dict[str, object]) -> ClientOptions:
+        """Give the client's options with some changed."""
+        return _with(self.options, changes)
+
+    async def connect(self) -> AsyncConnection:
+        """Open a connection to the broker that the policy chooses, or to another.
+
+        Raises:
+            NotConnected: no broker could be reached in the attempts that the options allow.
+        """
+        if self._is_closed:
+            raise ClosedError("the client is closed")
+        attempts = self.options.initial_connect_attempts
+        attempt = 0
+        problems: list[str] = []
+        while attempt < max(1, attempts) or attempts == -1:
+            if attempt:
+                await asyncio.sleep(self.options.retry_delay_s(attempt - 1))
+            problems = []
+            targets = self._targets()
+            first = self._policy.select(len(targets))
+            for index in range(len(targets)):
+                connector = targets[(first + index) % len(targets)]
+                connection = AsyncConnection(self, connector)
+                try:
+                    await connection.open_to(connector)
+                except NotConnected as error:
+                    problems.append(str(error))
+                    continue
+                self._connections.append(connection)
+                return connection
+            attempt += 1
+        raise NotConnected("; ".join(problems))
+
+    def _targets(self) -> list[TransportConfiguration]:
+        """Give the brokers to choose from: the cluster's members once they are known."""
+        if self.options.use_topology:
+            known = [item.primary for item in self.topology.members if item.primary is not None]
+            if known:
+                return known
+        return list(self.connectors)
+
+    async def session(
+        self, mode: AckMode = AckMode.AUTO, *, start: bool = True, **changes: object
+    ) -> AsyncSession:
+        """Create a session on the client's first connection; see `AsyncConnection.session`."""
+        async with self._connecting:
+            if self._first is None:
+                self._first = await self.connect()
+        return await self._first.session(mode, start=start, **changes)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._is_closed
+
+    @property
+    def connections(self) -> tuple[AsyncConnection, ...]:
+        """The connections that are open."""
+        return tuple(self._connections)
+
+    def forget(self, connection: AsyncConnection) -> None:
+        """A connection was closed."""
+        if connection in self._connections:
+            self._connections.remove(connection)
+        if connection is self._first:
+            self._first = None
+
+    async def close(self) -> None:
+        """Close all connections; the client cannot be used any more."""
+        self._is_closed = True
+        for connection in tuple(self._connections):
+            await connection.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+def _with(options: ClientOptions, changes: dict[str, object]) -> ClientOptions:
+    known = {item.name for item in dataclasses.fields(ClientOptions)}
+    unknown = sorted(set(changes) - known)
+    if unknown:
+        raise ValueError(f"no option {unknown[0]!r}")
+    return dataclasses.replace(options, **changes)  # type: ignore[arg-type] # the caller's types

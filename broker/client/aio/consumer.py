@@ -1,0 +1,286 @@
+"""Receiving in asyncio: one at a time, by `async for`, or by a listener."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+from typing import TYPE_CHECKING, Self
+
+from broker.client.aio.received import AsyncReceived
+from broker.client.aio.waiting import settled
+from broker.client.errors import BrokerRefused, CallInterrupted, ClientError, ClosedError
+from broker.client.session_state import AckMode
+from broker.protocols.core.packet_connection import NullResponse
+from broker.protocols.core.packet_session import CloseConsumer, Expired
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from types import TracebackType
+
+    from broker.client.aio.session import AsyncSession
+    from broker.client.deliveries import ConsumerState
+
+# Who acknowledges by himself what is handed over.
+_AUTOMATIC = (AckMode.AUTO, AckMode.DUPS_OK, AckMode.TRANSACTED, AckMode.XA)
+
+
+class AsyncConsumer:
+    """Receives the messages of one queue. Made by `AsyncSession.consumer()`.
+
+    In the modes where the client acknowledges, it does so when `receive` returns a message, when
+    `async for` asks for the next one, and when a listener has returned without an error.
+
+    Attributes:
+        on_error: called with what a listener raised; the message is not acknowledged, and the
+            listener is not called again.
+    """
+
+    def __init__(
+        self,
+        session: AsyncSession,
+        state: ConsumerState,
+        listener: Callable[[AsyncReceived], object] | None,
+    ) -> None:
+        self._session = session
+        self._state = state
+        self._mode = session.state.mode
+        self._arrived = asyncio.Event()
+        self._is_closed = False
+        self._is_ending = False
+        # The last message handed over and not acknowledged, and bytes of those before it.
+        self._unacknowledged: int | None = None
+        self._unacknowledged_bytes = 0
+        self.on_error: Callable[[Exception], None] = self._log
+        state.on_change = self._arrived.set
+        self._listening: asyncio.Task[None] | None = None
+        if listener is not None:
+            self._listening = asyncio.ensure_future(self._listen(listener))
+
+    # Receiving.
+
+    async def receive(self, timeout_s: float | None = None) -> AsyncReceived | None:
+        """Give the next message.
+
+        Args:
+            timeout_s: how long to wait for one; None for ever.
+
+        Returns:
+            None when none came in time; then the broker had none to give.
+
+        Raises:
+            ClosedError: the consumer was closed, here or by the broker.
+            ClientError: the connection is lost for good.
+        """
+        received = await self._next(timeout_s)
+        if received is not None and self._mode in _AUTOMATIC:
+            await self._acknowledge_automatically(received)
+        return received
+
+    async def receive_now(self) -> AsyncReceived | None:
+        """Give the next message if the broker has one now, None if not."""
+        return await self.receive(0)
+
+    async def _next(self, timeout_s: float | None) -> AsyncReceived | None:
+        found = self._take()
+        if found is not None:
+            return found
+        self._state.ask()
+        self.flush_acknowledgements()
+        try:
+            if timeout_s is None or timeout_s > 0:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(timeout_s):
+                        return await self._wait()
+            return await self._forced()
+        finally:
+            self._state.stop_asking()
+
+    async def _wait(self) -> AsyncReceived:
+        while True:
+            self._arrived.clear()
+            found = self._take()
+            if found is not None:
+                return found
+            self._state.ask()
+            await self._arrived.wait()
+
+    async def _forced(self) -> AsyncReceived | None:
+        """Ask the broker for what it has; nothing is here until its mark comes."""
+        while True:
+            await self._session.ready()
+            try:
+                await settled(
+                    self._state.force(), self._session.state.options.call_timeout_s, "a delivery"
+                )
+            except CallInterrupted:
+                # A new session: ask it again.
+                continue
+            return self._take()
+
+    def _take(self) -> AsyncReceived | None:
+        if self._is_closed or self._is_ending:
+            raise ClosedError("the consumer is closed")
+        while (delivery := self._state.take()) is not None:
+            received = AsyncReceived(self, delivery)
+            if not self._is_expired(received):
+                return received
+            message_id = received.message_id
+            self._session.state.channel.post(Expired(self._state.consumer_id, message_id))
+            received.discard_body()
+        return None
+
+    def _is_expired(self, received: AsyncReceived) -> bool:
+        expiration = received.message.expiration
+        if expiration == 0 or self._state.request.browse_only:
+            return False
+        return expiration <= self._session.now_ms()
+
+    async def __aiter__(self) -> AsyncIterator[AsyncReceived]:
+        """Give messages until the consumer is closed; each is acknowledged before the next."""
+        while not self._is_closed:
+            try:
+                received = await self.next_unacknowledged()
+            except ClosedError:
+                return
+            yield received
+            await self.done_with(received)
+
+    async def next_unacknowledged(self) -> AsyncReceived:
+        """Give the next message, and leave it to `done_with` to acknowledge it.
+
+        Raises:
+            ClosedError: the consumer was closed, or woken up by `wake_up`.
+        """
+        received = await self._next(None)
+        assert received is not None
+        return received
+
+    async def done_with(self, received: AsyncReceived) -> None:
+        """Acknowledge a message in the modes where the client does."""
+        if self._mode in _AUTOMATIC and not self._is_closed:
+            await self._acknowledge_automatically(received)
+
+    def wake_up(self) -> None:
+        """Hand out nothing more; whoever waits for a message gets ClosedError."""
+        self._is_ending = True
+        self._arrived.set()
+
+    # Listening.
+
+    async def _listen(self, listener: Callable[[AsyncReceived], object]) -> None:
+        while True:
+            try:
+                received = await self.next_unacknowledged()
+            except ClientError as error:
+                if not self._is_closed:
+                    self.on_error(error)
+                return
+            try:
+                outcome = listener(received)
+                if inspect.isawaitable(outcome):
+                    await outcome
+                await self.done_with(received)
+            except Exception as error:  # noqa: BLE001 - a listener may raise anything
+                self.on_error(error)
+                return
+
+    def _log(self, error: Exception) -> None:
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": f"the listener of {self._state.request.queue!r} ended", "exception": error}
+        )
+
+    async def stop_listening(self) -> None:
+        """End the listener, after the message it has now."""
+        task, self._listening = self._listening, None
+        if task is None or task is asyncio.current_task():
+            return
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    # Acknowledging.
+
+    async def acknowledge(self, received: AsyncReceived) -> None:
+        """Be done with a message: in mode INDIVIDUAL with it alone, else with all up to it."""
+        if self._state.request.browse_only or self._mode is AckMode.PRE:
+            return
+        received.discard_body()
+        if self._mode is AckMode.INDIVIDUAL:
+            await self._send_acknowledgement(received.message_id, individual=True)
+        else:
+            await self._count(received, self._session.state.options.ack_batch_size)
+
+    async def _acknowledge_automatically(self, received: AsyncReceived) -> None:
+        if self._state.request.browse_only:
+            return
+        # A body that comes in parts is still to be read; acknowledging does not cut it off, the
+        # broker has sent it to its end.
+        batch = 0 if self._mode is AckMode.AUTO else self._session.state.options.ack_batch_size
+        await self._count(received, batch)
+
+    async def _count(self, received: AsyncReceived, batch_size: int) -> None:
+        self._unacknowledged = received.message_id
+        self._unacknowledged_bytes += received.size
+        if self._unacknowledged_bytes >= batch_size:
+            message_id, self._unacknowledged = self._unacknowledged, None
+            self._unacknowledged_bytes = 0
+            await self._send_acknowledgement(message_id, individual=False)
+
+    async def _send_acknowledgement(self, message_id: int, *, individual: bool) -> None:
+        state = self._session.state
+        blocking = state.options.block_on_acknowledge
+        packet = state.acknowledge(
+            self._state.consumer_id, message_id, individual=individual, blocking=blocking
+        )
+        if blocking:
+            await self._session.call(packet, NullResponse)
+        else:
+            state.channel.post(packet)
+
+    def flush_acknowledgements(self) -> None:
+        """Send what was collected, before a commit or when nothing is left to receive."""
+        if self._unacknowledged is None:
+            return
+        message_id, self._unacknowledged = self._unacknowledged, None
+        self._unacknowledged_bytes = 0
+        state = self._session.state
+        state.channel.post(
+            state.acknowledge(self._state.consumer_id, message_id, individual=False, blocking=False)
+        )
+
+    # Closing.
+
+    async def close(self) -> None:
+        """Stop consuming; what was not acknowledged goes back to the queue."""
+        if self._is_closed:
+            return
+        await self.stop_listening()
+        self._is_closed = True
+        self.flush_acknowledgements()
+        self._session.forget(self)
+        try:
+            if self._state.error is None:
+                await self._session.call(CloseConsumer(self._state.consumer_id), NullResponse)
+        except BrokerRefused as error:
+            # A broker that no longer knows the consumer has closed it.
+            self._session.state.on_error(error)
+        finally:
+            self._session.state.remove_consumer(self._state)
+            self._state.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            await self.close()
+            return
+        # The error of the block is what the caller must see.
+        with contextlib.suppress(ClientError):
+            await self.close()

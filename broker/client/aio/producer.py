@@ -1,0 +1,287 @@
+"""Sending in asyncio: credits, answers, large bodies in parts."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from typing import TYPE_CHECKING, Final, Protocol, Self
+
+from broker.client.aio.waiting import future_of
+from broker.client.content import (
+    GROUP_ID,
+    LARGE_COMPRESSED,
+    LARGE_SIZE,
+    Content,
+    make_message,
+)
+from broker.client.errors import ClosedError
+from broker.message import Message
+from broker.protocols.core.frames import HEADER_SIZE
+from broker.protocols.core.packet_message import Send, SendContinuation, SendLarge
+from broker.protocols.core.packet_session import RemoveProducer
+from broker.storage.properties import PropertyType
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from broker.client.aio.session import AsyncSession
+    from broker.client.replies import Reply
+    from broker.protocols.core.packet import Packet
+
+# How long to wait for credits before asking whether the connection is still there.
+_CREDITS_CHECK_S: Final = 10.0
+
+
+class Readable(Protocol):
+    """A body that is read in parts, such as an open file."""
+
+    def read(self, size: int, /) -> bytes:
+        """Give at most `size` bytes; b"" at the end."""
+
+
+class AsyncProducer:
+    """Sends messages, to one address or to any. Made by `AsyncSession.producer()`."""
+
+    def __init__(self, session: AsyncSession, address: str | None) -> None:
+        self._session = session
+        self._state = session.state
+        self._address = address
+        self._number = session.state.add_producer(address)
+        self._is_closed = False
+        self._group_id = self._state.options.group_id
+        if self._group_id is None and self._state.options.auto_group:
+            self._group_id = f"{self._state.name}.{self._number}"
+
+    async def send(
+        self, content: Content | Message, *, address: str | None = None, **headers: object
+    ) -> None:
+        """Send a message; a durable one is on the broker's disk when this returns.
+
+        In a transaction, and where the options say that sends of its kind do not block, it
+        returns as soon as the message may leave; an error then shows at the commit, or not at all.
+
+        Args:
+            content: as for `make_message`, or a message.
+            address: where to, for a producer without an address of its own.
+            **headers: as for `make_message`.
+
+        Raises:
+            AddressFull: the address is full, and its policy is to fail.
+            BrokerRefused: the broker said no; such as DuplicateId, SecurityRefused.
+            CallInterrupted: the connection was lost before the answer.
+        """
+        message = self._made(content, address, headers)
+        reply = await self._dispatch(message, self._blocks(message))
+        if reply is not None:
+            await self._session.answered(reply, f"sending to {message.address!r}")
+
+    async def post(
+        self, content: Content | Message, *, address: str | None = None, **headers: object
+    ) -> asyncio.Future[Packet]:
+        """Send a message and give its confirmation, to be awaited or not, in any order.
+
+        Many messages on their way are many times faster than one at a time.
+        """
+        message = self._made(content, address, headers)
+        reply = await self._dispatch(message, wants_answer=True)
+        assert reply is not None
+        return future_of(reply)
+
+    def _made(
+        self, content: Content | Message, address: str | None, headers: dict[str, object]
+    ) -> Message:
+        if isinstance(content, Message):
+            if headers:
+                raise TypeError("headers are set on the message itself")
+            message = content
+        else:
+            message = make_message(content, **headers)  # type: ignore[arg-type] # passed on
+        where = address or self._address or message.address
+        if where is None:
+            raise ValueError("neither the producer nor the message has an address")
+        message.address = where
+        if self._group_id is not None:
+            message.set(GROUP_ID, PropertyType.STRING, self._group_id)
+        return message
+
+    def _blocks(self, message: Message) -> bool:
+        if self._state.is_transacted:
+            return False
+        options = self._state.options
+        return (
+            options.block_on_durable_send if message.durable else options.block_on_non_durable_send
+        )
+
+    async def _dispatch(self, message: Message, wants_answer: bool) -> Reply[Packet] | None:
+        """Send a message as one packet, or in parts where it is large."""
+        if self._is_closed:
+            raise ClosedError("the producer is closed")
+        options = self._state.options
+        if len(message.body) > options.min_large_message_size:
+            body = bytes(message.body)
+            if not options.compress_large_message:
+                return await self._send_large(message, _Chunks(body), len(body), wants_answer)
+            packed = zlib.compress(body, options.compression_level)
+            message = message.copy()
+            message.set(LARGE_COMPRESSED, PropertyType.BOOLEAN, True)
+            if len(packed) > options.min_large_message_size:
+                return await self._send_large(message, _Chunks(packed), len(body), wants_answer)
+            message.set(LARGE_SIZE, PropertyType.LONG, len(body))
+            message.body = packed
+        await self._acquire(message.address, len(message.encode()))
+        self._state.has_work = True
+        packet = Send(message, sender_id=self._number)
+        if wants_answer:
+            reply = self._state.channel.call_correlated(packet)
+        else:
+            self._state.channel.post(packet)
+            reply = None
+        await self._session.connection.drain()
+        return reply
+
+    async def send_stream(
+        self,
+        stream: Readable,
+        message: Message | None = None,
+        *,
+        address: str | None = None,
+        **headers: object,
+    ) -> None:
+        """Send a message whose body is read from `stream`, a part at a time.
+
+        Args:
+            stream: read in the event loop's thread; a file is fast enough, a pipe may not be.
+            message: headers and properties; a bytes message is made where there is none.
+            address: where to, for a producer without an address of its own.
+            **headers: as for `make_message`.
+        """
+        made = self._made(message if message is not None else b"", address, headers)
+        made = made.copy()
+        made.body = b""
+        reader: Readable = stream
+        size = -1
+        if self._state.options.compress_large_message:
+            made.set(LARGE_COMPRESSED, PropertyType.BOOLEAN, True)
+            reader = _Packed(stream, self._state.options.compression_level)
+        reply = await self._send_large(made, reader, size, self._blocks(made))
+        if reply is not None:
+            await self._session.answered(reply, f"sending to {made.address!r}")
+
+    async def _send_large(
+        self, message: Message, body: Readable, body_size: int, wants_answer: bool
+    ) -> Reply[Packet] | None:
+        """Send headers and chunks; nothing else of this session goes between them."""
+        headers = message.encode_headers()
+        chunk_size = self._state.options.min_large_message_size
+        if len(headers) >= chunk_size:
+            raise ValueError(
+                f"headers and properties of {len(headers)} bytes; "
+                f"below {chunk_size} they can go before a large body"
+            )
+        async with self._session.sending_large:
+            await self._session.ready()
+            self._state.has_work = True
+            self._state.channel.post(SendLarge(message))
+            await self._charge(message.address, len(headers) + HEADER_SIZE)
+            total = 0
+            chunk = body.read(chunk_size)
+            while True:
+                total += len(chunk)
+                following = body.read(chunk_size) if chunk else b""
+                packet = SendContinuation(
+                    chunk,
+                    bool(following),
+                    body_size if body_size >= 0 else _read_size(body, total),
+                    sender_id=self._number,
+                )
+                if not following:
+                    break
+                self._state.channel.post(packet)
+                await self._charge(message.address, len(chunk) + HEADER_SIZE)
+                await self._session.connection.drain()
+                chunk = following
+            if wants_answer:
+                return self._state.channel.call_correlated(packet)
+            self._state.channel.post(packet)
+            return None
+
+    async def _acquire(self, address: str | None, size: int) -> None:
+        """Wait until so many bytes may go to the address."""
+        assert address is not None
+        await self._session.ready()
+        reply = self._state.credits_for(address).acquire(size)
+        while not reply.is_done:
+            try:
+                async with asyncio.timeout(_CREDITS_CHECK_S):
+                    await asyncio.shield(future_of(reply))
+            except TimeoutError:
+                # The address is full; a connection that is gone meanwhile ends the wait.
+                await self._session.ready()
+        reply.result()
+
+    async def _charge(self, address: str | None, size: int) -> None:
+        """Take credits for what has been sent already, as the reference does with large parts."""
+        await self._acquire(address, size)
+
+    async def close(self) -> None:
+        """The producer is not used any more."""
+        if not self._is_closed:
+            self._is_closed = True
+            if self._state.remove_producer(self._number):
+                self._state.channel.post(RemoveProducer(self._number))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+class _Chunks:
+    """A body that is in memory, read in parts."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = memoryview(body)
+        self._offset = 0
+
+    def read(self, size: int, /) -> bytes:
+        chunk = self._body[self._offset : self._offset + size]
+        self._offset += len(chunk)
+        return bytes(chunk)
+
+
+class _Packed:
+    """A stream compressed on its way.
+
+    Attributes:
+        size: bytes read of the stream so far, not compressed.
+    """
+
+    def __init__(self, stream: Readable, level: int) -> None:
+        self._stream = stream
+        self._deflate: zlib._Compress | None = zlib.compressobj(level)
+        self._ready = bytearray()
+        self.size = 0
+
+    def read(self, size: int, /) -> bytes:
+        while self._deflate is not None and len(self._ready) < size:
+            chunk = self._stream.read(size)
+            self.size += len(chunk)
+            if chunk:
+                self._ready += self._deflate.compress(chunk)
+            else:
+                self._ready += self._deflate.flush()
+                self._deflate = None
+        packed = bytes(self._ready[:size])
+        del self._ready[:size]
+        return packed
+
+
+def _read_size(body: Readable, sent: int) -> int:
+    """Give the size of the body as its receiver will have it."""
+    return body.size if isinstance(body, _Packed) else sent

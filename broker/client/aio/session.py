@@ -1,0 +1,373 @@
+"""A session in asyncio: producers, consumers, queues and local transactions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import TYPE_CHECKING, Self, TypeVar
+from uuid import uuid4
+
+from broker.client.aio.administration import Administration
+from broker.client.aio.consumer import AsyncConsumer
+from broker.client.aio.distributed import Distributed
+from broker.client.aio.producer import AsyncProducer
+from broker.client.aio.waiting import settled
+from broker.client.content import CORRELATION_ID, REPLY_TO, Content, make_message
+from broker.client.errors import (
+    BrokerRefused,
+    CallInterrupted,
+    CallTimeout,
+    ClientError,
+    ClosedError,
+    TransactionOutcomeUnknown,
+    TransactionRolledBack,
+)
+from broker.client.selectors import translate_selector
+from broker.client.session_state import AckMode
+from broker.message import Message
+from broker.protocols.core.errors import ErrorCode
+from broker.protocols.core.packet_connection import NullResponse
+from broker.protocols.core.packet_queue import QueueQueryResponse
+from broker.protocols.core.packet_session import (
+    AddMetadata2,
+    Close,
+    Commit,
+    Rollback,
+    Start,
+    Stop,
+    UniqueAddMetadata,
+)
+from broker.storage.binding_records import RoutingType
+from broker.storage.encoding import RecordFormatError
+from broker.storage.properties import PropertyType
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from types import TracebackType
+
+    from broker.client.aio.connection import AsyncConnection
+    from broker.client.aio.received import AsyncReceived
+    from broker.client.replies import Reply
+    from broker.client.session_state import SessionState
+    from broker.protocols.core.packet import Packet
+
+P = TypeVar("P", bound="Packet")
+_DESTINATION_PREFIXES = ("queue://", "topic://", "temp-queue://", "temp-topic://")
+
+
+class AsyncSession(Administration, Distributed):
+    """One session. Made by `AsyncClient.session()`; for one task at a time, as a transaction is.
+
+    Attributes:
+        state: what the protocol knows of it.
+    """
+
+    def __init__(self, connection: AsyncConnection, state: SessionState) -> None:
+        self._connection = connection
+        self.state = state
+        self._is_closed = False
+        self._consumers: set[AsyncConsumer] = set()
+        # The parts of two large messages would be taken for one.
+        self.sending_large = asyncio.Lock()
+
+    # What producers, consumers and administration stand on.
+
+    @property
+    def connection(self) -> AsyncConnection:
+        """The connection it is on."""
+        return self._connection
+
+    @staticmethod
+    def now_ms() -> int:
+        """Milliseconds since 1970, as messages expire."""
+        return time.time_ns() // 1_000_000
+
+    async def ready(self) -> None:
+        """Wait for a reconnect that is under way.
+
+        Raises:
+            ClosedError: the session is closed.
+            ClientError: the connection is lost for good.
+        """
+        if self._is_closed:
+            raise ClosedError("the session is closed")
+        if not self._connection.is_connected:
+            await self._connection.wait_ready()
+
+    async def call(self, packet: Packet, expected: type[P]) -> P:
+        """Send a request and wait for its answer."""
+        await self.ready()
+        answer = await self.answered(self.state.channel.call(packet, expected), repr(packet))
+        assert isinstance(answer, expected)
+        return answer
+
+    async def answered(self, reply: Reply[Packet], what: str) -> Packet:
+        """Wait for the answer to a request; a broker that owes one for too long is given up."""
+        try:
+            return await settled(reply, self.state.options.call_timeout_s, what)
+        except CallTimeout as error:
+            self._connection.fail(error)
+            raise
+
+    # Producers and consumers.
+
+    def producer(self, address: str | None = None) -> AsyncProducer:
+        """Give a producer.
+
+        Args:
+            address: where it sends; None to say so with every message.
+        """
+        if self._is_closed:
+            raise ClosedError("the session is closed")
+        return AsyncProducer(self, address)
+
+    async def consumer(
+        self,
+        queue: str,
+        selector: str | None = None,
+        *,
+        browse: bool = False,
+        priority: int = 0,
+        listener: Callable[[AsyncReceived], object] | None = None,
+    ) -> AsyncConsumer:
+        """Begin to consume from a queue.
+
+        Args:
+            queue: its name, or `address::queue`.
+            selector: only messages for which this holds; JMS names are understood.
+            browse: look at the messages and leave them there.
+            priority: consumers of a higher one are served first.
+            listener: called with each message; a coroutine function is awaited.
+
+        Raises:
+            QueueMissing: there is no such queue.
+            BrokerRefused: such as for a wrong selector.
+        """
+        await self.ready()
+        wanted = translate_selector(selector) if selector is not None else None
+        state = self.state.new_consumer(queue, wanted, browse_only=browse, priority=priority)
+        try:
+            answer = await self.call(state.request, QueueQueryResponse)
+        except BaseException:
+            self.state.remove_consumer(state)
+            raise
+        self.state.consumer_created(state, answer)
+        consumer = AsyncConsumer(self, state, listener)
+        self._consumers.add(consumer)
+        return consumer
+
+    def forget(self, consumer: AsyncConsumer) -> None:
+        """A consumer was closed."""
+        self._consumers.discard(consumer)
+
+    async def browse(self, queue: str, selector: str | None = None) -> AsyncIterator[AsyncReceived]:
+        """Give the messages that are in a queue now, without taking them."""
+        async with await self.consumer(queue, selector, browse=True) as consumer:
+            while (message := await consumer.receive_now()) is not None:
+                yield message
+
+    # Delivery on and off.
+
+    def start(self) -> None:
+        """Let messages come."""
+        self.state.is_started = True
+        self.state.channel.post(Start())
+
+    async def stop(self) -> None:
+        """Let no message come behind this; those that are here stay."""
+        self.state.is_started = False
+        await self.call(Stop(), NullResponse)
+
+    # Local transactions.
+
+    async def commit(self) -> None:
+        """Make what was sent and received since the last commit count.
+
+        Raises:
+            TransactionRolledBack: something failed, now or before; nothing of it counts.
+            TransactionOutcomeUnknown: the connection was lost meanwhile.
+        """
+        self._flush_acknowledgements()
+        if self.state.is_rollback_only:
+            await self.rollback()
+            raise TransactionRolledBack(
+                ErrorCode.TRANSACTION_ROLLED_BACK,
+                "the connection was lost during the transaction; it was rolled back",
+            )
+        await self.ready()
+        reply = self.state.channel.call_correlated(Commit())
+        try:
+            await self.answered(reply, "commit")
+        except (CallInterrupted, CallTimeout) as error:
+            self.state.has_work = False
+            self.state.is_rollback_only = False
+            raise TransactionOutcomeUnknown(
+                "the connection was lost during the commit; it may have been done"
+            ) from error
+        self.state.has_work = False
+
+    async def rollback(self, *, consider_last_as_delivered: bool = False) -> None:
+        """Undo what was sent and received since the last commit; messages come again, in order.
+
+        Args:
+            consider_last_as_delivered: leave the delivery count of the last message raised.
+        """
+        self._flush_acknowledgements()
+        was_started = self.state.is_started
+        if was_started:
+            await self.stop()
+        for consumer in self.state.consumers:
+            consumer.clear()
+        await self.call(Rollback(consider_last_as_delivered), NullResponse)
+        self.state.has_work = False
+        self.state.is_rollback_only = False
+        if was_started:
+            self.start()
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Self]:
+        """A block that is committed at its end, and rolled back when it raises."""
+        self.check_transacted()
+        try:
+            yield self
+        except BaseException:
+            # The error of the block is what the caller must see; a lost session rolls back anyway.
+            with contextlib.suppress(ClientError):
+                await self.rollback()
+            raise
+        await self.commit()
+
+    def check_transacted(self) -> None:
+        """Refuse a block of a transaction where there is none.
+
+        Raises:
+            ValueError: the session has no local transaction.
+        """
+        if self.state.mode is not AckMode.TRANSACTED:
+            raise ValueError("the session is not transacted: create it with AckMode.TRANSACTED")
+
+    def _flush_acknowledgements(self) -> None:
+        for consumer in tuple(self._consumers):
+            consumer.flush_acknowledgements()
+
+    # Questions and answers.
+
+    async def request(
+        self,
+        address: str,
+        content: Content | Message,
+        *,
+        timeout_s: float | None = 30.0,
+        **headers: object,
+    ) -> AsyncReceived:
+        """Send a question and give its answer, which comes by a queue of its own.
+
+        Args:
+            address: where the question goes.
+            content: as for a producer.
+            timeout_s: how long the answer may take.
+            **headers: as for a producer.
+
+        Raises:
+            TimeoutError: there was no answer.
+        """
+        answers = f"answers.{uuid4()}"
+        await self.create_queue(
+            answers, routing_type=RoutingType.ANYCAST, durable=False, temporary=True
+        )
+        try:
+            async with await self.consumer(answers) as consumer:
+                message = content
+                if not isinstance(message, Message):
+                    message = make_message(message, **headers)  # type: ignore[arg-type] # passed on
+                _set_text(message, REPLY_TO, f"temp-queue://{answers}")
+                if message.get(CORRELATION_ID) is None:
+                    _set_text(message, CORRELATION_ID, str(uuid4()))
+                async with self.producer(address) as producer:
+                    await producer.send(message)
+                received = await consumer.receive(timeout_s)
+                if received is None:
+                    raise TimeoutError(f"no answer from {address!r} in {timeout_s} s")
+                return received
+        finally:
+            with contextlib.suppress(ClientError):
+                await self.delete_queue(answers)
+
+    async def reply(
+        self, question: AsyncReceived, content: Content | Message, **headers: object
+    ) -> None:
+        """Send the answer to a question, to where it asked for.
+
+        Raises:
+            ValueError: it asked for none.
+        """
+        where = question.get(REPLY_TO)
+        if not isinstance(where, str):
+            raise ValueError("the message asks for no answer")
+        message = content
+        if not isinstance(message, Message):
+            message = make_message(message, **headers)  # type: ignore[arg-type] # passed on
+        correlation = question.get(CORRELATION_ID)
+        if isinstance(correlation, str):
+            _set_text(message, CORRELATION_ID, correlation)
+        for prefix in _DESTINATION_PREFIXES:
+            where = where.removeprefix(prefix)
+        async with self.producer(where) as producer:
+            await producer.send(message)
+
+    # Metadata.
+
+    async def add_metadata(self, key: str, data: str, *, unique: bool = False) -> None:
+        """Name the session, for operators.
+
+        Raises:
+            BrokerRefused: DUPLICATE_METADATA, where `unique` and another session has the same.
+        """
+        kind = UniqueAddMetadata if unique else AddMetadata2
+        await self.call(kind(key, data, True), NullResponse)
+        self.state.metadata[key] = data
+
+    # Endings.
+
+    async def close(self) -> None:
+        """Close consumers and session; what was not committed or acknowledged is undone."""
+        if self._is_closed:
+            return
+        for consumer in tuple(self._consumers):
+            await consumer.stop_listening()
+        self._flush_acknowledgements()
+        try:
+            await self.call(Close(), NullResponse)
+        except BrokerRefused as error:
+            # A broker that no longer knows the session has closed it.
+            self.state.on_error(error)
+        finally:
+            self._is_closed = True
+            self.state.fail(ClosedError("the session is closed"))
+            self._connection.forget(self)
+
+    def ended(self, error: ClientError) -> None:
+        """The connection is lost for good, or closed."""
+        self._is_closed = True
+        self.state.fail(error)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            await self.close()
+            return
+        # The error of the block is what the caller must see.
+        with contextlib.suppress(ClientError, RecordFormatError):
+            await self.close()
+
+
+def _set_text(message: Message, name: str, text: str) -> None:
+    message.set(name, PropertyType.STRING, text)

@@ -1,0 +1,167 @@
+"""A connection's socket: the only place of the client that opens one."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import TYPE_CHECKING, Final
+
+from broker.client.errors import NotConnected
+from broker.protocols.core.errors import PacketFormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.client.link import Link
+    from broker.protocols.core.transport_configuration import TransportConfiguration
+
+# Bytes waiting in the socket's buffer from which on senders wait.
+_WRITE_HIGH_WATER: Final = 256 * 1024
+
+
+class Driver(asyncio.Protocol):
+    """Carries bytes between a socket and a `Link`.
+
+    Attributes:
+        on_lost: called once, with the reason, when the connection is gone by itself.
+        last_received: the loop's time of the last byte from the broker.
+    """
+
+    def __init__(self, on_lost: Callable[[Exception], None]) -> None:
+        self.on_lost = on_lost
+        self.link: Link | None = None
+        self.last_received = 0.0
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._is_lost = False
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        assert isinstance(transport, asyncio.Transport)
+        transport.set_write_buffer_limits(_WRITE_HIGH_WATER)
+        self._transport = transport
+        self.last_received = self._loop.time()
+
+    def data_received(self, data: bytes) -> None:
+        """Hand the bytes on; what is no packet ends the connection."""
+        self.last_received = self._loop.time()
+        if self.link is None:
+            return
+        try:
+            self.link.receive_data(data)
+        except PacketFormatError as error:
+            self.lose(NotConnected(f"the broker sent what is no packet: {error}"))
+
+    def eof_received(self) -> None:
+        """Nothing: asyncio closes the transport and says so."""
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Tell the owner."""
+        self._writable.set()
+        self._report(NotConnected(f"the connection is lost: {error or 'closed by the broker'}"))
+
+    def pause_writing(self) -> None:
+        """Let senders wait."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Let them go on."""
+        self._writable.set()
+
+    # What the client calls.
+
+    def wake(self) -> None:
+        """Send what the link has, once this turn of the loop is over: many frames, one write."""
+        self._loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        """Send what the link has now."""
+        if self.link is None or self._transport is None:
+            return
+        frames = self.link.take_outgoing()
+        if frames and not self._transport.is_closing():
+            self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+
+    async def drain(self) -> None:
+        """Wait until the socket takes more."""
+        await self._writable.wait()
+
+    def lose(self, error: Exception) -> None:
+        """Give the connection up."""
+        if self._transport is not None:
+            self._transport.abort()
+        self._report(error)
+
+    def close(self) -> None:
+        """Close it in peace, with what is still to be sent."""
+        self._is_lost = True
+        self.flush()
+        if self._transport is not None:
+            self._transport.close()
+
+    def _report(self, error: Exception) -> None:
+        if not self._is_lost:
+            self._is_lost = True
+            self.on_lost(error)
+
+
+def tls_context(connector: TransportConfiguration) -> ssl.SSLContext | None:
+    """Give what the connector's parameters say of TLS, None where it is off.
+
+    `trustStorePath` and `keyStorePath` name PEM files here.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+
+    def text(name: str) -> str | None:
+        value = connector.parameters.get(name)
+        return None if value is None else str(value)
+
+    def flag(name: str, default: bool) -> bool:
+        return (text(name) or str(default)).lower() == "true"
+
+    if not flag("sslEnabled", False):
+        return None
+    context = ssl.create_default_context(cafile=text("trustStorePath"))
+    if flag("trustAll", False):
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif not flag("verifyHost", True):
+        context.check_hostname = False
+    key_store = text("keyStorePath")
+    if key_store is not None:
+        context.load_cert_chain(key_store, password=text("keyStorePassword"))
+    return context
+
+
+async def open_socket(
+    connector: TransportConfiguration, on_lost: Callable[[Exception], None], timeout_s: float | None
+) -> Driver:
+    """Connect.
+
+    Raises:
+        NotConnected: nobody listens there, or nobody answered in time.
+    """
+    loop = asyncio.get_running_loop()
+    where = f"{connector.host}:{connector.port}"
+    try:
+        async with asyncio.timeout(timeout_s):
+            _, driver = await loop.create_connection(
+                lambda: Driver(on_lost),
+                connector.host,
+                connector.port,
+                ssl=tls_context(connector),
+                server_hostname=str(connector.parameters["sniHost"])
+                if "sniHost" in connector.parameters
+                else None,
+            )
+    except TimeoutError as error:
+        raise NotConnected(f"{where}: no connection in {timeout_s} s") from error
+    except OSError as error:
+        raise NotConnected(f"{where}: {error}") from error
+    return driver

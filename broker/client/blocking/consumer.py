@@ -1,0 +1,188 @@
+"""Receiving, for threads."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from typing import TYPE_CHECKING, Final, Self
+
+from broker.client.errors import ClientError, ClosedError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from types import TracebackType
+
+    from broker.client.aio.consumer import AsyncConsumer
+    from broker.client.aio.received import AsyncReceived
+    from broker.client.blocking.runner import Runner
+    from broker.message import Message
+    from broker.storage.properties import Property, PropertyValue
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Received:
+    """One message as its consumer got it; attributes are those of `AsyncReceived`."""
+
+    def __init__(self, runner: Runner, received: AsyncReceived) -> None:
+        self._runner = runner
+        self.asynchronous = received
+
+    @property
+    def message(self) -> Message:
+        """Headers and properties, and the body where it came in one piece."""
+        return self.asynchronous.message
+
+    @property
+    def delivery_count(self) -> int:
+        """1 the first time."""
+        return self.asynchronous.delivery_count
+
+    @property
+    def message_id(self) -> int:
+        """The broker's number for it."""
+        return self.asynchronous.message_id
+
+    @property
+    def address(self) -> str | None:
+        """Where it was sent."""
+        return self.asynchronous.address
+
+    @property
+    def is_redelivered(self) -> bool:
+        """Whether it was delivered before."""
+        return self.asynchronous.is_redelivered
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the body comes in parts."""
+        return self.asynchronous.is_large
+
+    @property
+    def properties(self) -> Mapping[str, Property]:
+        """All properties by name."""
+        return self.asynchronous.properties
+
+    def get(self, name: str) -> PropertyValue:
+        """Give a property's value, None where there is none."""
+        return self.asynchronous.get(name)
+
+    @property
+    def content(self) -> object:
+        """The content: text, bytes, a dict or a list."""
+        return self.asynchronous.content
+
+    @property
+    def text(self) -> str:
+        """The content of a text message."""
+        return self.asynchronous.text
+
+    def read(self) -> bytes:
+        """Give the whole body, of a large message too; in memory."""
+        return self._runner.wait(self.asynchronous.read())
+
+    def chunks(self) -> Iterator[bytes]:
+        """Give the body in parts as they come; once."""
+        chunks = self.asynchronous.chunks()
+        while (chunk := self._runner.wait(_next(chunks))) is not None:
+            yield chunk
+
+    def acknowledge(self) -> None:
+        """Be done with it, by the session's mode."""
+        self._runner.wait(self.asynchronous.acknowledge())
+
+    def __repr__(self) -> str:
+        return f"Received({self.message!r}, delivery_count={self.delivery_count})"
+
+
+async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
+    return await anext(chunks, None)
+
+
+class Consumer:
+    """Receives the messages of one queue. Made by `Session.consumer()`.
+
+    Attributes:
+        on_error: called, in the listener's thread, with what a listener raised; the message is
+            not acknowledged, and the listener is not called again. Logged when nobody sets it.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        consumer: AsyncConsumer,
+        listener: Callable[[Received], object] | None,
+    ) -> None:
+        self._runner = runner
+        self._consumer = consumer
+        self._is_closing = False
+        self.on_error: Callable[[Exception], None] = _report
+        self._thread: threading.Thread | None = None
+        if listener is not None:
+            self._thread = threading.Thread(
+                target=self._listen, args=(listener,), name="broker-listener", daemon=True
+            )
+            self._thread.start()
+
+    def receive(self, timeout_s: float | None = None) -> Received | None:
+        """Give the next message, None when none came in time; as `AsyncConsumer.receive`."""
+        received = self._runner.wait(self._consumer.receive(timeout_s))
+        return None if received is None else Received(self._runner, received)
+
+    def receive_now(self) -> Received | None:
+        """Give the next message if the broker has one now, None if not."""
+        return self.receive(0)
+
+    def __iter__(self) -> Iterator[Received]:
+        """Give messages until the consumer is closed; each is acknowledged before the next."""
+        while True:
+            try:
+                received = self._runner.wait(self._consumer.next_unacknowledged())
+            except ClosedError:
+                return
+            yield Received(self._runner, received)
+            self._runner.wait(self._consumer.done_with(received))
+
+    def _listen(self, listener: Callable[[Received], object]) -> None:
+        try:
+            for received in self:
+                listener(received)
+                if self._is_closing:
+                    self._runner.wait(self._consumer.done_with(received.asynchronous))
+                    return
+        except Exception as error:  # noqa: BLE001 - a listener may raise anything
+            if not self._is_closing:
+                self.on_error(error)
+
+    def close(self) -> None:
+        """Stop consuming; a listener ends after the message it has now."""
+        self._is_closing = True
+        thread, self._thread = self._thread, None
+        if thread is None or thread is threading.current_thread():
+            self._runner.wait(self._consumer.close())
+            return
+        # Wakes a listener that waits for a message; the one it works on is still acknowledged.
+        self._runner.call(self._consumer.wake_up)
+        thread.join()
+        self._runner.wait(self._consumer.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+            return
+        # The error of the block is what the caller must see.
+        with contextlib.suppress(ClientError):
+            self.close()
+
+
+def _report(error: Exception) -> None:
+    _log.error("a listener ended", exc_info=error)

@@ -1,0 +1,169 @@
+"""The reference's broker, run in a process of its own on a port of ours.
+
+Environment:
+    QUIVER_REFERENCE_BROKER: folder of the reference's unpacked distribution; none is fetched then.
+    XDG_CACHE_HOME: where the cache folder `quiver/` lies; `~/.cache` when unset.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+import zipfile
+from pathlib import Path
+
+from tests.interop.reference import ReferenceUnavailableError
+
+# The newest distribution that Maven Central has as a zip; protocol version 136.
+VERSION = "2.40.0"
+URL = (
+    "https://repo.maven.apache.org/maven2/org/apache/activemq/apache-artemis/"
+    f"{VERSION}/apache-artemis-{VERSION}-bin.zip"
+)
+FETCH_TIMEOUT_S = 300
+# A loaded machine starts a JVM slowly.
+START_TIMEOUT_S = 180
+
+
+def distribution() -> Path:
+    """Folder of the reference's distribution, fetched from Maven Central at the first call.
+
+    Raises:
+        ReferenceUnavailableError: no Java, or Maven Central cannot be reached.
+    """
+    if shutil.which("java") is None:
+        raise ReferenceUnavailableError("no `java` on PATH")
+    given = os.environ.get("QUIVER_REFERENCE_BROKER")
+    if given:
+        return Path(given)
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    folder = Path(home) / "quiver" / f"apache-artemis-{VERSION}"
+    if not folder.exists():
+        partial = folder.with_name(f"{folder.name}.{os.getpid()}")
+        partial.mkdir(parents=True)
+        try:
+            _fetch(partial)
+            (partial / f"apache-artemis-{VERSION}").rename(folder)
+        except (OSError, urllib.error.URLError, zipfile.BadZipFile) as error:
+            if not folder.exists():
+                raise ReferenceUnavailableError(f"fetching {URL} failed: {error}") from error
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    return folder
+
+
+def _fetch(folder: Path) -> None:
+    archive = folder / "bin.zip"
+    with (
+        urllib.request.urlopen(URL, timeout=FETCH_TIMEOUT_S) as answer,
+        archive.open("wb") as target,
+    ):
+        shutil.copyfileobj(answer, target)
+    with zipfile.ZipFile(archive) as found:
+        found.extractall(folder)
+    for script in folder.glob("*/bin/*"):
+        script.chmod(0o755)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class ReferenceBroker:
+    """An instance in a folder; started, stopped and killed as a test likes.
+
+    Attributes:
+        port: where it listens, on 127.0.0.1.
+        home: the distribution.
+    """
+
+    USER = "admin"
+    PASSWORD = "secret"
+
+    def __init__(self, folder: Path) -> None:
+        self.home = distribution()
+        self.port = free_port()
+        self._folder = folder / "broker"
+        self._log = folder / "broker.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._create()
+
+    @property
+    def uri(self) -> str:
+        return f"tcp://127.0.0.1:{self.port}"
+
+    def _create(self) -> None:
+        command = [
+            *(str(self.home / "bin" / "artemis"), "create", str(self._folder), "--silent"),
+            *("--user", self.USER, "--password", self.PASSWORD, "--require-login"),
+            *("--host", "127.0.0.1", "--http-host", "127.0.0.1", "--no-web", "--nio"),
+            *("--no-autotune", "--no-amqp-acceptor", "--no-mqtt-acceptor"),
+            *("--no-hornetq-acceptor", "--no-stomp-acceptor"),
+            *("--default-port", str(self.port), "--name", "reference"),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=START_TIMEOUT_S)
+        if done.returncode:
+            raise ReferenceUnavailableError(f"artemis create: {done.stdout}{done.stderr}")
+        profile = self._folder / "etc" / "artemis.profile"
+        text = re.sub(r"-Xms\S+ -Xmx\S+", "-Xms64M -Xmx512M", profile.read_text())
+        profile.write_text(text.replace("-XX:AutoBoxCacheMax=20000 ", ""))
+        self.change_configuration(
+            # Whole seconds of a lost client are too long for a test.
+            ("<critical-analyzer>true", "<critical-analyzer>false"),
+            ("<max-disk-usage>90", "<max-disk-usage>100"),
+        )
+
+    def change_configuration(self, *changes: tuple[str, str]) -> None:
+        """Replace text of broker.xml, before a start."""
+        path = self._folder / "etc" / "broker.xml"
+        text = path.read_text()
+        for old, new in changes:
+            assert old in text, f"broker.xml has no {old!r}"
+            text = text.replace(old, new)
+        path.write_text(text)
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(self._folder / "bin" / "artemis"), "run"],
+                stdout=log,
+                stderr=log,
+                # The script starts a JVM of its own: both end with their group.
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                raise ReferenceUnavailableError(f"the broker ended: {self.log()[-500:]}")
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.2)
+        raise ReferenceUnavailableError(f"the broker did not start: {self.log()[-500:]}")
+
+    def log(self) -> str:
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    def stop(self) -> None:
+        """Let it end in order."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, how: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is not None and process.poll() is None:
+            os.killpg(process.pid, how)
+            process.wait(timeout=START_TIMEOUT_S)
