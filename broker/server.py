@@ -4,8 +4,8 @@
                         │             └─▶ storage failed ─▶ `failure`, exit status 1
                         └ lock, load, recover, listen
 
-Everything else receives what it needs from here. `run()` is what a process does: start, serve until
-SIGTERM or SIGINT, stop.
+Everything else receives what it needs from here. `serve()` is what a process does: start, serve
+until SIGTERM or SIGINT, stop.
 
 Threads: the event loop's alone, but for a database's lease, which tells of its loss from its own.
 """
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from broker.options import BrokerOptions
     from broker.session import SessionOptions
 
-__all__ = ["Broker", "run"]
+__all__ = ["Broker", "serve"]
 
 log = logging.getLogger("broker")
 
@@ -346,7 +346,7 @@ class Broker:
             self._administration.delete_temporary(name)
 
 
-async def run(broker: Broker, *, on_start: Callable[[Broker], object] | None = None) -> int:
+async def serve(broker: Broker, *, on_start: Callable[[Broker], object] | None = None) -> int:
     """Serve until SIGTERM or SIGINT; the exit status: 1 where the storage has failed.
 
     Args:

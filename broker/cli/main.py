@@ -23,6 +23,7 @@ __all__ = ["COMMANDS", "broker", "main"]
 # Command: its module in this folder, and the name of the click command there.
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "create": ("create", "create"),
+    "run": ("run", "run"),
     "user": ("user", "user"),
     "mask": ("mask", "mask"),
 }

@@ -178,6 +178,7 @@ def _store(config: BrokerConfig) -> FileStoreOptions | DatabaseStoreOptions | No
     return FileStoreOptions(
         bindings=bindings.replace(lock_acquisition_timeout_ms=0),
         messages=messages.replace(lock_acquisition_timeout_ms=0, replaceable_types=REPLACEABLE),
+        large_messages=config.path(persistence.large_messages_directory),
         lock_directory=None if lock is None else config.path(lock),
         lock_timeout_ms=(-1 if waits else 0) if timeout_ms is None else timeout_ms,
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from broker.errors import BrokerError
 from broker.options import BrokerOptions
-from broker.server import Broker, run
+from broker.server import Broker, serve
 from broker.settings import AddressSettings, SettingsRepository
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.transport.acceptor import AcceptorOptions
@@ -76,14 +76,14 @@ def main():
     logging.basicConfig(level=logging.ERROR)
     folder, port = sys.argv[1:]
 
-    async def serve():
+    async def live():
         broker = Broker(options(folder, int(port)))
-        return await run(
+        return await serve(
             broker, on_start=lambda one: print("READY", one.acceptors[0].port, flush=True)
         )
 
     try:
-        status = asyncio.run(serve())
+        status = asyncio.run(live())
     except (BrokerError, JournalError) as error:
         print(error, file=sys.stderr)
         status = 2

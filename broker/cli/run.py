@@ -1,0 +1,81 @@
+"""`broker run`: an instance's broker in the foreground, until a signal or a failed storage."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from broker.cli.instance import BROKER_XML, INSTANCE
+from broker.config import load
+from broker.config.options import (
+    addresses,
+    broker_options,
+    not_built,
+    queue_requests,
+    security_of,
+)
+from broker.errors import BrokerError
+from broker.server import Broker, serve
+from journal.cli.folder import example
+from journal.cli.guard import say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = ["run"]
+
+LOG_FORMAT = "%(asctime)s %(levelname)s [%(name)s] %(message)s"
+
+
+@click.command(epilog=example("broker run my-broker"))
+@click.argument("instance", type=INSTANCE)
+@click.option("--lenient", is_flag=True, help="Pass over unknown elements of broker.xml.")
+@click.option("--verbose", is_flag=True, help="Log more.")
+@click.pass_context
+def run(context: click.Context, instance: Path, *, lenient: bool, verbose: bool) -> None:
+    """Run an instance's broker; prints a line when it serves.
+
+    SIGTERM and SIGINT stop it in good order. Exit status 1: its storage failed.
+    """
+    logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, format=LOG_FORMAT)
+    config = load(instance / BROKER_XML, lenient=lenient)
+    # Paths in it are relative to the instance, whose data are nobody else's business.
+    os.umask(0o027)
+    for element in not_built(config):
+        logging.getLogger("broker").warning("<%s> is configured and not built yet", element)
+    options = replace(
+        broker_options(config),
+        addresses=tuple((one.name, tuple(one.routing_types)) for one in addresses(config)),
+        queues=tuple(queue_requests(config)),
+    )
+
+    async def main() -> int:
+        return await serve(Broker(options, security=security_of(config)), on_start=_tell)
+
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            status = runner.run(main())
+    except BrokerError as error:
+        # Found at the start: nothing was done yet.
+        raise click.ClickException(str(error)) from None
+    context.exit(status)
+
+
+def _tell(broker: Broker) -> None:
+    places = ", ".join(f"{one.options.host}:{one.port}" for one in broker.acceptors)
+    say(f"serving at {places}" if places else "serving, without an acceptor")
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Give uvloop's loop where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

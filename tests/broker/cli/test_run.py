@@ -1,0 +1,73 @@
+"""`broker run`: serves until it is told to stop; says in one line why it cannot."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+END_S = 60
+
+
+def broker(*words, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "broker.cli.main", *map(str, words)],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def ended(process):
+    """Its exit status, and what it said."""
+    _, said = process.communicate(timeout=END_S)
+    return process.returncode, said
+
+
+@pytest.fixture
+def instance(tmp_path):
+    folder = tmp_path / "instance"
+    created = broker("create", folder, "--password", "p", "--queues", "orders")
+    assert ended(created)[0] == 0
+    xml = folder / "etc" / "broker.xml"
+    xml.write_text(xml.read_text().replace(":61616", ":0"))
+    return folder
+
+
+def test_it_serves_until_it_is_told_to_stop(instance):
+    running = broker("run", instance)
+    try:
+        while not running.stderr.readline().startswith("serving at"):
+            assert running.poll() is None
+        second = ended(broker("run", instance))
+    finally:
+        running.send_signal(signal.SIGTERM)
+
+    assert second[0] == 2
+    assert f"in use by another broker (process {running.pid})" in second[1].splitlines()[-1]
+    assert ended(running)[0] == 0
+
+
+def test_a_configuration_that_cannot_be_is_one_line(instance):
+    xml = instance / "etc" / "broker.xml"
+    xml.write_text(xml.read_text().replace("<acceptors>", "<acceptor>", 1))
+
+    status, said = ended(broker("run", instance))
+
+    assert status == 2
+    assert len(said.splitlines()) == 1
+
+
+def test_a_port_that_is_taken_is_one_line(instance):
+    xml = instance / "etc" / "broker.xml"
+    text = xml.read_text().replace("tcp://0.0.0.0:0", "tcp://198.51.100.1:1")
+    xml.write_text(text)
+
+    status, said = ended(broker("run", instance))
+
+    assert status == 2
+    assert "cannot listen on 198.51.100.1:1" in said.splitlines()[-1]
