@@ -80,10 +80,13 @@ class JmsError(Exception):
 class JmsClient:
     """One JVM with the client, against one broker; a scenario at a time."""
 
-    def __init__(self, port):
+    def __init__(self, port, user=None, password=None):
         class_path = f"{classes()}:{jar()}"
+        url = f"tcp://127.0.0.1:{port}"
+        if user is not None:
+            url += f"?user={user}&password={password}"
         self._process = subprocess.Popen(
-            [tool("java"), "-cp", class_path, "JmsClient", f"tcp://127.0.0.1:{port}"],
+            [tool("java"), "-cp", class_path, "JmsClient", url],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -74,7 +74,7 @@ public final class JmsClient {
 
     private Connection connect(String parameters) throws JMSException {
         // Closing a factory closes its connections: it stays open as long as this process lives.
-        Connection connection = new ActiveMQConnectionFactory(url + parameters).createConnection();
+        Connection connection = new ActiveMQConnectionFactory(url + (url.contains("?") ? parameters.replace('?', '&') : parameters)).createConnection();
         connection.start();
         return connection;
     }
