@@ -332,6 +332,9 @@ class PostgreSQL(Server):
                 f"--pgdata={self.folder}/data",
             ]
         )
+        # Whoever is called so must know a password; all others are trusted.
+        rules = self.folder / "data/pg_hba.conf"
+        rules.write_text("host all guarded 127.0.0.1/32 scram-sha-256\n" + rules.read_text())
 
     def _command(self) -> list[str]:
         # A server that was killed leaves its pid file, and refuses to start if another process
@@ -522,3 +525,17 @@ SERVERS = {server.kind: server for server in (PostgreSQL, MariaDB, Derby)}
 def new_sqlite_database(folder: Path) -> Database:
     """An SQLite database that is not there yet, in a file below `folder`."""
     return Database(url=f"sqlite:///{folder}/quiver.db", jdbc_url=None, name=f"{folder}/quiver.db")
+
+
+def new_embedded_derby(folder: Path) -> Database:
+    """A Derby database in this process that is not there yet, below `folder`.
+
+    The test is skipped where JPype or Derby's jars are missing.
+    """
+    import pytest
+
+    pytest.importorskip("jpype")
+    if not (JAVA_FOLDER / "derby.jar").exists():
+        pytest.skip(f"no Derby here: install Debian's {Derby.package}")
+    url = f"jdbc:derby:{folder}/quiver;create=true"
+    return Database(url=url, jdbc_url=url, name="quiver")

@@ -27,6 +27,8 @@ __all__ = ["DB2"]
 PORT: Final = 50000
 # A value of a CLI connection string cannot be escaped.
 UNSAFE: Final = re.compile(r"[;{}\x00]")
+# "Security processing failed", such as a wrong password; its SQLSTATE is that of a lost connection.
+WRONG_LOGIN: Final = "SQL30082N"
 # DB2 Messages and Codes: what class 57 and 55 say that other databases mean differently.
 FAULTS: Final = {
     "55032": Fault.LOST,  # The database manager was stopped while we were connected.
@@ -128,6 +130,8 @@ class DB2(Dialect):
 
     def fault(self, exception: BaseException) -> Fault:
         """By the SQLSTATE in the message: the SQLCODE of a gateway is its own."""
+        if WRONG_LOGIN in str(exception):
+            return Fault.FATAL
         found: Any = re.search(r"SQLSTATE=([0-9A-Z]{5})", str(exception))
         if found is None:
             return Fault.LOST if "SQL30081N" in str(exception) else Fault.FATAL

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections import Counter
@@ -45,11 +46,14 @@ FAULTS: Final = {
     "40XL1": Fault.CONFLICT,  # A lock could not be had within derby.locks.waitTimeout.
     "40XL2": Fault.CONFLICT,
     "40XT": Fault.FATAL,  # The transaction was ended by an error inside Derby.
+    "XBDA0": Fault.LOST,  # The login took too long.
     "XJ015": Fault.LOST,  # The engine was shut down.
     "XJ040": Fault.FATAL,  # The database cannot be started, such as by a second process.
     "XJ041": Fault.FATAL,
     "XCL52": Fault.CONFLICT,  # The statement was cancelled or took too long.
 }
+
+log = logging.getLogger("jdbcstore")
 
 # Embedded databases that are open here, by path: the last one to leave shuts it down.
 _embedded: Counter[str] = Counter()
@@ -103,7 +107,11 @@ class Derby(Dialect):
                 "derby.locks.waitTimeout", str(_wait_s(network_timeout_ms))
             )
         return jdbc.connect(
-            jdbc_url, properties, jpype=jpype, network_timeout_ms=network_timeout_ms
+            jdbc_url,
+            properties,
+            jpype=jpype,
+            network_timeout_ms=network_timeout_ms,
+            limit_silence=None if is_embedded else _limit_silence,
         )
 
     def set_up(self, raw: RawConnection, network_timeout_ms: int) -> None:
@@ -147,6 +155,34 @@ class Derby(Dialect):
             if fault is not None:
                 return fault
         return fault_of_sqlstate(sqlstate)
+
+
+def _limit_silence(java: Any, timeout_ms: int) -> None:
+    """Let the client's socket give up when the server says nothing for so long.
+
+    Derby's client refuses setNetworkTimeout(), has no property for it, and hears neither abort()
+    nor close() while it reads (10.14 and 10.16): what is left is its socket, which it keeps in
+    fields of its own, `agent_` and `socket_`.
+    """
+    import jpype
+
+    try:
+        agent = _field(java, "agent_")
+        _field(agent, "socket_").setSoTimeout(timeout_ms)
+    except (AttributeError, jpype.JException) as error:
+        log.warning("jdbc-network-timeout has no effect on this Derby client: %s", error)
+
+
+def _field(java: Any, name: str) -> Any:
+    """What a field of a Java object holds, whoever may see it."""
+    kind = java.getClass()
+    while kind is not None:
+        for field in kind.getDeclaredFields():
+            if field.getName() == name:
+                field.setAccessible(True)
+                return field.get(java)
+        kind = kind.getSuperclass()
+    raise AttributeError(f"{java.getClass().getName()} has no field {name}")
 
 
 def _wait_s(network_timeout_ms: int) -> int:

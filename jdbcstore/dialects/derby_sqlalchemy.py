@@ -168,9 +168,12 @@ class DerbyDialect(default.DefaultDialect):
         return bool(dbapi_connection.is_valid(PING_S))
 
     def is_disconnect(self, e: BaseException, connection: Any, cursor: Any) -> bool:
-        """Class 08 is about the connection; XJ015 and 08006 say that the database was shut down."""
+        """Class 08 is about the connection; XJ015 and 08006 say that the database was shut down.
+
+        08004 is a login that was refused: there was no connection.
+        """
         state = getattr(e, "sqlstate", None) or ""
-        return state.startswith("08") or state == "XJ015"
+        return (state.startswith("08") and state != "08004") or state == "XJ015"
 
     def get_isolation_level_values(self, dbapi_conn: Any) -> Any:
         """The standard's four."""

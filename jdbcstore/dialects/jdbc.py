@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 __all__ = ["Connection", "Cursor", "Error", "connect", "module"]
 
@@ -92,7 +92,12 @@ BOOLEANS: Final = frozenset((-7, 16))
 
 
 def connect(
-    url: str, properties: Mapping[str, str], *, jpype: Any, network_timeout_ms: int = -1
+    url: str,
+    properties: Mapping[str, str],
+    *,
+    jpype: Any,
+    network_timeout_ms: int = -1,
+    limit_silence: Callable[[Any, int], object] | None = None,
 ) -> Connection:
     """A connection of the JDBC driver that takes this URL, autocommit off.
 
@@ -100,8 +105,9 @@ def connect(
         url: a JDBC URL.
         properties: of the driver, such as user and password.
         jpype: the module, its JVM running.
-        network_timeout_ms: milliseconds that an answer may take; -1 for ever. A driver that knows
-            no such thing, as embedded ones, is left without.
+        network_timeout_ms: milliseconds that an answer may take, that to the login included; -1
+            for ever. A driver that knows no such thing, as embedded ones, is left without.
+        limit_silence: sets that time on the driver's connection where it has a way of its own.
 
     Raises:
         Error: of the class that its SQLSTATE says.
@@ -110,9 +116,15 @@ def connect(
         info = jpype.JClass("java.util.Properties")()
         for key, value in properties.items():
             info.setProperty(key, value)
-        java = jpype.JClass("java.sql.DriverManager").getConnection(url, info)
+        manager = jpype.JClass("java.sql.DriverManager")
+        if limit_silence is not None:
+            # Of all connections that are made from now on, in seconds; 0 is for ever.
+            manager.setLoginTimeout(max(0, -(-network_timeout_ms // 1000)))
+        java = manager.getConnection(url, info)
         java.setAutoCommit(False)
-        if network_timeout_ms > 0:
+        if network_timeout_ms > 0 and limit_silence is not None:
+            limit_silence(java, network_timeout_ms)
+        elif network_timeout_ms > 0:
             executor = jpype.JClass("java.util.concurrent.ForkJoinPool").commonPool()
             try:
                 java.setNetworkTimeout(executor, network_timeout_ms)

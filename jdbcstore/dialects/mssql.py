@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +24,7 @@ __all__ = ["SQLServer"]
 LOST: Final = frozenset(
     {
         *(596, 6005, 6006),  # The session was killed; the server is shut down.
+        18401,  # The login failed, since the server upgrades itself.
         *(976, 978, 983),  # An availability group's replica that takes no connections now.
         *(3906, 3908),  # The database is read only, or recovers.
         *(10053, 10054, 10060, 64, 121, 233),  # The network.
@@ -30,6 +32,7 @@ LOST: Final = frozenset(
         *(20002, 20003, 20004, 20006, 20009, 20047),
     }
 )
+WRONG_LOGIN: Final = re.compile(r"\b18456\b|Login failed for user")
 CONFLICT: Final = frozenset({1204, 1205, 1222, 3960, 701, 1105, 9002})
 # SQLSTATEs that mssql-python turns into texts of its own, and no longer shows.
 SQLSTATES: Final = (
@@ -78,7 +81,8 @@ class SQLServer(Dialect):
             number = number[0]  # pymssql wraps number and text once more when connecting fails.
         if isinstance(number, int):
             if number in LOST:
-                return Fault.LOST
+                # FreeTDS may put its own "connection failed" before what the server said.
+                return Fault.FATAL if WRONG_LOGIN.search(str(exception)) else Fault.LOST
             return Fault.CONFLICT if number in CONFLICT else Fault.FATAL
         text = getattr(exception, "driver_error", None)
         if text is not None:

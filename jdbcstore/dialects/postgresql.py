@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = ["PostgreSQL"]
 
+# What PostgreSQL's auth.c, miscinit.c and postinit.c say with SQLSTATE 28000, 28P01, 3D000, 42501
+# and 55000 (not accepting connections), and libpq without having asked.
+REFUSED: Final = re.compile(
+    r"password authentication failed|authentication failed for user|no password supplied"
+    r"|no pg_hba\.conf entry|pg_hba\.conf rejects|is not permitted to log in"
+    r"|(?:role|database) \".*\" does not exist|permission denied for database"
+    r"|is not currently accepting connections"
+)
 # How often a server that works or waits for a lock looks whether its client is still there.
 CLIENT_CHECK_MS: Final = 2000
 
@@ -110,5 +119,21 @@ class PostgreSQL(Dialect):
             if exception.sqlstate is not None:
                 return super().fault(exception)
             if isinstance(exception, psycopg.OperationalError | psycopg.InterfaceError):
-                return Fault.LOST
+                return Fault.FATAL if is_login_refused(str(exception)) else Fault.LOST
         return Fault.FATAL
+
+
+def is_login_refused(text: str) -> bool:
+    """Whether libpq says that the server knows the user, his password or the database not.
+
+    libpq keeps the SQLSTATE of a refused login to itself, so its text has to do; of a server that
+    speaks another language than English nothing is known, and it is asked again. Where there are
+    several servers, all must have refused.
+
+    >>> is_login_refused('connection failed: FATAL:  password authentication failed for user "me"')
+    True
+    >>> is_login_refused("connection failed: FATAL:  the database system is starting up")
+    False
+    """
+    attempts = text.split("\n- ")  # psycopg says first what the last one said.
+    return all(REFUSED.search(one) for one in attempts)

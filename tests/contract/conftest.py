@@ -15,6 +15,7 @@ from journal.options import JournalOptions, JournalType
 from tests.crash.model import open_and_load, read_folder_view
 from tests.crash.states import copy_out
 from tests.jdbcstore.reading import read_table_view
+from tests.servers import new_embedded_derby
 
 
 @dataclass(frozen=True)
@@ -130,13 +131,21 @@ STORES = {
     for checksums in (True, False)
 }
 # By the names of tests/servers.py; a server that is missing skips with the reason.
-DATABASES = ["sqlite", "postgresql", "mariadb"]
+DATABASES = ["sqlite", "postgresql", "mariadb", "derby", "derby-embedded"]
+# Making a database takes Derby seconds.
+SLOW = ["derby", "derby-embedded"]
+PARAMETERS = [
+    pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
+    for name in (*STORES, *DATABASES)
+]
 
 
-@pytest.fixture(params=[*STORES, *DATABASES])
+@pytest.fixture(params=PARAMETERS)
 def stores(request, tmp_path):
     """Stores of one kind over one place, closed at the end."""
-    if request.param in DATABASES:
+    if request.param == "derby-embedded":
+        stores = SqlStores(new_embedded_derby(tmp_path))
+    elif request.param in DATABASES:
         stores = SqlStores(request.getfixturevalue("new_database")(request.param))
     else:
         stores = STORES[request.param](tmp_path / "store")
