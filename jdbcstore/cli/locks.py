@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from jdbcstore.cli.opener import options_of
 from jdbcstore.database import Database
 from jdbcstore.locks import LOCK_NAMES, break_lock, read_locks
 from jdbcstore.node import NodeState
-from jdbcstore.options import DatabaseStoreOptions
+from journal.cli.sources import access_to, login_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,11 +29,10 @@ DEFAULT_TABLE = "NODE_MANAGER_STORE"
 
 @click.command(epilog="\b\nExample:\n  journal locks postgresql://broker@db.example/broker --json")
 @click.argument("url")
-@click.option("--user", help="Of the database. [default: the URL's]")
+@login_options()
 @click.option(
-    "--password", envvar="QUIVER_DATABASE_PASSWORD", show_envvar=True, help="Of that user."
+    "--table", "node_table", default=DEFAULT_TABLE, show_default=True, help="The node manager's."
 )
-@click.option("--table", default=DEFAULT_TABLE, show_default=True, help="The node manager's.")
 @click.option(
     "--break",
     "row",
@@ -43,13 +43,11 @@ DEFAULT_TABLE = "NODE_MANAGER_STORE"
 @click.option("--json", "is_json", is_flag=True, help="One JSON object instead of lines.")
 def locks(
     url: str,
-    user: str | None,
-    password: str | None,
-    table: str,
     row: str | None,
     *,
     yes: bool,
     is_json: bool,
+    **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
     """Show who holds the leases of a broker in the database URL (JDBC or SQLAlchemy).
 
@@ -57,10 +55,7 @@ def locks(
     lives, finds out before he writes anything more, and stops. Exit status 1: the lease changed
     hands while it was to be broken.
     """
-    options = DatabaseStoreOptions(
-        connection_url=url, user=user, password=password, node_manager_store_table_name=table
-    )
-    with closing(Database(options)) as database:
+    with closing(Database(options_of(access_to(url, given)))) as database:
         found = read_locks(database)
         status = 0 if row is None else _break(database, found, int(row), is_agreed=yes)
         if row is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from journal.api import Progress
     from journal.tools.stored import Access
 
-__all__ = ["DatabaseOpener"]
+__all__ = ["DatabaseOpener", "options_of"]
 
 
 class DatabaseOpener:
@@ -26,7 +26,7 @@ class DatabaseOpener:
     @contextmanager
     def read(self, access: Access) -> Iterator[TableRecords]:
         """The rows of one moment. No lease is taken, nothing is made or changed."""
-        options = _options(access)
+        options = options_of(access)
         with (
             closing(Database(options)) as database,
             TableSnapshot(database, options.message_table_name) as snapshot,
@@ -36,7 +36,7 @@ class DatabaseOpener:
     @contextmanager
     def store(self, access: Access, *, must_exist: bool = False) -> Iterator[SqlStore]:
         """The store, open and behind its lease."""
-        options = _options(access)
+        options = options_of(access)
         if must_exist:
             with (
                 closing(Database(options)) as database,
@@ -58,15 +58,21 @@ class DatabaseOpener:
             return found.record_count, store.row_count()
 
 
-def _options(access: Access) -> DatabaseStoreOptions:
-    options = DatabaseStoreOptions(
+def options_of(access: Access) -> DatabaseStoreOptions:
+    """The options of a database from what a command line says.
+
+    Raises:
+        OptionError: no such setting, or a value out of range.
+    """
+    given = {
+        "message_table_name": access.table,
+        "node_manager_store_table_name": access.node_table,
+    }
+    return DatabaseStoreOptions.from_elements(
+        access.settings,
         connection_url=access.url,
         user=access.user,
         password=access.password,
         lock_acquisition_timeout_ms=access.lock_timeout_ms,
+        **{name: value for name, value in given.items() if value is not None},
     )
-    names = {
-        "message_table_name": access.table,
-        "node_manager_store_table_name": access.node_table,
-    }
-    return options.replace(**{name: value for name, value in names.items() if value is not None})

@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 
     from journal.tools.stored import StoredRecords, StoreOpener
 
-__all__ = ["GROUP", "access_options", "access_to", "find_opener", "is_url", "open_records"]
+__all__ = [
+    "GROUP",
+    "access_options",
+    "access_to",
+    "find_opener",
+    "is_url",
+    "login_options",
+    "open_records",
+]
 
 GROUP: Final = "quiver.journal.stores"
 PASSWORD_VARIABLE: Final = "QUIVER_DATABASE_PASSWORD"
@@ -43,13 +51,36 @@ def is_url(source: str) -> bool:
 
 
 def access_options(side: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the options of getting at a database.
+    """Give a command the options of getting at a database's records.
 
     Args:
         side: `source` or `target`, for a command that has two.
     """
-    flag, name = (f"--{side}-", f"{side}_") if side else ("--", "")
-    of = f"Of a {side} URL: the" if side else "Of a URL: the"
+    flag, name, of = _words(side)
+    tables = (
+        click.option(
+            f"{flag}node-manager-table",
+            f"{name}node_table",
+            metavar="NAME",
+            help=f"{of} table of leases. [default: NODE_MANAGER_STORE]",
+        ),
+        click.option(
+            f"{flag}table",
+            f"{name}table",
+            metavar="NAME",
+            help=f"{of} table of records. [default: MESSAGES]",
+        ),
+    )
+    return lambda command: tables[1](login_options(side)(tables[0](command)))
+
+
+def login_options(side: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options of getting at a database, without its tables.
+
+    Args:
+        side: as of access_options().
+    """
+    flag, name, of = _words(side)
     variables = {
         what: [f"QUIVER_{side.upper()}_{what}", f"QUIVER_DATABASE_{what}"] if side else shared
         for what, shared in (("USER", USER_VARIABLE), ("PASSWORD", PASSWORD_VARIABLE))
@@ -58,10 +89,12 @@ def access_options(side: str = "") -> Callable[[Callable[..., Any]], Callable[..
     def give(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in (
             click.option(
-                f"{flag}node-manager-table",
-                f"{name}node_table",
-                metavar="NAME",
-                help=f"{of} table of leases. [default: NODE_MANAGER_STORE]",
+                f"{flag}setting",
+                f"{name}settings",
+                metavar="NAME=VALUE",
+                multiple=True,
+                help=f"{of} parameter as in <database-store>, such as jdbc-network-timeout=60000."
+                " Repeatable.",
             ),
             click.option(
                 f"{flag}password-file",
@@ -83,17 +116,18 @@ def access_options(side: str = "") -> Callable[[Callable[..., Any]], Callable[..
                 show_envvar=True,
                 help=f"{of} user. [default: the URL's]",
             ),
-            click.option(
-                f"{flag}table",
-                f"{name}table",
-                metavar="NAME",
-                help=f"{of} table of records. [default: MESSAGES]",
-            ),
         ):
             command = option(command)
         return command
 
     return give
+
+
+def _words(side: str) -> tuple[str, str, str]:
+    """How options of a side begin, and their parameters, and their help."""
+    if not side:
+        return "--", "", "Of a URL: the"
+    return f"--{side}-", f"{side}_", f"Of a {side} URL: the"
 
 
 def access_to(url: str, given: Mapping[str, Any], side: str = "") -> Access:
@@ -106,6 +140,7 @@ def access_to(url: str, given: Mapping[str, Any], side: str = "") -> Access:
 
     Raises:
         OSError: the password file cannot be read.
+        WrongUse: a setting is no NAME=VALUE.
     """
     name = f"{side}_" if side else ""
     values = {
@@ -120,8 +155,21 @@ def access_to(url: str, given: Mapping[str, Any], side: str = "") -> Access:
         user=given.get(f"{name}user"),
         password=_password(given.get(f"{name}password_file"), given.get(f"{name}password")),
         lock_timeout_ms=given.get("lock_acquisition_timeout_ms") or 0,
+        settings=dict(map(_setting, given.get(f"{name}settings") or ())),
         **values,
     )
+
+
+def _setting(text: str) -> tuple[str, str]:
+    """Name and value.
+
+    >>> _setting("jdbc-network-timeout=60000")
+    ('jdbc-network-timeout', '60000')
+    """
+    name, mark, value = text.partition("=")
+    if not mark:
+        raise WrongUse(f"a setting is NAME=VALUE, not {name!r}")
+    return name.strip(), value.strip()
 
 
 def _password(file: Path | None, password: str | None) -> str | None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from journal.api import RecordStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from journal.api import Progress, RecordId
@@ -48,6 +48,7 @@ class Access:
         user: None is the URL's.
         password: None is the URL's; never shown.
         lock_timeout_ms: how long to wait for a store that somebody has; -1 for ever.
+        settings: of the opener's own, text by name; one that he does not know is his OptionError.
         sync_transactional: as of journal.options.JournalOptions.
         sync_non_transactional: likewise.
     """
@@ -58,6 +59,7 @@ class Access:
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     lock_timeout_ms: int = 0
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     sync_transactional: bool = True
     sync_non_transactional: bool = True
 

@@ -96,7 +96,13 @@ class SqlStores:
         """A store that is not open yet; sizes of files and buffers mean nothing to it."""
         del changes
         store = SqlStore(
-            DatabaseStoreOptions(connection_url=self.url, lock_acquisition_timeout_ms=10_000)
+            DatabaseStoreOptions(
+                connection_url=self.url,
+                lock_acquisition_timeout_ms=600_000,
+                # A machine that stands still for a while is no failure.
+                lock_expiration_ms=300_000,
+                network_timeout_ms=300_000,
+            )
         )
         self.open_stores.append(store)
         return store

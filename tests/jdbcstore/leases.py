@@ -11,7 +11,11 @@ from jdbcstore.schema import node_table
 
 KINDS = ["sqlite", "postgresql", "mariadb", "derby"]
 # So long that no renewal comes by itself in a test, and a test that is held up is no failure.
-QUIET = {"lock_renew_period_ms": 300_000, "lock_expiration_ms": 600_000}
+QUIET = {
+    "lock_renew_period_ms": 300_000,
+    "lock_expiration_ms": 600_000,
+    "network_timeout_ms": 300_000,
+}
 
 
 class Brokers:

@@ -29,7 +29,7 @@ def call(capfd):
 @contextlib.contextmanager
 def loaded_store(url, table="MESSAGES"):
     """A store over a table, that accepts appends."""
-    options = DatabaseStoreOptions(connection_url=url, lock_acquisition_timeout_ms=10_000)
+    options = DatabaseStoreOptions(connection_url=url, lock_acquisition_timeout_ms=600_000)
     with SqlStore(options, table) as store:
         store.load()
         yield store

@@ -301,3 +301,19 @@ def test_the_three_lines_of_the_readme_put_a_journal_into_postgresql(call, datab
     assert export.split() == ["export", "QUIVER_DATABASE_PASSWORD=secret"]
     assert [status for status, _, _ in done] == [0, 0]
     assert exported(call, database.url) == exported(call, folder)
+
+
+def test_each_side_of_a_copy_has_settings_of_its_own(call, tmp_path):
+    urls = [f"sqlite:///{tmp_path}/{name}.db" for name in "ab"]
+    added, _, _ = call(
+        "append", urls[0], "--count", "3", "--size", "10", "--setting", "jdbc-lock-expiration=60000"
+    )
+
+    status, out, _ = call(
+        *("copy", *urls, "--source-setting", "message-table-name=MESSAGES"),
+        *("--target-setting", "message-table-name=OTHER", "--target-setting", "jdbc-ride-out=0"),
+    )
+
+    assert (added, status) == (0, 0)
+    assert out.startswith("3 adds")
+    assert call("stat", urls[1], "--table", "OTHER")[0] == 0

@@ -6,11 +6,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from jdbcstore.cli.opener import options_of
 from jdbcstore.node import NodeManager
 from jdbcstore.options import DatabaseStoreOptions
 from journal.cli import plugins
 from journal.cli.guard import run
 from journal.cli.main import journal
+from journal.cli.sources import access_to
 from tests.jdbcstore.leases import KINDS, Brokers
 
 on_every_database = pytest.mark.parametrize("database", KINDS, indirect=True)
@@ -143,6 +145,9 @@ def test_a_lock_that_changed_hands_is_not_broken(call, sqlite, monkeypatch):
         ["locks", "sqlite:///{folder}/none.db", "--break", "3"],
         ["locks", "sqlite:///{folder}/none.db"],
         ["locks", "sqlite:///{folder}/none.db", "--table", "x; drop table y"],
+        ["locks", "sqlite:///{folder}/none.db", "--setting", "jdbc-network-timeout"],
+        ["locks", "sqlite:///{folder}/none.db", "--setting", "jdbc-network-timeout=soon"],
+        ["locks", "sqlite:///{folder}/none.db", "--setting", "jdbc-no-such=1"],
         ["locks", "postgresql://127.0.0.1:1/nobody"],
     ],
 )
@@ -204,3 +209,21 @@ def test_an_unknown_command_is_still_refused(call):
     assert status == 2
     assert "No such command" in err
     assert isinstance(journal, click.Group)
+
+
+def test_every_parameter_of_a_database_can_be_set(tmp_path):
+    file = tmp_path / "password"
+    file.write_text("open sesame\n")
+    given = {
+        "password_file": file,
+        "lock_acquisition_timeout_ms": 7,
+        "settings": ("jdbc-network-timeout=60000", "jdbc-lock-expiration=90000", "jdbc-ride-out=5"),
+    }
+
+    options = options_of(access_to("sqlite:///a", given))
+
+    assert options.password == "open sesame"
+    assert options.network_timeout_ms == 60_000
+    assert options.lock_expiration_ms == 90_000
+    assert options.ride_out_ms == 5
+    assert options.lock_acquisition_timeout_ms == 7
