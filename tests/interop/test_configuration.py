@@ -1,0 +1,96 @@
+"""Configurations go both ways: the reference's own instance here, one of ours there."""
+
+import shutil
+import subprocess
+import urllib.request
+
+import pytest
+
+from broker.cli.guard import run
+from broker.cli.main import broker
+from broker.config import load
+from broker.config.options import broker_options, not_built, security_of
+from broker.security import Users
+from broker.security.masking import mask_text
+from tests.interop.reference import ReferenceUnavailableError
+from tests.interop.reference_broker import START_TIMEOUT_S, ReferenceBroker, distribution
+
+CLUSTER = ("--clustered", "--cluster-user", "cu", "--cluster-password", "cp", "--host", "127.0.0.1")
+
+
+def artemis(*words):
+    """What the reference's command line prints."""
+    done = subprocess.run(
+        [distribution() / "bin/artemis", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=START_TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module", autouse=True)
+def available():
+    try:
+        distribution()
+    except (ReferenceUnavailableError, urllib.request.URLError) as error:
+        pytest.skip(f"the reference cannot be run here: {error}")
+
+
+def create(folder, *options):
+    artemis("create", folder, "--silent", "--user", "me", "--password", "pw", *options)
+    # The reference adds its instance's own properties to broker.xml by ${…}.
+    return load(folder / "etc/broker.xml", properties={"artemis.instance": str(folder)})
+
+
+def test_an_instance_of_the_reference_is_read_whole(tmp_path):
+    config = create(tmp_path / "i", "--require-login", "--no-web", *CLUSTER)
+
+    options = broker_options(config)
+    assert options.store.messages.directory == tmp_path / "i/data/journal"
+    assert {acceptor.port for acceptor in options.acceptors} >= {61616, 5672, 61613, 1883, 5445}
+    assert options.settings.match("x").dead_letter_address == "DLQ"
+    assert (config.security.cluster_user, config.security.cluster_password) == ("cu", "cp")
+    assert set(not_built(config)) >= {"cluster-connections", "broadcast-groups"}
+    door = security_of(config)
+    assert door.authenticate("me", "pw") == "me"
+    door.check("me", "createDurableQueue", "orders", "q")
+
+
+def test_who_comes_without_a_name_is_the_reference_guest(tmp_path):
+    door = security_of(create(tmp_path / "i", "--allow-anonymous", "--no-web"))
+
+    assert door.authenticate(None, None)
+
+
+def test_an_instance_of_ours_runs_in_the_reference(tmp_path):
+    reference = ReferenceBroker(tmp_path)
+    ours = tmp_path / "ours"
+    words = ["create", ours, "--host", "127.0.0.1", "--port", reference.port, "--user", "me"]
+    words += ["--password", "pw", "--queues", "orders", "--addresses", "news", "--no-fsync"]
+    assert run(broker, "broker", [*map(str, words), "--journal-type", "NIO"]) == 0
+    for name in ("broker.xml", "artemis-users.properties", "artemis-roles.properties"):
+        shutil.copy(ours / "etc" / name, tmp_path / "broker/etc" / name)
+    shutil.copy(ours / "etc/login.config", tmp_path / "broker/etc/login.config")
+
+    reference.start()
+    try:
+        shown = artemis(
+            *("queue", "stat", "--url", reference.uri, "--user", "me", "--password", "pw")
+        )
+    finally:
+        reference.stop()
+
+    assert all(name in shown for name in ("orders", "DLQ", "ExpiryQueue"))
+    # What its schema says of an element that it does not know.
+    assert "cvc-" not in reference.log()
+
+
+def test_masks_and_hashes_go_both_ways(tmp_path):
+    assert mask_text("swordfish") in artemis("mask", "swordfish")
+    hashed = artemis("mask", "--hash", "swordfish").split("result: ")[1].strip()
+    (tmp_path / "u").write_text(f"me = ENC({hashed})\n")
+    (tmp_path / "r").write_text("")
+
+    assert Users(tmp_path / "u", tmp_path / "r").authenticate("me", "swordfish") is not None
