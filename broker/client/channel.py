@@ -154,14 +154,14 @@ class Channel:
             if found is not None:
                 self._finish(found, packet)
                 return True
+            if packet.correlation_id != NO_CORRELATION:
+                # The late answer to a request that was given up; a refusal is still told.
+                return not isinstance(packet, ExceptionResponse)
         if not self._calls:
             # The answer to what a lost connection interrupted means nothing to anybody.
             return isinstance(packet, NullResponse)
         call = self._calls[0]
-        is_error = isinstance(packet, ExceptionResponse)
-        if is_error and packet.correlation_id != NO_CORRELATION:  # type: ignore[attr-defined]
-            return False
-        if not is_error and not isinstance(packet, call.expected):
+        if not isinstance(packet, ExceptionResponse) and not isinstance(packet, call.expected):
             return isinstance(packet, NullResponse)
         self._calls.popleft()
         if self._calls:
