@@ -65,6 +65,7 @@ MAY_USE = {
     ),
     "broker.storage.open": ("broker", "journal", "jdbcstore"),
     "broker.options": ("broker", "journal.options", "jdbcstore.options"),
+    "broker.config.options": ("broker", "journal.options", "jdbcstore.options"),
     "broker.cli": ("broker", "masking", "journal", "jdbcstore"),
     "pipeline": ("pipeline", "broker", "journal", "jdbcstore"),
     "benchmarks": ("benchmarks", "pipeline", "broker", "journal", "jdbcstore"),
@@ -82,6 +83,8 @@ MUST_NOT_USE = {
     "broker.cli": (),
     "broker.server": ("broker.cli",),
     "broker.options": BROKER_CLIENTS,
+    # A configuration is a value; what makes options of it belongs to whoever composes a broker.
+    "broker.config.options": BROKER_CLIENTS,
     "broker.management": ("broker.cli", "broker.server"),
     "broker.bridges": ("broker.cli", "broker.server"),
     "broker.cluster": ("broker.cli", "broker.server"),
