@@ -107,7 +107,10 @@ MUST_NOT_USE = {
             *("broker.message", "broker.address", "broker.settings", "broker.selector"),
             *("broker.config", "broker.security", "broker.errors"),
         ),
-        (*BROKER_EDGES, "broker.session", *BROKER_CORE, "broker.storage.manager"),
+        (
+            *(*BROKER_EDGES, "broker.session", *BROKER_CORE, "broker.storage.manager"),
+            "broker.config.options",
+        ),
     ),
 }
 
