@@ -17,6 +17,53 @@ def appends_to(writer):
     return appends
 
 
+def close_during_a_write(monkeypatch, *, ending=None, meanwhile=None):
+    """Close while a producer writes and the writer's own thread sleeps: nobody else can wake it.
+
+    Returns:
+        Numbers of the batches that were written, and the producer's ticket or error.
+    """
+    writing, joining, go_on = threading.Event(), threading.Event(), threading.Event()
+    written, outcomes, join = [], [], threading.Thread.join
+
+    def write(batch):
+        writing.set()
+        assert go_on.wait(WAIT_S)
+        if ending is not None:
+            raise ending
+        written.append(batch.number)
+
+    def add():
+        try:
+            outcomes.append(appends.add(1, 1, b"body"))
+        except JournalClosed as error:
+            outcomes.append(error)
+
+    def join_told(thread, timeout=None):
+        joining.set()
+        join(thread, timeout)
+
+    writer = GroupWriter(write, 3600, "test-writer")
+    appends = appends_to(writer)
+    writer.start()
+    producer = threading.Thread(target=add, daemon=True)
+    producer.start()
+    assert writing.wait(WAIT_S)
+    if meanwhile is not None:
+        meanwhile(appends)
+    monkeypatch.setattr(threading.Thread, "join", join_told)
+    closing = threading.Thread(target=writer.stop, daemon=True)
+    closing.start()
+    assert joining.wait(WAIT_S)
+    go_on.set()
+    join(closing, WAIT_S)
+    join(producer, WAIT_S)
+    assert not closing.is_alive()
+    assert not producer.is_alive()
+    (outcome,) = outcomes
+    return written, outcome
+
+
 def test_an_interrupted_write_ends_the_store_and_tells_all_who_wait():
     writing, interrupt = threading.Event(), threading.Event()
 
@@ -48,3 +95,20 @@ def test_an_interrupted_write_ends_the_store_and_tells_all_who_wait():
     with pytest.raises(JournalClosed, match="interrupted"):
         writer.sync()
     writer.stop()
+
+
+def test_close_while_a_producer_writes_returns(monkeypatch):
+    assert close_during_a_write(monkeypatch) == ([0], 0)
+
+
+def test_close_while_a_producer_writes_writes_what_came_meanwhile(monkeypatch):
+    def meanwhile(appends):
+        appends.add(2, 1, b"nobody waits for it", sync=False)
+
+    assert close_during_a_write(monkeypatch, meanwhile=meanwhile) == ([0, 1], 0)
+
+
+def test_close_while_a_producers_write_fails_returns(monkeypatch):
+    error = JournalClosed("no more")
+
+    assert close_during_a_write(monkeypatch, ending=error) == ([], error)
