@@ -22,6 +22,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, Protocol
 
+from broker.message_bytes import encoded_name, properties_end, text_at
 from broker.storage.binding_records import RoutingType
 from broker.storage.encoding import Body, BodyReader, BodyWriter, RecordFormatError
 from broker.storage.properties import (
@@ -55,17 +56,6 @@ _LONG_AND_FLAG: Final = struct.Struct(">qB")
 # type, durable, expiration, timestamp, priority, flag of the properties.
 _FIELDS: Final = struct.Struct(">bBqqbB")
 _RECORD_START: Final = struct.Struct(">bqB")
-
-# Addresses and property names come again and again: one str each. Emptied when full, so that a
-# sender of ever new names costs no memory for good.
-_TEXTS_MAX: Final = 4096
-_TEXT_SIZE_MAX: Final = 512
-_texts: Final[dict[bytes, str]] = {}
-_encoded_names: Final[dict[str, bytes]] = {}
-
-# Sizes of property values by tag; 0 is a value that carries its own length, -1 is no tag.
-_VALUE_SIZES: Final = (0, -1, 1, 1, 0, 2, 4, 8, 4, 8, 0, 2)
-_SIZED_TAGS: Final = (PropertyType.BYTES, PropertyType.STRING)
 
 
 class LargeBody(Protocol):
@@ -172,8 +162,6 @@ class Message:
         self.durable_references = 0
         self.owner: MessageOwner | None = None
 
-    # Reading.
-
     @classmethod
     def decode(cls, view: Body) -> Message:
         """Read a message, in the form of SESS_SEND, that fills `view`; the bytes are copied.
@@ -230,7 +218,7 @@ class Message:
             at += 9
             if has_address:
                 size = _INT.unpack_from(data, at)[0]
-                self._address = _text(data, at + 4, size)
+                self._address = text_at(data, at + 4, size)
                 at += 4 + size
             else:
                 self._address = None
@@ -250,7 +238,7 @@ class Message:
                 has_properties,
             ) = _FIELDS.unpack_from(data, at)
             at += _FIELDS.size
-            end = _properties_end(data, at) if has_properties else at
+            end = properties_end(data, at) if has_properties else at
         except (struct.error, IndexError) as error:
             raise RecordFormatError(f"a message's headers end at byte {len(data)}") from error
         if end != len(data):
@@ -341,8 +329,6 @@ class Message:
         other.owner = None
         return other
 
-    # Headers.
-
     @property
     def message_id(self) -> int:
         """The broker's number; 0 until it gave one."""
@@ -427,8 +413,6 @@ class Message:
         self._user_id = value
         self._changed = True
 
-    # Body.
-
     @property
     def body(self) -> memoryview:
         """The body's bytes; a view that stays as it is when the message changes."""
@@ -460,7 +444,7 @@ class Message:
         A name that is nowhere in the bytes is answered without decoding them.
         """
         if self._properties is None:
-            if self._data.find(_encoded_name(name), self._properties_at) < 0:
+            if self._data.find(encoded_name(name), self._properties_at) < 0:
                 return None
             self._properties = self._read_properties()
         found = self._properties.get(name)
@@ -476,7 +460,7 @@ class Message:
     def remove(self, name: str) -> None:
         """Remove a property; no error when there is none."""
         if self._properties is None:
-            if self._data.find(_encoded_name(name), self._properties_at) < 0:
+            if self._data.find(encoded_name(name), self._properties_at) < 0:
                 return
             self._properties = self._read_properties()
         if self._properties.pop(name, None) is not None:
@@ -497,8 +481,6 @@ class Message:
         else:
             self.set(ROUTING_TYPE_PROPERTY, PropertyType.BYTE, int(value))
 
-    # Sizes.
-
     @property
     def encoded_size(self) -> int:
         """Bytes of `encode()`, which credits and counters count."""
@@ -514,62 +496,3 @@ class Message:
             f"Message(message_id={self._message_id}, address={self._address!r}, "
             f"type={self._type}, durable={self._durable}, body={len(self.body)} bytes)"
         )
-
-
-def _text(data: bytes, at: int, size: int) -> str:
-    """Give the text of a SimpleString whose `size` bytes stand at `at`."""
-    if size < 0 or size % 2 or size > len(data) - at:
-        raise RecordFormatError(f"text of {size} bytes at byte {at} of {len(data)}")
-    units = data[at : at + size]
-    text = _texts.get(units)
-    if text is None:
-        text = units.decode("utf-16-le", "surrogatepass")
-        if size <= _TEXT_SIZE_MAX:
-            if len(_texts) >= _TEXTS_MAX:
-                _texts.clear()
-            _texts[units] = text
-    return text
-
-
-def _encoded_name(name: str) -> bytes:
-    """Give the bytes that stand in a message for this name."""
-    units = _encoded_names.get(name)
-    if units is None:
-        units = name.encode("utf-16-le", "surrogatepass")
-        if len(_encoded_names) >= _TEXTS_MAX:
-            _encoded_names.clear()
-        _encoded_names[name] = units
-    return units
-
-
-def _properties_end(data: bytes, at: int) -> int:
-    """Walk over `count, count × (name, tag, value)` at `at`; give where they end.
-
-    Raises:
-        RecordFormatError: a length or tag that cannot be.
-        struct.error, IndexError: the bytes end too soon.
-    """
-    count = _INT.unpack_from(data, at)[0]
-    at += 4
-    # A name's length and a tag, each property has 5 bytes at least.
-    if count < 0 or count * 5 > len(data) - at:
-        raise RecordFormatError(f"{count} properties in {len(data) - at} bytes")
-    for _ in range(count):
-        size = _INT.unpack_from(data, at)[0]
-        if size < 0 or size % 2 or size > len(data) - at - 4:
-            raise RecordFormatError(f"property name of {size} bytes at byte {at}")
-        at += 4 + size
-        tag = data[at]
-        at += 1
-        if tag >= len(_VALUE_SIZES) or _VALUE_SIZES[tag] < 0:
-            raise RecordFormatError(f"property with the unknown tag {tag} at byte {at - 1}")
-        if tag in _SIZED_TAGS:
-            size = _INT.unpack_from(data, at)[0]
-            if size < 0 or (size % 2 and tag == PropertyType.STRING) or size > len(data) - at - 4:
-                raise RecordFormatError(f"property value of {size} bytes at byte {at}")
-            at += 4 + size
-        else:
-            at += _VALUE_SIZES[tag]
-    if at > len(data):
-        raise RecordFormatError(f"properties up to byte {at} of {len(data)}")
-    return at
