@@ -409,7 +409,7 @@ class MariaDB(Server):
             [
                 self._install,
                 *("--no-defaults", f"--datadir={self.folder}/data", "--skip-test-db"),
-                "--auth-root-authentication-method=normal",
+                *(f"--tmpdir={self.folder}", "--auth-root-authentication-method=normal"),
             ]
         )
 
@@ -420,6 +420,8 @@ class MariaDB(Server):
             *("--no-defaults", f"--datadir={self.folder}/data", f"--socket={self.folder}/socket"),
             *("--bind-address=127.0.0.1", f"--port={self.port}", "--skip-name-resolve"),
             *(f"--pid-file={self.folder}/pid", "--max-connections=200"),
+            # At its start a server removes every temporary table there, other servers' too.
+            f"--tmpdir={self.folder}",
         ]
 
     def _is_ready(self) -> bool:
