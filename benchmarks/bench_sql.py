@@ -31,6 +31,7 @@ import sys
 import tempfile
 import threading
 import time
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,7 +124,7 @@ def run_threads(work: Callable[[int], None], count: int, counts: list[int]) -> f
     return sum(counts) / (time.perf_counter() - started)
 
 
-class Bare:
+class Bare(ABC):
     """A driver alone, on a table made as the store makes it."""
 
     def __init__(self, url: str) -> None:
@@ -132,13 +133,13 @@ class Bare:
         made.open()
         made.close()
 
+    @abstractmethod
     def connect(self) -> Any:  # noqa: ANN401 - Every driver has its own.
         """A connection."""
-        raise NotImplementedError
 
+    @abstractmethod
     def single(self, connection: Any) -> Callable[[int], object]:  # noqa: ANN401 - As above.
         """What inserts and commits one row."""
-        raise NotImplementedError
 
     def singles(self, clients: int, seconds: float) -> float:
         """Rows a second of clients that commit each INSERT."""

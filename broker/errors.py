@@ -71,6 +71,11 @@ class ErrorCode(IntEnum):
     TIMEOUT_EXCEPTION = 223
     GENERIC_EXCEPTION = 999
 
+    @classmethod
+    def _missing_(cls, value: object) -> ErrorCode:
+        """A number of a version to come is a generic error, as the reference reads it."""
+        return cls.GENERIC_EXCEPTION
+
 
 class BrokerError(Exception):
     """A request that the broker refuses; what it asked for did not happen.

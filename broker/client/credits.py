@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.client.errors import AddressFull, ClientError
 from broker.client.replies import Reply
-from broker.protocols.core.errors import ErrorCode
+from broker.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.protocols.core.errors import ErrorCode
+from broker.errors import ErrorCode
 
 
 class ClientError(Exception):

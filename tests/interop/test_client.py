@@ -11,8 +11,8 @@ from broker.client import errors
 from broker.client.aio import AsyncClient
 from broker.client.content import make_message
 from broker.client.session_state import AckMode
+from broker.errors import ErrorCode
 from broker.message import Message
-from broker.protocols.core.errors import ErrorCode
 from broker.storage.binding_records import RoutingType
 from broker.storage.message_records import Xid
 from broker.storage.properties import Property, PropertyType

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
 from broker.protocols.core.packet_connection import NullResponse
@@ -32,14 +33,14 @@ _SHARED_SETTINGS = {item.name for item in dataclasses.fields(CreateSharedQueue)}
 }
 
 
-class Administration:
+class Administration(ABC):
     """Queues and addresses; the part of a session that has nothing to do with messages."""
 
     state: SessionState
 
+    @abstractmethod
     async def call(self, packet: Packet, expected: type[P]) -> P:
         """Send a request and wait for its answer."""
-        raise NotImplementedError
 
     async def create_address(
         self, address: str, *routing_types: RoutingType, auto_created: bool = False

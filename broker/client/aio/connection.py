@@ -19,8 +19,8 @@ from broker.client.errors import (
 )
 from broker.client.link import Link
 from broker.client.session_state import AckMode, SessionState
+from broker.errors import ErrorCode
 from broker.protocols.core import versions
-from broker.protocols.core.errors import ErrorCode
 from broker.protocols.core.packet_connection import (
     FIRST_CLIENT_CHANNEL,
     CheckForFailoverReply,

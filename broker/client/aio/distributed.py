@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
 from broker.client.errors import XaRefused
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 P = TypeVar("P", bound="Packet")
 
 
-class Distributed:
+class Distributed(ABC):
     """The part of a session that a transaction manager speaks to.
 
     Every verb raises `XaRefused` with the standard's code when the broker says no.
@@ -23,12 +24,12 @@ class Distributed:
 
     state: SessionState
 
+    @abstractmethod
     async def call(self, packet: Packet, expected: type[P]) -> P:
         """Send a request and wait for its answer."""
-        raise NotImplementedError
 
-    def _flush_acknowledgements(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _flush_acknowledgements(self) -> None: ...
 
     async def _ask(self, packet: Packet) -> None:
         answer = await self.call(packet, xa.XaResponse)

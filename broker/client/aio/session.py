@@ -25,8 +25,8 @@ from broker.client.errors import (
 )
 from broker.client.selectors import translate_selector
 from broker.client.session_state import AckMode
+from broker.errors import ErrorCode
 from broker.message import Message
-from broker.protocols.core.errors import ErrorCode
 from broker.protocols.core.packet_connection import NullResponse
 from broker.protocols.core.packet_queue import QueueQueryResponse
 from broker.protocols.core.packet_session import (

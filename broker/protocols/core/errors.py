@@ -1,8 +1,8 @@
-"""What goes wrong on a Core connection: the reference's numbers, and bytes that are no packet."""
+"""Bytes on a Core connection that are no packet. What is refused stands in `broker.errors`."""
 
 from __future__ import annotations
 
-from enum import IntEnum
+__all__ = ["PacketFormatError"]
 
 
 class PacketFormatError(ValueError):
@@ -10,64 +10,3 @@ class PacketFormatError(ValueError):
 
     Whose fault: the peer's. The message names the packet and the place.
     """
-
-
-class ErrorCode(IntEnum):
-    """Why a request was refused, in EXCEPTION; the reference's ActiveMQExceptionType."""
-
-    INTERNAL_ERROR = 0
-    UNSUPPORTED_PACKET = 1
-    NOT_CONNECTED = 2
-    CONNECTION_TIMEDOUT = 3
-    DISCONNECTED = 4
-    UNBLOCKED = 5
-    IO_ERROR = 6
-    QUEUE_DOES_NOT_EXIST = 100
-    QUEUE_EXISTS = 101
-    OBJECT_CLOSED = 102
-    INVALID_FILTER_EXPRESSION = 103
-    ILLEGAL_STATE = 104
-    SECURITY_EXCEPTION = 105
-    ADDRESS_DOES_NOT_EXIST = 106
-    ADDRESS_EXISTS = 107
-    INCOMPATIBLE_CLIENT_SERVER_VERSIONS = 108
-    LARGE_MESSAGE_ERROR_BODY = 110
-    TRANSACTION_ROLLED_BACK = 111
-    SESSION_CREATION_REJECTED = 112
-    DUPLICATE_ID_REJECTED = 113
-    DUPLICATE_METADATA = 114
-    TRANSACTION_OUTCOME_UNKNOWN = 115
-    ALREADY_REPLICATING = 116
-    INTERCEPTOR_REJECTED_PACKET = 117
-    INVALID_TRANSIENT_QUEUE_USE = 118
-    REMOTE_DISCONNECT = 119
-    TRANSACTION_TIMEOUT = 120
-    NATIVE_ERROR_INTERNAL = 200
-    NATIVE_ERROR_INVALID_BUFFER = 201
-    NATIVE_ERROR_NOT_ALIGNED = 202
-    NATIVE_ERROR_CANT_INITIALIZE_AIO = 203
-    NATIVE_ERROR_CANT_RELEASE_AIO = 204
-    NATIVE_ERROR_CANT_OPEN_CLOSE_FILE = 205
-    NATIVE_ERROR_CANT_ALLOCATE_QUEUE = 206
-    NATIVE_ERROR_PREALLOCATE_FILE = 208
-    NATIVE_ERROR_ALLOCATE_MEMORY = 209
-    ADDRESS_FULL = 210
-    LARGE_MESSAGE_INTERRUPTED = 211
-    CLUSTER_SECURITY_EXCEPTION = 212
-    NOT_IMPLEMENTED = 213
-    MAX_CONSUMER_LIMIT_EXCEEDED = 214
-    UNEXPECTED_ROUTING_TYPE_FOR_ADDRESS = 215
-    INVALID_QUEUE_CONFIGURATION = 216
-    DELETE_ADDRESS_ERROR = 217
-    NULL_REF = 218
-    SHUTDOWN_ERROR = 219
-    REPLICATION_TIMEOUT_ERROR = 220
-    DIVERT_DOES_NOT_EXIST = 221
-    ROUTING_EXCEPTION = 222
-    TIMEOUT_EXCEPTION = 223
-    GENERIC_EXCEPTION = 999
-
-    @classmethod
-    def _missing_(cls, value: object) -> ErrorCode:
-        """A number of a version to come is a generic error, as the reference reads it."""
-        return cls.GENERIC_EXCEPTION

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from broker.protocols.core.packet_message import ReceiveContinuation
+from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
     from broker.consumer import Consumer
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from broker.protocols.core.channel import Channel
 
 __all__ = ["LargeStream"]
+
+log = logging.getLogger("broker")
 
 
 class LargeStream:
@@ -39,9 +43,8 @@ class LargeStream:
     def go_on(self) -> None:
         """Write what may be written now; behind the last part the consumer is free again.
 
-        Raises:
-            JournalIOError: the body cannot be read: the connection is closed, and the message
-                delivered again.
+        A body that cannot be read, or is shorter than it should be, closes this connection: what
+        was begun has no other end. The message is delivered again, until it was so too often.
         """
         if self._is_going_on:
             return
@@ -49,9 +52,11 @@ class LargeStream:
         try:
             consumer = self._consumer
             while consumer.stream is self and consumer.can_stream:
-                chunk = self._body.read(self._offset, self._chunk_size)
+                chunk = self._read()
+                if chunk is None:
+                    return
                 self._offset += len(chunk)
-                continues = self._offset < self._body.size and bool(chunk)
+                continues = self._offset < self._body.size
                 size = self._channel.send(
                     ReceiveContinuation(chunk, continues, consumer.consumer_id)
                 )
@@ -60,6 +65,27 @@ class LargeStream:
                     consumer.end_stream()
         finally:
             self._is_going_on = False
+
+    def _read(self) -> bytes | None:
+        """Give the next part; None, and the connection is closed, where there is none."""
+        try:
+            chunk = self._body.read(self._offset, self._chunk_size)
+        except JournalIOError as error:
+            problem = str(error)
+        else:
+            if chunk or self._offset == self._body.size:
+                return chunk
+            problem = f"its body ends at byte {self._offset} of {self._body.size}"
+        connection = self._channel.connection
+        log.error(
+            "a large message for consumer %d of %s cannot be read, the connection is closed: %s",
+            self._consumer.consumer_id,
+            "nobody" if connection is None else connection.remote,
+            problem,
+        )
+        if connection is not None:
+            connection.abort()
+        return None
 
     def close(self) -> None:
         """Give up what reading took."""

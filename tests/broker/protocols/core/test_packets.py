@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker.errors import ErrorCode
 from broker.message import Message
 from broker.protocols.core import versions
-from broker.protocols.core.errors import ErrorCode, PacketFormatError
+from broker.protocols.core.errors import PacketFormatError
 from broker.protocols.core.frames import FrameReader, encode_frame
 from broker.protocols.core.packet_cluster import ClusterTopology
 from broker.protocols.core.packet_connection import (

@@ -1,0 +1,95 @@
+"""A large body on its way: whole, or the connection is closed."""
+
+import errno
+from types import SimpleNamespace
+
+import pytest
+
+from broker.protocols.core.channel import Channel
+from broker.protocols.core.large_stream import LargeStream
+from broker.protocols.core.packets import decode_packet
+from broker.protocols.core.versions import CURRENT
+from journal.errors import JournalIOError
+
+HEADER_SIZE = 13
+
+
+class Peer:
+    remote = "peer"
+    is_open = True
+    is_held_up = False
+
+    def __init__(self):
+        self.frames = []
+        self.is_aborted = False
+
+    def write(self, data):
+        self.frames.append(data)
+
+    def abort(self):
+        self.is_aborted = True
+
+
+class Consumer(SimpleNamespace):
+    consumer_id = 3
+    can_stream = True
+    is_ended = False
+
+    def charge(self, size):
+        pass
+
+    def end_stream(self):
+        self.stream = None
+        self.is_ended = True
+
+
+class Body:
+    def __init__(self, data, size=None, broken_at=None):
+        self.data = data
+        self.size = len(data) if size is None else size
+        self.broken_at = broken_at
+
+    def read(self, offset, size):
+        if offset == self.broken_at:
+            raise JournalIOError(errno.EIO, "cannot read", "1.msg")
+        return self.data[offset : offset + size]
+
+
+def streamed(body):
+    peer, consumer = Peer(), Consumer()
+    consumer.stream = LargeStream(Channel(peer, 10, CURRENT, -1), consumer, body, 4)
+    consumer.stream.go_on()
+    parts = [
+        decode_packet(frame[4], memoryview(frame)[HEADER_SIZE:], CURRENT)
+        if frame[4] < 128
+        else None
+        for frame in peer.frames
+    ]
+    return peer, consumer, [(bytes(part.chunk), part.continues) for part in parts]
+
+
+@pytest.mark.parametrize(
+    ("data", "parts"),
+    [
+        (b"", [(b"", False)]),
+        (b"abcd", [(b"abcd", False)]),
+        (b"abcdef", [(b"abcd", True), (b"ef", False)]),
+    ],
+)
+def test_a_body_in_parts(data, parts):
+    peer, consumer, sent = streamed(Body(data))
+
+    assert sent == parts
+    assert consumer.is_ended
+    assert not peer.is_aborted
+
+
+@pytest.mark.parametrize(
+    "body", [Body(b"abcdef", broken_at=4), Body(b"abcd", size=9)], ids=["unreadable", "cut"]
+)
+def test_a_body_that_breaks_off_has_no_last_part(body):
+    peer, consumer, sent = streamed(body)
+
+    assert sent == [(b"abcd", True)]
+    assert peer.is_aborted
+    assert not consumer.is_ended
