@@ -16,8 +16,9 @@ import asyncio
 import logging
 import signal
 import time
+import traceback
 import uuid
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.administration import Administration
 from broker.core import Core
@@ -52,6 +53,7 @@ log = logging.getLogger("broker")
 
 _PROGRESS_S: Final = 2.0  # Between two lines about a load.
 EXIT_OK, EXIT_FAILED = 0, 1
+_OURS: Final = ("broker", "journal", "jdbcstore")
 
 
 class Broker:
@@ -102,6 +104,7 @@ class Broker:
         """
         began_s = time.monotonic()
         self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(self._unhandled)
         try:
             self._open()
             self._administration = Administration(self.core)
@@ -226,6 +229,7 @@ class Broker:
             except JournalError as error:
                 self._storage_failed(error)
                 return
+            # Anything else is for _unhandled().
             self._timers[place] = self._loop.call_later(period_ms / 1000, tick)
 
         place = len(self._timers)
@@ -237,9 +241,24 @@ class Broker:
         """From the lease's thread."""
         self._loop.call_soon_threadsafe(self._storage_failed, error)
 
+    def _unhandled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Nobody caught what a turn of the loop, or a timer, raised.
+
+        A queue's turn that ended in the middle leaves messages that nobody delivers: as for a
+        callback of the storage, the broker stops, and its next start has all that is durable. What
+        a socket's transport reports, and what the loop itself raises, is logged alone.
+        """
+        error = context.get("exception")
+        loop.default_exception_handler(context)
+        if isinstance(error, Exception) and "handle" in context and _is_ours(error):
+            self._storage_failed(error)
+
     def _storage_failed(self, error: Exception) -> None:
         if self.failure is None:
-            log.critical("AMQ222010: the storage has failed, the broker stops: %s", error)
+            if isinstance(error, JournalError):
+                log.critical("AMQ222010: the storage has failed, the broker stops: %s", error)
+            else:
+                log.critical("AMQ222010: a fault of the broker itself, it stops: %r", error)
             self.failure = error
             self.is_started = False
             self._failed.set()
@@ -344,6 +363,14 @@ class Broker:
         """Remove the temporary queues of a connection that is gone."""
         for name in names:
             self._administration.delete_temporary(name)
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether it was raised in, or came through, code of this broker."""
+    return any(
+        frame.f_globals.get("__name__", "").partition(".")[0] in _OURS
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+    )
 
 
 async def serve(broker: Broker, *, on_start: Callable[[Broker], object] | None = None) -> int:

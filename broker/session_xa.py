@@ -32,6 +32,8 @@ class XaWork:
     _core: Core
     tx: Transaction | None
     context: OperationContext
+    # None: the broker's own. Of this session alone: a client must not shorten another's.
+    _xa_timeout_ms: int | None = None
 
     def xa_start(self, xid: Xid) -> None:
         """Work for a new transaction from now on.
@@ -42,6 +44,7 @@ class XaWork:
         self._check_free()
         self._drop_local()
         self.tx = self._core.transactions.start(xid)
+        self.tx.timeout_ms = self._xa_timeout_ms
 
     def xa_join(self, xid: Xid) -> None:
         """Work for a transaction that is there already.
@@ -73,11 +76,15 @@ class XaWork:
         """Work for it no more.
 
         Raises:
-            XaError: the session does not work for it.
+            XaError: the session does not work for it, or it took too long and is rolled back.
         """
         if self.tx is not None and self.tx.xid == xid:
             if self.tx.state is TransactionState.SUSPENDED:
                 raise XaError(XaCode.PROTOCOL, f"Cannot end, transaction is suspended {xid}")
+            if self.tx.state is TransactionState.ROLLEDBACK:
+                code = XaCode.ROLLED_BACK_FOR_TIME if self.tx.is_late else XaCode.PROTOCOL
+                self.tx = None
+                raise XaError(code, f"Cannot end, transaction is rolled back {xid}")
             if has_failed:
                 self.tx.fail(
                     BrokerError(ErrorCode.TRANSACTION_ROLLED_BACK, f"{xid} was ended as failed")
@@ -86,8 +93,11 @@ class XaWork:
             return
         # A suspended one may be ended without being resumed.
         found = self._core.transactions.get(xid)
+        if found.state is TransactionState.ACTIVE:
+            # Ended before: managers that do it twice, in the reference too, are not told off.
+            return
         if found.state is not TransactionState.SUSPENDED:
-            raise XaError(XaCode.NO_SUCH_XID, f"the session does not work for {xid}")
+            raise XaError(XaCode.PROTOCOL, f"Transaction is not suspended {xid}")
         found.state = TransactionState.ACTIVE
 
     def xa_suspend(self) -> None:
@@ -179,9 +189,15 @@ class XaWork:
 
     @property
     def xa_timeout_seconds(self) -> int:
-        """How long a transaction may take before it is rolled back."""
+        """How long a transaction may take by the broker's configuration, as the reference says."""
         return self._core.transactions.timeout_ms // 1000
 
     def xa_set_timeout(self, seconds: int) -> None:
-        """Let transactions take so long from now on; 0 is the configured time."""
-        self._core.transactions.set_timeout(seconds * 1000)
+        """Let what this session works for, and begins from now on, take so long.
+
+        Args:
+            seconds: 0, or less, is the configured time (XAResource.setTransactionTimeout).
+        """
+        self._xa_timeout_ms = seconds * 1000 if seconds > 0 else None
+        if self.tx is not None and self.tx.xid is not None:
+            self.tx.timeout_ms = self._xa_timeout_ms

@@ -60,6 +60,7 @@ class Transaction:
         has_records: anything of it was recorded.
         started_ms: when, for its timeout.
         timeout_ms: how long it may stay active; None takes the broker's.
+        is_late: it was rolled back because it took longer.
     """
 
     __slots__ = (
@@ -68,6 +69,7 @@ class Transaction:
         "_error",
         "acknowledged",
         "has_records",
+        "is_late",
         "sends",
         "started_ms",
         "state",
@@ -86,6 +88,7 @@ class Transaction:
         self.has_records = False
         self.started_ms = core.clock_ms()
         self.timeout_ms: int | None = None
+        self.is_late = False
         self._duplicate_ids: list[tuple[DuplicateCache, bytes, int]] = []
         self._error: BrokerError | None = None
 

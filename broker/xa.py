@@ -16,7 +16,7 @@ import logging
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
-from broker.errors import BrokerError, ErrorCode
+from broker.errors import BrokerError
 from broker.transaction import Transaction, TransactionState
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class XaCode(IntEnum):
     PROTOCOL = -6
     RESOURCE_MANAGER_FAILED = -7
     DUPLICATE_XID = -8
+    ROLLED_BACK_FOR_TIME = 106  # XA_RBTIMEOUT
 
 
 class XaError(Exception):
@@ -69,17 +70,12 @@ class XaTransactions:
     def __init__(self, core: Core, timeout_ms: int = TIMEOUT_MS_DEFAULT) -> None:
         self._core = core
         self.timeout_ms = timeout_ms
-        self._configured_timeout_ms = timeout_ms
         self._by_xid: dict[Xid, Transaction] = {}
         # Ended by an operator: the record's id, and whether it was committed.
         self._heuristic: dict[Xid, tuple[int, bool]] = {}
 
     def __len__(self) -> int:
         return len(self._by_xid)
-
-    def set_timeout(self, timeout_ms: int) -> None:
-        """Let transactions take so long; 0 is what was configured."""
-        self.timeout_ms = timeout_ms if timeout_ms > 0 else self._configured_timeout_ms
 
     def find(self, xid: Xid) -> Transaction | None:
         """Give a transaction; None where there is none of that name."""
@@ -227,13 +223,12 @@ class XaTransactions:
             (xid, one)
             for xid, one in self._by_xid.items()
             if one.state is not TransactionState.PREPARED
-            and now_ms - one.started_ms >= (one.timeout_ms or self.timeout_ms)
+            and now_ms - one.started_ms
+            >= (self.timeout_ms if one.timeout_ms is None else one.timeout_ms)
         ]
         for xid, transaction in late:
             log.warning("AMQ222103: transaction with xid %s timed out", xid)
             del self._by_xid[xid]
             transaction.rollback(context)
-            transaction.fail(
-                BrokerError(ErrorCode.TRANSACTION_TIMEOUT, f"transaction {xid} timed out")
-            )
+            transaction.is_late = True
         return len(late)

@@ -7,6 +7,10 @@ for it. A store calls them in append order; the FIFO below is in the order of th
 and its head waits for the numbers, one a store, that were current then. So callbacks run in the
 order they were asked for, whatever store is slower.
 
+A callback that raises is a bug, and what it should have done is not done: a message is in no queue,
+or an answer not written, though its records are durable. Nobody can say what else follows from
+that, so it ends the broker as a failed store does; the next start has all that is durable.
+
 An OperationContext is one session's view: what the session itself appended. Where that is durable
 already its callbacks run at once, so that a session without persistent work never waits for the
 disk on behalf of another one.
@@ -35,7 +39,8 @@ class Completions:
     """Counts appends of the two stores, and runs what waits for them.
 
     Args:
-        on_failure: called once with the error that ended a store, before anybody else is told.
+        on_failure: called once with the error that ended a store, or that a callback raised,
+            before anybody else is told.
     """
 
     __slots__ = ("_failure", "_is_running", "_on_failure", "_waiting", "bindings", "messages")
@@ -88,13 +93,14 @@ class Completions:
                 waiting.popleft()
                 try:
                     callback(self._failure, *arguments)
-                except Exception:  # A bug; those behind must be told all the same.
+                except Exception as error:
                     log.exception("a callback of the storage failed: %r", callback)
+                    self.fail(error)
         finally:
             self._is_running = False
 
     def fail(self, error: Exception) -> None:
-        """A store has ended: who waits now, or later, gets the error."""
+        """A store, or a callback, has failed: who waits now, or later, gets the error."""
         if self._failure is not None:
             return
         self._failure = error

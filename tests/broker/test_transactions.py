@@ -11,6 +11,7 @@ from broker.xa import XaCode, XaError
 from tests.broker.bench import Bench, done, message
 
 XID = Xid(7, b"branch", b"global")
+OTHER_XID = Xid(7, b"other", b"global")
 
 
 @pytest.fixture
@@ -317,6 +318,41 @@ def test_what_takes_too_long_is_rolled_back(bench):
 
     assert bench.core.transactions.reap(session.context) == 1
     assert bodies(bench) == []
+
+
+def test_what_takes_too_long_while_somebody_works_for_it_ends_as_late(bench):
+    session = xa_session(bench)
+    session.xa_start(XID)
+    session.send(message("1"), done)
+    bench.loop.pass_time(301)
+    assert bench.core.transactions.reap(session.context) == 1
+
+    with pytest.raises(BrokerError):
+        session.send(message("2"), done)
+    with pytest.raises(XaError) as told:
+        session.xa_end(XID, has_failed=False)
+
+    assert told.value.code is XaCode.ROLLED_BACK_FOR_TIME
+    assert bodies(bench) == []
+
+
+def test_a_session_s_time_for_transactions_is_its_own(bench):
+    short, other = xa_session(bench), xa_session(bench)
+    for session, xid in ((short, XID), (other, OTHER_XID)):
+        session.xa_start(xid)
+    short.xa_set_timeout(10)
+    bench.loop.pass_time(11)
+
+    assert bench.core.transactions.reap(short.context) == 1
+    assert (short.tx.is_late, other.tx.is_late) == (True, False)
+    # What is begun later takes the same time, and with 0 the configured one again.
+    assert (short.xa_timeout_seconds, short.tx.timeout_ms) == (300, 10_000)
+    other.xa_set_timeout(5)
+    other.xa_set_timeout(0)
+    bench.loop.pass_time(288)
+    assert bench.core.transactions.reap(other.context) == 0
+    bench.loop.pass_time(2)
+    assert bench.core.transactions.reap(other.context) == 1
 
 
 @pytest.mark.parametrize("is_commit", [True, False])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop.our_broker import OurBroker
 from tests.interop.reference import Reference, ReferenceUnavailableError
 from tests.interop.reference_broker import ReferenceBroker
 
@@ -36,3 +37,18 @@ def reference_broker(tmp_path_factory):
         pytest.skip(f"the reference's broker cannot be run here: {error}")
     yield broker
     broker.kill()
+
+
+@pytest.fixture(scope="session")
+def our_broker(tmp_path_factory):
+    """Ours, running; what it logs at its end shows what was a fault of it."""
+    broker = OurBroker(tmp_path_factory.mktemp("our_broker"))
+    yield broker
+    assert broker.end() == 0, broker.log()[-2000:]
+    assert "Traceback" not in broker.log()
+
+
+@pytest.fixture(params=["reference", "ours"])
+def either_broker(request):
+    """One and the other: a client finds no difference."""
+    return request.getfixturevalue(f"{request.param.replace('ours', 'our')}_broker")

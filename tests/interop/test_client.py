@@ -1,4 +1,4 @@
-"""Our client in asyncio against the reference's broker."""
+"""Our client in asyncio against the reference's broker and ours."""
 
 import asyncio
 import io
@@ -25,6 +25,13 @@ def client_of(broker, **options):
     return AsyncClient(broker.uri, user=broker.USER, password=broker.PASSWORD, **options)
 
 
+@pytest.fixture
+def fails_on_ours(request):
+    """What is known not to work yet; strict: whoever mends it takes this away."""
+    if "ours" in request.node.callspec.id:
+        request.applymarker(pytest.mark.xfail(reason="known, see the open issue", strict=True))
+
+
 async def make_queue(session, **settings):
     name = f"queue.{uuid.uuid4()}"
     await session.create_queue(name, **settings)
@@ -32,7 +39,7 @@ async def make_queue(session, **settings):
 
 
 @asynchronous
-async def test_every_kind_of_content_and_property_comes_back(reference_broker):
+async def test_every_kind_of_content_and_property_comes_back(either_broker):
     properties = {
         "null": None,
         "yes": True,
@@ -54,7 +61,7 @@ async def test_every_kind_of_content_and_property_comes_back(reference_broker):
         "",
         b"",
     ]
-    async with client_of(reference_broker) as client:
+    async with client_of(either_broker) as client:
         session = await client.session()
         queue = await make_queue(session)
         async with session.producer(queue) as producer:
@@ -83,8 +90,8 @@ async def test_every_kind_of_content_and_property_comes_back(reference_broker):
 
 
 @asynchronous
-async def test_confirmations_come_for_many_messages_on_their_way(reference_broker):
-    async with client_of(reference_broker) as client:
+async def test_confirmations_come_for_many_messages_on_their_way(either_broker):
+    async with client_of(either_broker) as client:
         session = await client.session()
         queue = await make_queue(session)
         producer = session.producer(queue)
@@ -100,8 +107,8 @@ async def test_confirmations_come_for_many_messages_on_their_way(reference_broke
 
 @pytest.mark.parametrize("window", [-1, 0, 1, 3000, 1024 * 1024])
 @asynchronous
-async def test_messages_come_in_order_with_any_window(reference_broker, window):
-    async with client_of(reference_broker, consumer_window_size=window) as client:
+async def test_messages_come_in_order_with_any_window(either_broker, window):
+    async with client_of(either_broker, consumer_window_size=window) as client:
         session = await client.session()
         queue = await make_queue(session)
         producer = session.producer(queue)
@@ -120,8 +127,8 @@ async def test_messages_come_in_order_with_any_window(reference_broker, window):
 
 
 @asynchronous
-async def test_with_a_window_of_0_one_message_leaves_the_broker(reference_broker):
-    async with client_of(reference_broker, consumer_window_size=0) as client:
+async def test_with_a_window_of_0_one_message_leaves_the_broker(either_broker):
+    async with client_of(either_broker, consumer_window_size=0) as client:
         session, other = await client.session(), await client.session()
         queue = await make_queue(session)
         async with session.producer(queue) as producer:
@@ -137,8 +144,8 @@ async def test_with_a_window_of_0_one_message_leaves_the_broker(reference_broker
 
 
 @asynchronous
-async def test_a_selector_with_jms_names(reference_broker):
-    async with client_of(reference_broker) as client:
+async def test_a_selector_with_jms_names(either_broker):
+    async with client_of(either_broker) as client:
         session = await client.session()
         queue = await make_queue(session)
         async with session.producer(queue) as producer:
@@ -157,8 +164,8 @@ async def test_a_selector_with_jms_names(reference_broker):
 
 
 @asynchronous
-async def test_acknowledged_messages_are_gone_and_others_come_again(reference_broker):
-    async with client_of(reference_broker) as client:
+async def test_acknowledged_messages_are_gone_and_others_come_again(either_broker):
+    async with client_of(either_broker) as client:
         session = await client.session(AckMode.CLIENT, ack_batch_size=0)
         queue = await make_queue(session)
         async with session.producer(queue) as producer:
@@ -174,8 +181,8 @@ async def test_acknowledged_messages_are_gone_and_others_come_again(reference_br
 
 
 @asynchronous
-async def test_individually_acknowledged_messages_alone_are_gone(reference_broker):
-    async with client_of(reference_broker) as client:
+async def test_individually_acknowledged_messages_alone_are_gone(either_broker):
+    async with client_of(either_broker) as client:
         session = await client.session(AckMode.INDIVIDUAL)
         queue = await make_queue(session)
         async with session.producer(queue) as producer:
@@ -191,8 +198,8 @@ async def test_individually_acknowledged_messages_alone_are_gone(reference_broke
 
 
 @asynchronous
-async def test_iterating_acknowledges_what_the_loop_is_done_with(reference_broker):
-    async with client_of(reference_broker) as client:
+async def test_iterating_acknowledges_what_the_loop_is_done_with(either_broker):
+    async with client_of(either_broker) as client:
         session = await client.session()
         queue = await make_queue(session)
         async with session.producer(queue) as producer:
@@ -209,8 +216,8 @@ async def test_iterating_acknowledges_what_the_loop_is_done_with(reference_broke
 
 
 @asynchronous
-async def test_a_listener_gets_messages_in_order_and_keeps_what_it_failed_on(reference_broker):
-    async with client_of(reference_broker) as client:
+async def test_a_listener_gets_messages_in_order_and_keeps_what_it_failed_on(either_broker):
+    async with client_of(either_broker) as client:
         session = await client.session()
         queue = await make_queue(session)
         seen, failed = [], asyncio.get_running_loop().create_future()
@@ -235,8 +242,8 @@ async def test_a_listener_gets_messages_in_order_and_keeps_what_it_failed_on(ref
 
 
 @asynchronous
-async def test_a_transaction_counts_whole_or_not_at_all(reference_broker):
-    async with client_of(reference_broker) as client:
+async def test_a_transaction_counts_whole_or_not_at_all(either_broker):
+    async with client_of(either_broker) as client:
         session = await client.session(AckMode.TRANSACTED)
         queue = await make_queue(session)
         producer = session.producer(queue)
@@ -266,8 +273,8 @@ async def test_a_transaction_counts_whole_or_not_at_all(reference_broker):
 
 
 @asynchronous
-async def test_a_distributed_transaction_is_prepared_found_and_committed(reference_broker):
-    async with client_of(reference_broker) as client:
+async def test_a_distributed_transaction_is_prepared_found_and_committed(either_broker):
+    async with client_of(either_broker) as client:
         session = await client.session(AckMode.XA)
         queue = await make_queue(session)
         first, second = (Xid(7, uuid.uuid4().bytes, b"global") for _ in range(2))
@@ -293,8 +300,8 @@ async def test_a_distributed_transaction_is_prepared_found_and_committed(referen
 
 
 @asynchronous
-async def test_a_question_is_answered(reference_broker):
-    async with client_of(reference_broker) as client:
+async def test_a_question_is_answered(either_broker):
+    async with client_of(either_broker) as client:
         session, server = await client.session(), await client.session()
         queue = await make_queue(session)
 
@@ -308,8 +315,8 @@ async def test_a_question_is_answered(reference_broker):
 
 
 @asynchronous
-async def test_browsing_takes_nothing(reference_broker):
-    async with client_of(reference_broker) as client:
+async def test_browsing_takes_nothing(either_broker):
+    async with client_of(either_broker) as client:
         session = await client.session()
         queue = await make_queue(session)
         async with session.producer(queue) as producer:
@@ -324,8 +331,8 @@ async def test_browsing_takes_nothing(reference_broker):
 
 
 @asynchronous
-async def test_a_topic_reaches_every_subscription(reference_broker):
-    async with client_of(reference_broker) as client:
+async def test_a_topic_reaches_every_subscription(either_broker):
+    async with client_of(either_broker) as client:
         session = await client.session()
         topic = f"topic.{uuid.uuid4()}"
         await session.create_address(topic, RoutingType.MULTICAST)
@@ -346,11 +353,12 @@ async def test_a_topic_reaches_every_subscription(reference_broker):
         assert set(found.queue_names) == {f"{topic}.shared", f"{topic}.own"}
 
 
+@pytest.mark.usefixtures("fails_on_ours")
 @pytest.mark.parametrize("window", [0, 50_000, 1024 * 1024])
 @asynchronous
-async def test_a_large_message_passes_in_parts_both_ways(reference_broker, window):
+async def test_a_large_message_passes_in_parts_both_ways(either_broker, window):
     body = os.urandom(3_000_000)
-    async with client_of(reference_broker, consumer_window_size=window) as client:
+    async with client_of(either_broker, consumer_window_size=window) as client:
         session = await client.session()
         queue = await make_queue(session)
         async with session.producer(queue) as producer:
@@ -374,9 +382,10 @@ async def test_a_large_message_passes_in_parts_both_ways(reference_broker, windo
         )
 
 
+@pytest.mark.usefixtures("fails_on_ours")
 @asynchronous
-async def test_a_large_body_nobody_reads_does_not_stop_what_follows(reference_broker):
-    async with client_of(reference_broker, consumer_window_size=50_000) as client:
+async def test_a_large_body_nobody_reads_does_not_stop_what_follows(either_broker):
+    async with client_of(either_broker, consumer_window_size=50_000) as client:
         session = await client.session(AckMode.CLIENT)
         queue = await make_queue(session)
         async with session.producer(queue) as producer:
@@ -390,8 +399,8 @@ async def test_a_large_body_nobody_reads_does_not_stop_what_follows(reference_br
 
 @pytest.mark.parametrize("body", [bytes(2_000_000), os.urandom(400_000)], ids=["shrinks", "stays"])
 @asynchronous
-async def test_a_compressed_body_is_unpacked(reference_broker, body):
-    async with client_of(reference_broker, compress_large_message=True) as client:
+async def test_a_compressed_body_is_unpacked(either_broker, body):
+    async with client_of(either_broker, compress_large_message=True) as client:
         session = await client.session()
         queue = await make_queue(session)
         async with session.producer(queue) as producer:
@@ -405,8 +414,8 @@ async def test_a_compressed_body_is_unpacked(reference_broker, body):
 
 
 @asynchronous
-async def test_a_duplicate_is_dropped(reference_broker):
-    async with client_of(reference_broker) as client:
+async def test_a_duplicate_is_dropped(either_broker):
+    async with client_of(either_broker) as client:
         session = await client.session()
         queue = await make_queue(session)
         async with session.producer(queue) as producer:
@@ -417,8 +426,8 @@ async def test_a_duplicate_is_dropped(reference_broker):
 
 
 @asynchronous
-async def test_a_message_waits_for_its_time_and_expires_at_its_end(reference_broker):
-    async with client_of(reference_broker) as client:
+async def test_a_message_waits_for_its_time_and_expires_at_its_end(either_broker):
+    async with client_of(either_broker) as client:
         session = await client.session()
         queue = await make_queue(session)
         async with session.producer(queue) as producer:
@@ -432,8 +441,8 @@ async def test_a_message_waits_for_its_time_and_expires_at_its_end(reference_bro
 
 
 @asynchronous
-async def test_refusals_say_why(reference_broker):
-    async with client_of(reference_broker) as client:
+async def test_refusals_say_why(either_broker):
+    async with client_of(either_broker) as client:
         session = await client.session()
         queue = await make_queue(session)
 
@@ -454,15 +463,16 @@ async def test_refusals_say_why(reference_broker):
 
 
 @asynchronous
-async def test_a_wrong_password_is_refused(reference_broker):
-    async with AsyncClient(reference_broker.uri, user="admin", password="wrong") as client:
+async def test_a_wrong_password_is_refused(either_broker):
+    async with AsyncClient(either_broker.uri, user="admin", password="wrong") as client:
         with pytest.raises(errors.SecurityRefused):
             await client.session()
 
 
+@pytest.mark.usefixtures("fails_on_ours")
 @asynchronous
-async def test_a_deleted_queue_closes_its_consumers(reference_broker):
-    async with client_of(reference_broker) as client:
+async def test_a_deleted_queue_closes_its_consumers(either_broker):
+    async with client_of(either_broker) as client:
         session = await client.session()
         queue = await make_queue(session)
         consumer = await session.consumer(queue)
@@ -479,8 +489,32 @@ async def test_a_deleted_queue_closes_its_consumers(reference_broker):
 
 
 @asynchronous
-async def test_a_message_made_by_hand_goes_as_it_is(reference_broker):
-    async with client_of(reference_broker) as client:
+async def test_a_consumer_that_nobody_waits_for_any_more_keeps_no_messages(either_broker):
+    async with client_of(either_broker) as client:
+        session, other = await client.session(), await client.session()
+        queue = await make_queue(session)
+        async with session.producer(queue) as producer:
+            await producer.send("for the other")
+
+        creating = asyncio.ensure_future(session.consumer(queue))
+        # Its request is on the way, and its answer not here.
+        await asyncio.sleep(0)
+        assert session.state.channel.is_waiting
+        creating.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await creating
+
+        async with asyncio.timeout(WAIT_S):
+            # The broker tells nobody when it has closed it.
+            while (await session.query_queue(queue)).consumer_count:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        async with await other.consumer(queue) as consumer:
+            assert (await consumer.receive(WAIT_S)).text == "for the other"
+
+
+@asynchronous
+async def test_a_message_made_by_hand_goes_as_it_is(either_broker):
+    async with client_of(either_broker) as client:
         session = await client.session()
         queue = await make_queue(session)
         async with session.producer() as producer:

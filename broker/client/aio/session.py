@@ -32,6 +32,7 @@ from broker.protocols.core.packet_queue import QueueQueryResponse
 from broker.protocols.core.packet_session import (
     AddMetadata2,
     Close,
+    CloseConsumer,
     Commit,
     Rollback,
     Start,
@@ -147,15 +148,24 @@ class AsyncSession(Administration, Distributed):
         await self.ready()
         wanted = translate_selector(selector) if selector is not None else None
         state = self.state.new_consumer(queue, wanted, browse_only=browse, priority=priority)
+        reply = self.state.channel.call(state.request, QueueQueryResponse)
         try:
-            answer = await self.call(state.request, QueueQueryResponse)
+            answer = await self.answered(reply, repr(state.request))
         except BaseException:
             self.state.remove_consumer(state)
+            # Who does not wait any more has asked all the same.
+            reply.when_done(lambda done: self._close_unwanted(done, state.consumer_id))
             raise
+        assert isinstance(answer, QueueQueryResponse)
         self.state.consumer_created(state, answer)
         consumer = AsyncConsumer(self, state, listener)
         self._consumers.add(consumer)
         return consumer
+
+    def _close_unwanted(self, done: Reply[Packet], consumer_id: int) -> None:
+        """The broker has made a consumer that nobody waits for: it must not keep messages."""
+        if done.error is None:
+            self.state.channel.call(CloseConsumer(consumer_id))
 
     def forget(self, consumer: AsyncConsumer) -> None:
         """A consumer was closed."""

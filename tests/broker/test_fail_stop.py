@@ -1,0 +1,112 @@
+"""A fault of the broker's own code ends it: exit status 1, and nobody gets a success after it."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from broker.server import EXIT_FAILED, EXIT_OK, serve
+from broker.storage.context import Completions
+from tests.broker.bench import Sink, message
+from tests.broker.test_recovery import Life
+
+
+class Fault(Exception):
+    """What a bug raises."""
+
+
+def fail(error, *arguments):
+    raise Fault
+
+
+def test_a_callback_that_raises_fails_all_behind_it(caplog):
+    failures, told = [], []
+    completions = Completions(failures.append)
+    completions.messages.appended = 1
+    completions.after(lambda error: told.append(error))
+    completions.after(fail)
+    completions.after(lambda error: told.append(error))
+
+    completions.messages.done(None)
+    completions.after(lambda error: told.append(error))
+
+    assert [type(one) for one in failures] == [Fault]
+    assert told == [None, failures[0], failures[0]]
+    assert completions.failure is failures[0]
+    assert "a callback of the storage failed" in caplog.text
+
+
+def test_one_that_raises_behind_a_failure_holds_up_nobody():
+    failures, told = [], []
+    completions = Completions(failures.append)
+    completions.messages.appended = 1
+    completions.after(fail)
+    completions.after(lambda error: told.append(error))
+    failure = OSError()
+
+    completions.fail(failure)
+
+    assert (failures, told) == ([failure], [failure])
+
+
+class FaultySink(Sink):
+    """Raises instead of writing, as the protocol's side of a consumer never may."""
+
+    def deliver(self, consumer, message, delivery_count):
+        raise Fault
+
+
+async def end_of(folder, work):
+    """Serve, and do something once it serves; the exit status."""
+    life = Life(folder)
+    async with asyncio.timeout(60):
+        return await serve(
+            life.broker, on_start=lambda _: asyncio.get_running_loop().call_soon(work, life)
+        )
+
+
+@pytest.mark.parametrize("where", ["callback", "turn", "timer"])
+def test_the_broker_ends_with_status_1_and_loses_nothing(tmp_path, where, caplog):
+    answers = []
+
+    async def prepare():
+        async with Life(tmp_path) as life:
+            await life.queue()
+            if where != "callback":
+                await life.send(message("kept"))
+
+    def work(life):
+        queue = life.broker.core.postoffice.addresses.queues["q"]
+        queue.pause()
+        session = life.session()
+        session.create_consumer(0, "q", FaultySink()).receive_credits(-1)
+        session.start()
+        if where == "callback":
+            queue.resume()
+            session.send(message("kept"), lambda error: answers.append(type(error)))
+        elif where == "turn":
+            asyncio.get_running_loop().call_soon(queue.resume)
+        else:
+            asyncio.get_running_loop().call_later(0.001, queue.resume)
+
+    async def look():
+        async with Life(tmp_path) as life:
+            return life.bodies()
+
+    asyncio.run(prepare())
+    assert asyncio.run(end_of(tmp_path, work)) == EXIT_FAILED
+    assert "it stops: Fault()" in caplog.text
+    # Nobody was told of a success, and what was recorded is there.
+    assert answers == ([Fault] if where == "callback" else [])
+    assert asyncio.run(look()) == ["kept"]
+
+
+def test_what_others_put_into_the_loop_ends_nothing(tmp_path, caplog):
+    def work(life):
+        loop = asyncio.get_running_loop()
+        loop.call_soon(fail, None)
+        loop.call_later(0.01, os.kill, os.getpid(), signal.SIGTERM)
+
+    assert asyncio.run(end_of(tmp_path, work)) == EXIT_OK
+    assert "Fault" in caplog.text

@@ -1,0 +1,78 @@
+"""Our broker as an instance of its own, in a process of its own, as `broker create` makes it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# A loaded machine starts a process slowly.
+START_TIMEOUT_S = 120
+
+
+class OurBroker:
+    """What `ReferenceBroker` is for the reference; started when it is made.
+
+    Attributes:
+        folder: of the instance.
+        port: where it listens, on 127.0.0.1.
+    """
+
+    USER = "admin"
+    PASSWORD = "secret"
+
+    def __init__(self, folder, *changes, options=()):
+        self.folder = folder / "ours"
+        self._log = folder / "ours.log"
+        command = ["create", self.folder, "--user", self.USER, "--password", self.PASSWORD]
+        created = self._broker(*command, "--host", "127.0.0.1", "--port", "0", *options)
+        assert created.wait(START_TIMEOUT_S) == 0, self.log()
+        self.change_configuration(*changes)
+        self.start()
+
+    def _broker(self, *words):
+        with self._log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "broker.cli.main", *map(str, words)],
+                cwd=self.folder.parent,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                stdout=log,
+                stderr=log,
+            )
+
+    def change_configuration(self, *changes):
+        """Replace text of broker.xml, before a start."""
+        path = self.folder / "etc" / "broker.xml"
+        text = path.read_text()
+        for old, new in changes:
+            assert old in text, f"broker.xml has no {old!r}"
+            text = text.replace(old, new)
+        path.write_text(text)
+
+    @property
+    def uri(self):
+        return f"tcp://127.0.0.1:{self.port}"
+
+    def start(self):
+        """Start it and wait until it serves."""
+        before = len(self.log())
+        self._process = self._broker("run", self.folder)
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline and self._process.poll() is None:
+            found = re.search(r"^serving at 127\.0\.0\.1:(\d+)", self.log()[before:], re.MULTILINE)
+            if found:
+                self.port = int(found[1])
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"no start: {self.log()[-2000:]}")
+
+    def log(self):
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    def end(self, how=signal.SIGTERM):
+        """Tell it to end; the exit status."""
+        self._process.send_signal(how)
+        return self._process.wait(START_TIMEOUT_S)
