@@ -245,6 +245,8 @@ class Addresses:
         self.patterns.pop(address, None)
         self.version += 1
         self._core.postoffice.duplicates.drop(name)
+        if self._core.paging is not None:
+            self._core.paging.address_deleted(name)
         if not address.is_temporary:
             if address.status_record_id:
                 self._core.storage.delete_setting(address.status_record_id)
@@ -326,6 +328,8 @@ class Addresses:
         address.queues[binding.name] = queue
         address.was_used = True
         self.version += 1
+        if self._core.paging is not None:
+            self._core.paging.queue_added(queue)
         return queue
 
     def update_queue(self, name: str, **changes: object) -> Queue:
@@ -388,6 +392,8 @@ class Addresses:
             if queue.status_record_id:
                 self._core.storage.delete_setting(queue.status_record_id)
             self._core.storage.delete_binding(queue.queue_id)
+        if self._core.paging is not None:
+            self._core.paging.queue_deleted(queue)
         if (
             delete_address
             and not address.queues

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from broker.consumer import Filter
     from broker.dead_letters import DeadLetters
     from broker.message import Message
+    from broker.paging.paging import Paging
     from broker.postoffice import PostOffice
     from broker.settings import AddressSettings
     from broker.storage.large_files import LargeFiles
@@ -120,6 +121,7 @@ class Core:
         transactions: of transaction managers.
         security: who may do what.
         management: None where there is no management address.
+        paging: addresses whose messages wait in pages; None where nothing is kept.
         large: bodies of large messages; None where there is no place for them.
         counters: for metrics.
         id_cache_size: default of the duplicate id caches (id-cache-size).
@@ -136,6 +138,7 @@ class Core:
     transactions: XaTransactions = field(init=False)
     security: Security = field(default_factory=OpenDoor)
     management: Management | None = None
+    paging: Paging | None = None
     large: LargeFiles | None = None
     counters: Counters = field(default_factory=Counters)
     id_cache_size: int = 20000

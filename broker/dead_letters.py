@@ -61,7 +61,7 @@ class DeadLetters:
         It has a `scheduled_ms` then if it has to wait.
         """
         queue, message = reference.queue, reference.message
-        is_recorded = queue.is_durable and message.durable
+        is_recorded = reference.is_recorded
         count = reference.delivery_count
         if is_recorded and count != reference.persisted_count:
             self._core.storage.update_delivery_count(queue.queue_id, message.message_id, count)
@@ -166,22 +166,14 @@ class DeadLetters:
     def _drop(self, reference: Reference) -> None:
         """Acknowledge it in its queue, whatever its kind."""
         tx = Transaction(self._core)
-        self._leave(reference, tx)
+        tx.take(reference)
         tx.commit(self._context, self._moved)
-
-    def _leave(self, reference: Reference, tx: Transaction) -> None:
-        """It leaves a queue in a transaction, a non-destructive one too."""
-        queue, message = reference.queue, reference.message
-        if queue.is_durable and message.durable:
-            self._core.storage.acknowledge(queue.queue_id, message.message_id, tx.tx_id)
-            tx.has_records = True
-        tx.acknowledged.append(reference)
 
     def _move(self, reference: Reference, target: str, copy: Message) -> Routing:
         copy.address = target
         tx = Transaction(self._core)
         result = self._core.postoffice.route(copy, self._context, tx, rejects_duplicates=False)
-        self._leave(reference, tx)
+        tx.take(reference)
         tx.commit(self._context, self._moved)
         return result
 

@@ -66,12 +66,12 @@ class AddressMemory:
 
     @property
     def is_full(self) -> bool:
-        """Whether a limit of the address, or of the broker, is reached."""
+        """Whether a limit of the address, or of the broker, is reached; 0 always is."""
         if self.broker.is_full:
             return True
         settings = self._settings.match(self.address)
-        return (0 < settings.max_size_bytes <= self.size) or (
-            0 < settings.max_size_messages <= self.count
+        return (0 <= settings.max_size_bytes <= self.size) or (
+            0 <= settings.max_size_messages <= self.count
         )
 
     def add(self, message: Message) -> None:
@@ -98,6 +98,22 @@ class AddressMemory:
                 self.broker.on_unused(message)
             if self.broker.waiting:
                 self._wake()
+
+    def hold(self, size: int) -> None:
+        """A message of a page is in memory; it belongs to one queue alone."""
+        self.size += size
+        self.count += 1
+        self.broker.size += size
+        self.broker.count += 1
+
+    def free(self, size: int) -> None:
+        """It is no more."""
+        self.size -= size
+        self.count -= 1
+        self.broker.size -= size
+        self.broker.count -= 1
+        if self.broker.waiting:
+            self._wake()
 
     def when_there_is_room(self, callback: Callable[[], object]) -> None:
         """Call it once the address is not full, in the order of the calls."""

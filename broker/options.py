@@ -36,6 +36,7 @@ class BrokerOptions:
         max_redelivery_records: delivery counts above this one are not recorded; -1 all are.
         global_max_size: bytes that all messages in memory may take; -1 without limit.
         global_max_messages: how many; -1 without limit.
+        page_max_concurrent_io: pages that are read at the same time.
         transaction_timeout: of an XA transaction that is not prepared.
         transaction_timeout_scan_period: between two looks for such.
         message_expiry_scan_period: between two looks for expired messages; -1 never.
@@ -58,6 +59,7 @@ class BrokerOptions:
     max_redelivery_records: int = 10
     global_max_size: int = -1
     global_max_messages: int = -1
+    page_max_concurrent_io: int = 5
     transaction_timeout: int = 300_000
     transaction_timeout_scan_period: int = 1000
     message_expiry_scan_period: int = 30_000

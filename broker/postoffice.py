@@ -347,6 +347,11 @@ class PostOffice:
         scheduled = message.get(SCHEDULED)
         scheduled_ms = scheduled if isinstance(scheduled, int) and scheduled > 0 else 0
         memory = self._memory_of(message, queues[0])
+        paging = self._core.paging
+        if paging is not None:
+            queues = paging.take(message, queues, memory, context, tx)
+            if not queues:
+                return
         if message.durable:
             self._record(message, queues, scheduled_ms, context, tx)
         for queue in queues:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from broker.consumer import Consumer, Filter
     from broker.core import Core, Timer
     from broker.message import Message
+    from broker.paging.subscription import PageSubscription
     from broker.settings import AddressSettings
     from broker.storage.binding_records import QueueBinding
 
@@ -71,6 +72,8 @@ class Queue:
         self.is_temporary = is_temporary
         self.filter: Filter | None = core.parse_filter(binding.filter) if binding.filter else None
         self.waiting = PriorityList()
+        # What it has in pages, while its address has any.
+        self.pages: PageSubscription | None = None
         self.delivering_count = 0
         self.consumers = Consumers()
         self.browsers: list[Consumer] = []
@@ -116,8 +119,9 @@ class Queue:
 
     @property
     def message_count(self) -> int:
-        """How many it holds: waiting, being delivered, not due yet."""
-        return self.waiting.count + self.delivering_count + self.scheduled_count
+        """How many it holds: waiting, being delivered, not due yet, in pages."""
+        count = self.waiting.count + self.delivering_count + self.scheduled_count
+        return count if self.pages is None else count + self.pages.unread_count
 
     @property
     def consumer_count(self) -> int:
@@ -154,7 +158,7 @@ class Queue:
         self.deliver()
 
     def load(self, reference: Reference) -> None:
-        """Take a reference from the journal; nothing is delivered before start()."""
+        """Take a reference from the journal or a page; whoever brings it has it delivered."""
         self._place(reference)
 
     def _place(self, reference: Reference) -> None:
@@ -240,24 +244,15 @@ class Queue:
 
     def _forget(self, reference: Reference) -> None:
         """Record that it is gone, and let go of the message."""
-        message = reference.message
-        if self.is_durable and message.durable:
-            self.core.storage.acknowledge(self.queue_id, message.message_id)
+        reference.record_gone()
         self._release(reference)
 
     def _release(self, reference: Reference) -> None:
         """Its record says that it is gone: the message goes when no queue has it any more."""
-        message = reference.message
         reference.consumer = None
         if self.last_values is not None:
             self.last_values.gone(reference)
-        if self.is_durable and message.durable:
-            message.durable_references -= 1
-            if message.durable_references == 0:
-                self.core.storage.delete_message(message.message_id)
-        # Behind the record: a large message's file goes when that is durable.
-        if message.owner is not None:
-            message.owner.remove(message)
+        reference.let_go()
 
     def expire_if_due(self, reference: Reference) -> bool:
         """Move a waiting reference to the expiry address if its time is over; whether it was."""
@@ -406,7 +401,7 @@ class Queue:
         """A consumer can take (again)."""
         if consumer.is_browser:
             if browse(consumer):
-                self._go_on_later()
+                self.deliver_later()
         else:
             self.deliver()
 
@@ -414,20 +409,23 @@ class Queue:
         """Deliver what can be delivered, in this turn and the next ones."""
         if self._is_delivering:
             return
-        if self.is_dispatching and self.waiting.count:
+        if self.is_dispatching and (self.waiting.count or self.pages is not None):
             self._is_delivering = True
             try:
+                if self.pages is not None:
+                    self.pages.replenish()
                 has_more = dispatch(self)
             finally:
                 self._is_delivering = False
-            if has_more:
-                self._go_on_later()
+            if has_more or (self.pages is not None and self.pages.wants_to_go_on):
+                self.deliver_later()
         if self.browsers:
             for browser in list(self.browsers):
                 if browser.can_take and browse(browser):
-                    self._go_on_later()
+                    self.deliver_later()
 
-    def _go_on_later(self) -> None:
+    def deliver_later(self) -> None:
+        """Deliver what can be delivered in the next turn."""
         if self._turn is None:
             self._turn = self.core.loop.call_soon(self._go_on)
 
@@ -468,6 +466,8 @@ class Queue:
     def delete(self) -> None:
         """Remove everything, what is being delivered too, and close all consumers."""
         members = [*self.consumers.all(), *self.browsers]
+        if self.pages is not None:
+            self.pages.close()
         for consumer in members:
             for reference in consumer.delivering:
                 if not self.binding.non_destructive:

@@ -1,6 +1,7 @@
 """Makes addresses, queues, messages and transactions of what the journals say.
 
-    images ─▶ addresses ─▶ queues ─▶ diverts ─▶ references ─▶ prepared transactions ─▶ duplicate ids
+    images ─▶ addresses ─▶ queues ─▶ diverts ─▶ pages ─▶ references ─▶ prepared transactions ─▶
+    duplicate ids
 
 In the order of the reference (ActiveMQServerImpl.loadJournals, PostOfficeJournalLoader). Nothing is
 delivered meanwhile. What belongs to nothing any more is deleted from the journal: references to
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.divert import Divert
 from broker.message import Message
+from broker.paging.loading import PageLoader, large_ids
 from broker.reference import Reference
 from broker.storage.binding_records import Divert as DivertRecord
 from broker.storage.message_records import DuplicateId
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from broker.core import Core
     from broker.queue import Queue
     from broker.storage.images import BindingsImage, MessagesImage, Prepared, Record
+    from broker.storage.large_files import LargeFiles
 
 __all__ = ["recover"]
 
@@ -59,7 +62,8 @@ def recover(
     _load_addresses(core, bindings)
     _load_queues(core, bindings)
     _load_diverts(core, bindings)
-    loader = _MessageLoader(core, messages)
+    pages = _load_pages(core, messages)
+    loader = _MessageLoader(core, messages, pages)
     loader.load_references()
     for prepared in all_prepared:
         loader.load_prepared(prepared)
@@ -67,6 +71,9 @@ def recover(
     for record_id, decision in messages.heuristic:
         core.transactions.load_heuristic(record_id, decision.xid, is_commit=decision.is_commit)
     loader.drop_unreferenced()
+    if pages is not None:
+        pages.finish()
+    loader.sweep_bodies()
     addresses = core.postoffice.addresses
     log.info(
         "loaded %d addresses, %d queues, %d messages, %d prepared transactions",
@@ -133,6 +140,16 @@ def _load_diverts(core: Core, bindings: BindingsImage) -> None:
             addresses.version += 1
 
 
+def _load_pages(core: Core, messages: MessagesImage) -> PageLoader | None:
+    if core.paging is None:
+        return None
+    pages = PageLoader(core.paging)
+    pages.load_folders(core.paging.folders.load())
+    pages.load_records(messages.others)
+    messages.others.clear()
+    return pages
+
+
 def _load_duplicate_ids(core: Core, messages: MessagesImage) -> None:
     for address, stored in messages.duplicate_ids.items():
         if core.persist_id_cache:
@@ -145,8 +162,9 @@ def _load_duplicate_ids(core: Core, messages: MessagesImage) -> None:
 class _MessageLoader:
     """Makes messages and references, and remembers which messages have any."""
 
-    def __init__(self, core: Core, image: MessagesImage) -> None:
+    def __init__(self, core: Core, image: MessagesImage, pages: PageLoader | None) -> None:
         self._core = core
+        self._pages = pages
         self._image = image
         self._addresses = core.postoffice.addresses
         # Messages that some queue has, and what stays as it is in the journal.
@@ -232,12 +250,22 @@ class _MessageLoader:
                 count += 1
         self._image.messages.clear()
         self._image.large.clear()
-        if self._core.large is not None and not self._unreadable:
-            orphans = self._core.large.sweep(self._kept_bodies)
-            if orphans:
-                log.info("deleted %d bodies of large messages that are gone", orphans)
         if count:
             log.warning("AMQ222043: %d messages have no queue: deleted", count)
+
+    def sweep_bodies(self) -> None:
+        """Delete bodies of large messages that are gone, once it is known what pages have."""
+        paging, large = self._core.paging, self._core.large
+        if large is None or self._unreadable:
+            if self._pages is not None:
+                self._pages.count(lambda: None)
+            return
+        if self._pages is None or paging is None:
+            _sweep(large, self._kept_bodies)
+            return
+        first_id = self._core.storage.new_id()
+        kept = self._kept_bodies
+        self._pages.count(lambda: _sweep(large, kept | large_ids(paging), first_id))
 
     # --- prepared transactions ----------------------------------------------------------------
 
@@ -291,7 +319,9 @@ class _MessageLoader:
                 cache = self._core.postoffice.duplicates.of(found_id.address)
                 cache.add(found_id.duplicate_id, record_id)
                 tx.add_duplicate_id(cache, found_id.duplicate_id, record_id)
-            else:
+            elif self._pages is None or not self._pages.load_prepared(
+                tx, record_id, kind, item.is_update, body
+            ):
                 log.warning("a prepared transaction has a record of type %d: left out", kind)
 
     def _take_acknowledged(self, tx: Transaction, queue_id: int, message_id: int) -> None:
@@ -306,3 +336,9 @@ class _MessageLoader:
         queue: Queue = reference.queue
         queue.take(reference)
         tx.acknowledged.append(reference)
+
+
+def _sweep(large: LargeFiles, kept: set[int], below: int = 2**63) -> None:
+    orphans = large.sweep(kept, below)
+    if orphans:
+        log.info("deleted %d bodies of large messages that are gone", orphans)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from broker.consumer import Consumer
     from broker.message import Message
     from broker.queue import Queue
+    from broker.transaction import Transaction
 
 __all__ = ["LEVELS", "Cursor", "PriorityList", "Reference", "ReferenceList"]
 
@@ -68,6 +69,36 @@ class Reference:
 
     def __repr__(self) -> str:
         return f"Reference({self.message.message_id} in {self.queue.name!r})"
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the journal knows of it."""
+        return self.queue.is_durable and self.message.durable
+
+    def record_gone(self, tx: Transaction | None = None) -> bool:
+        """Record, at once or in a transaction, that its queue has it no more.
+
+        Returns:
+            Whether there is such a record.
+        """
+        queue, message = self.queue, self.message
+        if not (queue.is_durable and message.durable):
+            return False
+        queue.core.storage.acknowledge(
+            queue.queue_id, message.message_id, None if tx is None else tx.tx_id
+        )
+        return True
+
+    def let_go(self) -> None:
+        """Its record says that it is gone: the message goes when no queue has it any more."""
+        queue, message = self.queue, self.message
+        if queue.is_durable and message.durable:
+            message.durable_references -= 1
+            if message.durable_references == 0:
+                queue.core.storage.delete_message(message.message_id)
+        # Behind the record: a large message's file goes when that is durable.
+        if message.owner is not None:
+            message.owner.remove(message)
 
 
 class ReferenceList:

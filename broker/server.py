@@ -27,6 +27,7 @@ from broker.divert import Divert
 from broker.errors import BrokerError, ErrorCode
 from broker.filters import parse_filter
 from broker.memory import GlobalMemory
+from broker.paging.paging import Paging
 from broker.postoffice import PostOffice
 from broker.protocols.core.handler import CoreProtocol
 from broker.reaper import AddressReaper, ExpiryReaper
@@ -36,6 +37,8 @@ from broker.storage.identifiers import IdGenerator
 from broker.storage.images import BindingsImage, MessagesImage
 from broker.storage.manager import NullStorage, StorageManager
 from broker.storage.open import Stores, open_stores
+from broker.storage.page_work import ThreadWork
+from broker.storage.page_writer import PageWriter
 from broker.transport.acceptor import Acceptor
 from broker.xa import XaTransactions
 from journal.errors import JournalError
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from broker.core import Security
     from broker.options import BrokerOptions
     from broker.session import SessionOptions
+    from broker.storage.page_folders import PageFolders
 
 __all__ = ["Broker", "serve"]
 
@@ -155,6 +159,8 @@ class Broker:
         storage.start(self._loop)
         self._compose(storage)
         self.core.large = stores.large
+        if stores.pages is not None:
+            self.core.paging = self._paging(stores, stores.pages, storage)
         recover(self.core, bindings, messages, result.prepared)
         self._configure_diverts()
         AddressReaper(self.core).look(at_once=True)
@@ -194,6 +200,22 @@ class Broker:
         core.postoffice = PostOffice(core, memory, options.wildcards)
         core.dead_letters = DeadLetters(core)
         core.transactions = XaTransactions(core, options.transaction_timeout)
+
+    def _paging(self, stores: Stores, folders: PageFolders, storage: StorageManager) -> Paging:
+        writing = ThreadWork(self._loop, 1, "pages-write")
+        writer = PageWriter(writing, storage.completions, self._loop.call_soon)
+        storage.page_writer = writer
+        return Paging(
+            self.core,
+            folders,
+            storage.pages,
+            writer,
+            writing,
+            ThreadWork(self._loop, max(1, self.options.page_max_concurrent_io), "pages-read"),
+            page_size_max=stores.page_size_max,
+            sync_transactional=stores.sync_transactional,
+            sync_non_transactional=stores.sync_non_transactional,
+        )
 
     def _configure_diverts(self) -> None:
         addresses = self.core.postoffice.addresses
@@ -308,10 +330,15 @@ class Broker:
         if stores is None:
             return
         in_good_order = self.failure is None and hasattr(self, "core")
+        paging = self.core.paging if hasattr(self, "core") else None
         try:
             if in_good_order:
+                if paging is not None:
+                    paging.stop()
                 self.core.storage.stop()
         finally:
+            if paging is not None:
+                paging.close()
             stores.close(in_good_order=in_good_order)
         log.info("AMQ221002: %s, node %s, stopped", self.options.name, self.node_id)
 

@@ -19,13 +19,18 @@ import enum
 from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError, ErrorCode
+from broker.storage.context import Gate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker.core import Core
     from broker.duplicates import DuplicateCache
+    from broker.paging.transactions import PagedPart
     from broker.queue import Queue
     from broker.reference import Reference
     from broker.storage.context import After, OperationContext
+    from broker.storage.manager import StorageManager
     from broker.storage.message_records import Xid
 
 __all__ = ["Transaction", "TransactionState"]
@@ -58,6 +63,7 @@ class Transaction:
         sends: references of its messages, in order.
         acknowledged: references that it acknowledges, in order.
         has_records: anything of it was recorded.
+        paged: what it does with pages; None where it has to do with none.
         started_ms: when, for its timeout.
         timeout_ms: how long it may stay active; None takes the broker's.
         is_late: it was rolled back because it took longer.
@@ -70,6 +76,7 @@ class Transaction:
         "acknowledged",
         "has_records",
         "is_late",
+        "paged",
         "sends",
         "started_ms",
         "state",
@@ -86,6 +93,7 @@ class Transaction:
         self.sends: list[Reference] = []
         self.acknowledged: list[Reference] = []
         self.has_records = False
+        self.paged: PagedPart | None = None
         self.started_ms = core.clock_ms()
         self.timeout_ms: int | None = None
         self.is_late = False
@@ -95,7 +103,9 @@ class Transaction:
     @property
     def is_empty(self) -> bool:
         """Whether it has done nothing."""
-        return not (self.sends or self.acknowledged or self.has_records or self._error)
+        return not (
+            self.sends or self.acknowledged or self.has_records or self.paged or self._error
+        )
 
     # --- what it does -------------------------------------------------------------------------
 
@@ -116,12 +126,13 @@ class Transaction:
 
     def acknowledge(self, reference: Reference) -> None:
         """A queue loses a message when it commits."""
-        queue = reference.queue
-        if queue.binding.non_destructive:
+        if reference.queue.binding.non_destructive:
             return
-        message = reference.message
-        if queue.is_durable and message.durable:
-            self._core.storage.acknowledge(queue.queue_id, message.message_id, self.tx_id)
+        self.take(reference)
+
+    def take(self, reference: Reference) -> None:
+        """A queue, whatever its kind, loses a message when it commits."""
+        if reference.record_gone(self):
             self.has_records = True
         self.acknowledged.append(reference)
 
@@ -177,11 +188,38 @@ class Transaction:
             cache.add(duplicate_id, record_id)
         # The reference records nothing where nothing was recorded; then a restart loses it, and the
         # manager, which asks for what is in doubt, takes it for rolled back.
-        if self.has_records:
-            self._core.storage.prepare(self.tx_id, self.xid)
-            context.note()
+        self._record_paged()
         self.state = TransactionState.PREPARED
-        context.after(done, *arguments)
+        xid = self.xid
+        self._end(lambda storage: storage.prepare(self.tx_id, xid), context, done, *arguments)
+
+    def _record_paged(self) -> None:
+        """Append, once, what has to be known of its pages before its end is."""
+        if self.paged is not None and self.paged.record(self.tx_id):
+            self.has_records = True
+
+    def _end(
+        self,
+        append: Callable[[StorageManager], object],
+        context: OperationContext,
+        done: After,
+        *arguments: object,
+    ) -> None:
+        """Append what ends it, if anything was recorded, and call `done` once that is durable.
+
+        Behind what it put into pages: or a crash could leave the one without the other.
+        """
+        storage = self._core.storage
+        if not self.has_records:
+            context.after(done, *arguments)
+        elif self.paged is None:
+            append(storage)
+            context.note()
+            context.after(done, *arguments)
+        else:
+            gate = Gate()
+            context.after_gate(gate, done, *arguments)
+            storage.after_pages(lambda: gate.open(append, storage))
 
     def commit(self, context: OperationContext, done: After, *arguments: object) -> None:
         """Let all of it count; `done(error, *arguments)` once it is durable and applied.
@@ -192,14 +230,14 @@ class Transaction:
         self.check_committable()
         was_prepared = self.state is TransactionState.PREPARED
         self.state = TransactionState.COMMITTED
-        if self.has_records:
-            self._core.storage.commit(self.tx_id)
-            context.note()
+        self._record_paged()
         if not was_prepared:
             # At once: who sends the same id now comes behind this commit.
             for cache, duplicate_id, record_id in self._duplicate_ids:
                 cache.add(duplicate_id, record_id)
-        context.after(self._committed, done, arguments)
+        self._end(
+            lambda storage: storage.commit(self.tx_id), context, self._committed, done, arguments
+        )
 
     def _committed(
         self, error: Exception | None, done: After, arguments: tuple[object, ...]
@@ -209,6 +247,8 @@ class Transaction:
                 reference.queue.acknowledged(reference)
             for reference in self.sends:
                 reference.queue.add(reference)
+            if self.paged is not None:
+                self.paged.committed()
         done(error, *arguments)
 
     def rollback(
@@ -223,8 +263,15 @@ class Transaction:
         was_prepared = self.state is TransactionState.PREPARED
         self.state = TransactionState.ROLLEDBACK
         if self.has_records:
-            self._core.storage.rollback(self.tx_id)
+            storage, tx_id = self._core.storage, self.tx_id
+            if self.paged is None:
+                storage.rollback(tx_id)
+            else:
+                # Behind its prepare, which may still wait for pages.
+                storage.after_pages(lambda: storage.rollback(tx_id))
             context.note()
+        if self.paged is not None:
+            self.paged.rolled_back()
         if was_prepared:
             for cache, duplicate_id, _ in self._duplicate_ids:
                 # Its record is gone with the transaction.

@@ -70,6 +70,7 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
         max_redelivery_records=config.persistence.max_redelivery_records,
         global_max_size=_global_max_size(config),
         global_max_messages=config.limits.global_max_messages,
+        page_max_concurrent_io=config.persistence.page_max_concurrent_io,
         transaction_timeout=general.transaction_timeout_ms,
         transaction_timeout_scan_period=general.transaction_timeout_scan_period_ms,
         message_expiry_scan_period=general.message_expiry_scan_period_ms,
@@ -179,6 +180,7 @@ def _store(config: BrokerConfig) -> FileStoreOptions | DatabaseStoreOptions | No
         bindings=bindings.replace(lock_acquisition_timeout_ms=0),
         messages=messages.replace(lock_acquisition_timeout_ms=0, replaceable_types=REPLACEABLE),
         large_messages=config.path(persistence.large_messages_directory),
+        paging=config.path(persistence.paging_directory),
         lock_directory=None if lock is None else config.path(lock),
         lock_timeout_ms=(-1 if waits else 0) if timeout_ms is None else timeout_ms,
     )

@@ -5,7 +5,10 @@
 Every append that asks for a sync carries the same bound method as its `done`, so nothing is made
 for it. A store calls them in append order; the FIFO below is in the order of the calls of after(),
 and its head waits for the numbers, one a store, that were current then. So callbacks run in the
-order they were asked for, whatever store is slower.
+order they were asked for, whatever store is slower. Pages are a store of their own here.
+
+What may be appended only once pages are durable, a commit record, goes through a Gate: its place
+in the FIFO is taken at once, and its numbers are known when it opens.
 
 A callback that raises is a bug, and what it should have done is not done: a message is in no queue,
 or an answer not written, though its records are durable. Nobody can say what else follows from
@@ -27,7 +30,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["After", "Completions", "OperationContext"]
+    from broker.storage.manager import StorageManager
+
+__all__ = ["After", "Completions", "Gate", "OperationContext"]
 
 log = logging.getLogger("broker")
 
@@ -36,19 +41,28 @@ After: TypeAlias = "Callable[..., object]"
 
 
 class Completions:
-    """Counts appends of the two stores, and runs what waits for them.
+    """Counts appends of the stores, and runs what waits for them.
 
     Args:
         on_failure: called once with the error that ended a store, or that a callback raised,
             before anybody else is told.
     """
 
-    __slots__ = ("_failure", "_is_running", "_on_failure", "_waiting", "bindings", "messages")
+    __slots__ = (
+        "_failure",
+        "_is_running",
+        "_on_failure",
+        "_waiting",
+        "bindings",
+        "messages",
+        "pages",
+    )
 
     def __init__(self, on_failure: Callable[[Exception], object]) -> None:
         self.messages = Counter(self)
         self.bindings = Counter(self)
-        self._waiting: deque[tuple[int, int, After, tuple[Any, ...]]] = deque()
+        self.pages = Counter(self)
+        self._waiting: deque[tuple[int, int, int, Gate | None, After, tuple[Any, ...]]] = deque()
         self._on_failure = on_failure
         self._failure: Exception | None = None
         self._is_running = False
@@ -61,21 +75,39 @@ class Completions:
     @property
     def is_idle(self) -> bool:
         """Whether all that was appended is durable, and nobody waits."""
-        return not self._waiting and self.messages.is_durable and self.bindings.is_durable
+        return not self._waiting and self._is_durable
+
+    @property
+    def _is_durable(self) -> bool:
+        return self.messages.is_durable and self.bindings.is_durable and self.pages.is_durable
 
     def after(self, callback: After, *arguments: object) -> None:
         """Call `callback(error, *arguments)` once all that was appended so far is durable.
 
         At once where it is, and nobody waits before.
         """
-        if self._waiting or not (self.messages.is_durable and self.bindings.is_durable):
-            self._waiting.append(
-                (self.messages.appended, self.bindings.appended, callback, arguments)
-            )
-            if self._failure is not None:
-                self.run_due()
+        if self._waiting or not self._is_durable:
+            self._wait(None, callback, arguments)
         else:
             callback(self._failure, *arguments)
+
+    def after_gate(self, gate: Gate, callback: After, arguments: tuple[Any, ...]) -> None:
+        """The same, and what is appended when the gate opens is durable too."""
+        self._wait(gate, callback, arguments)
+
+    def _wait(self, gate: Gate | None, callback: After, arguments: tuple[Any, ...]) -> None:
+        self._waiting.append(
+            (
+                self.messages.appended,
+                self.bindings.appended,
+                self.pages.appended,
+                gate,
+                callback,
+                arguments,
+            )
+        )
+        if self._failure is not None:
+            self.run_due()
 
     def run_due(self) -> None:
         """Call what is due. A callback may append, and wait, again: it comes behind the others."""
@@ -85,11 +117,18 @@ class Completions:
         waiting = self._waiting
         try:
             while waiting:
-                messages, bindings, callback, arguments = waiting[0]
-                if self._failure is None and (
-                    messages > self.messages.durable or bindings > self.bindings.durable
-                ):
-                    return
+                messages, bindings, pages, gate, callback, arguments = waiting[0]
+                if self._failure is None:
+                    if gate is not None:
+                        if not gate.is_open:
+                            return
+                        messages = gate.messages
+                    if (
+                        messages > self.messages.durable
+                        or bindings > self.bindings.durable
+                        or pages > self.pages.durable
+                    ):
+                        return
                 waiting.popleft()
                 try:
                     callback(self._failure, *arguments)
@@ -106,6 +145,27 @@ class Completions:
         self._failure = error
         self._on_failure(error)
         self.run_due()
+
+
+class Gate:
+    """Something that will be appended to the messages later, behind what has to come first.
+
+    Attributes:
+        is_open: it was appended.
+        messages: the number of appends then.
+    """
+
+    __slots__ = ("is_open", "messages")
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.messages = 0
+
+    def open(self, append: Callable[[StorageManager], object], storage: StorageManager) -> None:
+        """Append it now."""
+        append(storage)
+        self.is_open = True
+        self.messages = storage.completions.messages.appended
 
 
 class Counter:
@@ -139,18 +199,20 @@ class OperationContext:
         completions: of the broker.
     """
 
-    __slots__ = ("_bindings", "_completions", "_messages", "_pending")
+    __slots__ = ("_bindings", "_completions", "_messages", "_pages", "_pending")
 
     def __init__(self, completions: Completions) -> None:
         self._completions = completions
         self._messages = 0
         self._bindings = 0
+        self._pages = 0
         self._pending = 0
 
     def note(self) -> None:
         """The session appended something just now."""
         self._messages = self._completions.messages.appended
         self._bindings = self._completions.bindings.appended
+        self._pages = self._completions.pages.appended
 
     @property
     def is_durable(self) -> bool:
@@ -160,6 +222,7 @@ class OperationContext:
             self._pending == 0
             and self._messages <= completions.messages.durable
             and self._bindings <= completions.bindings.durable
+            and self._pages <= completions.pages.durable
         )
 
     def after(self, callback: After, *arguments: object) -> None:
@@ -172,6 +235,11 @@ class OperationContext:
             return
         self._pending += 1
         self._completions.after(self._run, callback, arguments)
+
+    def after_gate(self, gate: Gate, callback: After, *arguments: object) -> None:
+        """The same, where what it waits for is appended when the gate opens."""
+        self._pending += 1
+        self._completions.after_gate(gate, self._run, (callback, arguments))
 
     def _run(self, error: Exception | None, callback: After, arguments: tuple[Any, ...]) -> None:
         self._pending -= 1

@@ -152,11 +152,12 @@ class LargeFiles:
             raise _failure(error, "cannot copy a large message", path) from error
         return LargeFile(path, is_durable=body.is_durable, size=body.size)
 
-    def sweep(self, kept: set[int]) -> int:
-        """Delete what belongs to no message, at a start; how many.
+    def sweep(self, kept: set[int], below: int = 2**63) -> int:
+        """Delete what belongs to no message, after a start; how many.
 
         Args:
             kept: ids of the durable large messages.
+            below: ids from here on are of messages that came after the start.
         """
         count = 0
         with os.scandir(self._folder) as entries:
@@ -164,7 +165,8 @@ class LargeFiles:
                 match = _NAME.fullmatch(entry.name)
                 if match is None or not entry.is_file(follow_symlinks=False):
                     continue
-                if match[2] == "tmp" or int(match[1]) not in kept:
+                message_id = int(match[1])
+                if message_id < below and (match[2] == "tmp" or message_id not in kept):
                     os.unlink(entry.path)
                     count += 1
         return count

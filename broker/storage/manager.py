@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from broker.storage.context import Completions, OperationContext
 from broker.storage.identifiers import IdGenerator
 from broker.storage.message_records import DuplicateId, HeuristicCompletion
+from broker.storage.page_appends import PageAppends
 from broker.storage.records import encode_prepared, encode_record
 from broker.storage.wire import RecordType
 from journal.api import RecordStore
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from broker.message import Message
     from broker.storage.context import After
     from broker.storage.message_records import Xid
+    from broker.storage.page_writer import PageWriter
     from broker.storage.wire import WireRecord
 
 __all__ = ["LoopStore", "NullStorage", "StorageManager"]
@@ -93,6 +95,9 @@ class StorageManager:
         # One bound method for all appends: making one for each would cost as much as the append.
         self._done = self.completions.messages.done
         self._counter = self.completions.messages
+        self.pages = PageAppends(messages, ids.new_id, self.completions.messages)
+        # Set by whoever composes the broker; without it there are no pages.
+        self.page_writer: PageWriter | None = None
 
     # --- life ---------------------------------------------------------------------------------
 
@@ -121,6 +126,16 @@ class StorageManager:
     def after(self, callback: After, *arguments: object) -> None:
         """Call `callback(error, *arguments)` once all that was appended so far is durable."""
         self.completions.after(callback, *arguments)
+
+    def after_pages(self, callback: Callable[[], object]) -> None:
+        """Call it once all that was put into pages so far is durable; not at all if that fails.
+
+        Before anybody who waits for the same is told.
+        """
+        if self.page_writer is None:
+            callback()
+        else:
+            self.page_writer.after(callback)
 
     def sync(self) -> None:
         """Block until all of it is durable: for the start and the stop, never for a session."""
@@ -327,6 +342,7 @@ class NullStorage(StorageManager):
     """What a broker with `persistence-enabled` false appends: nothing; all is "durable" at once."""
 
     is_persistent = False
+    page_writer = None
     _max_redelivery_records = -1
 
     def __init__(self) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from broker.storage.large_files import LargeFiles
 from broker.storage.node_lock import NodeLock
+from broker.storage.page_folders import FileFolders
 from broker.storage.wire import RecordType
 from journal import Journal
 from journal.errors import JournalError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.storage.manager import LoopStore
+    from broker.storage.page_folders import PageFolders
     from jdbcstore.options import DatabaseStoreOptions
 
 __all__ = ["FileStoreOptions", "Stores", "bindings_options", "messages_options", "open_stores"]
@@ -42,6 +44,7 @@ class FileStoreOptions:
         bindings: of the bindings journal; see `bindings_options`.
         messages: of the message journal; see `messages_options`.
         large_messages: large-messages-directory; None is `largemessages` beside the journal.
+        paging: paging-directory; None is `paging` beside the journal.
         lock_directory: node-manager-lock-directory; None is the message journal's folder.
         lock_timeout_ms: milliseconds to wait for another broker to end; -1 for ever, 0 not at all.
     """
@@ -49,6 +52,7 @@ class FileStoreOptions:
     bindings: JournalOptions
     messages: JournalOptions
     large_messages: Path | None = None
+    paging: Path | None = None
     lock_directory: Path | None = None
     lock_timeout_ms: int = 0
 
@@ -90,6 +94,10 @@ class Stores:
         node_id: of this broker, or of the pair it belongs to; UUID as text.
         is_shared: whether other nodes can reach them: a database.
         large: bodies of large messages; None where there is no place for them.
+        pages: of messages; None where there is no place for them.
+        page_size_max: bytes of one page at most; None as the settings of addresses say.
+        sync_transactional: what transactions do is synced (journal-sync-transactional).
+        sync_non_transactional: and everything else (journal-sync-non-transactional).
     """
 
     bindings: LoopStore
@@ -97,6 +105,10 @@ class Stores:
     node_id: str
     is_shared: bool
     large: LargeFiles | None
+    pages: PageFolders | None
+    page_size_max: int | None
+    sync_transactional: bool
+    sync_non_transactional: bool
     _activated: Callable[[], object]
     _paused: Callable[[], object]
     _closers: list[Callable[[], object]]
@@ -182,6 +194,10 @@ def _open_files(options: FileStoreOptions) -> Stores:
         node_id=lock.node_id,
         is_shared=False,
         large=large,
+        pages=FileFolders(options.paging or options.messages.directory.parent / "paging"),
+        page_size_max=None,
+        sync_transactional=options.messages.sync_transactional,
+        sync_non_transactional=options.messages.sync_non_transactional,
         _activated=lock.activated,
         _paused=lock.paused,
         _closers=[lock.release],
@@ -228,6 +244,10 @@ def _open_tables(
         node_id=node.node_id,
         is_shared=True,
         large=None,
+        pages=None,
+        page_size_max=options.max_page_size_bytes,
+        sync_transactional=sync_transactional,
+        sync_non_transactional=sync_non_transactional,
         _activated=node.activated,
         _paused=node.pause_primary,
         _closers=[node.stop, database.close],

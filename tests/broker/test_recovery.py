@@ -58,8 +58,8 @@ class Life:
 
     async def queue(self, name="q", **attributes):
         session = self.session()
-        attributes.setdefault("routing_type", RoutingType.ANYCAST)
-        session.create_queue(QueueRequest(name=name, address=name, **attributes))
+        wanted = {"address": name, "routing_type": RoutingType.ANYCAST, **attributes}
+        session.create_queue(QueueRequest(name=name, **wanted))
         await durable(session.context.after)
 
     async def send(self, *messages, session=None):

@@ -1,0 +1,1 @@
+"""Addresses whose messages wait in pages on the disk, because memory is full."""

@@ -1,0 +1,210 @@
+"""What a start finds of pages: their folders, and what the message journal says of them.
+
+    folders ─▶ stores, pages ─▶ records 35, 39, 42 ─▶ prepared ones ─▶ counting, beside the loop
+
+What is said of pages or queues that are gone is deleted, durably before the first new page:
+numbers of pages begin anew where there is none, and an old acknowledgement must not meet a new
+message.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from typing import TYPE_CHECKING, Final
+
+from broker.paging.counting import HELD, Counting, apply, summarize
+from broker.paging.transactions import PageTransaction
+from broker.storage.page_records import entries
+from broker.storage.wire import RecordType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from broker.paging.page import Page
+    from broker.paging.paging import Paging
+    from broker.paging.reference import PagedReference
+    from broker.paging.store import PagingStore
+    from broker.paging.subscription import PageSubscription
+    from broker.storage.page_folders import PageFolder
+    from broker.transaction import Transaction
+
+__all__ = ["PageLoader"]
+
+log = logging.getLogger("broker")
+
+_LONG_INT: Final = struct.Struct(">qi")
+_POSITION: Final = struct.Struct(">qqi")
+_COUNTERS: Final = (
+    RecordType.PAGE_CURSOR_COUNTER_VALUE,
+    RecordType.PAGE_CURSOR_COUNTER_INC,
+    RecordType.PAGE_CURSOR_PENDING_COUNTER,
+)
+
+
+class PageLoader:
+    """See the module's text; queues and addresses are loaded before.
+
+    Args:
+        paging: of the broker, empty.
+    """
+
+    def __init__(self, paging: Paging) -> None:
+        self._paging = paging
+        self._addresses = paging.core.postoffice.addresses
+        self._doomed: list[int] = []
+
+    def load_folders(self, folders: dict[str, PageFolder]) -> None:
+        """Make the stores of the addresses that have pages.
+
+        Raises:
+            JournalIOError: the disk fails.
+        """
+        for name, folder in folders.items():
+            address = self._addresses.by_name.get(name)
+            if address is None:
+                log.info("the address %s is gone: its pages are deleted", name)
+                folder.destroy()
+                continue
+            store = self._paging.add_store(name, address.memory, folder)
+            sizes = folder.sizes()
+            if len(sizes) == 1 and not any(sizes.values()):
+                folder.delete(next(iter(sizes)), is_invalid=False)
+                sizes = {}
+            if sizes:
+                store.load(sizes)
+                store.begin(address.queues.values(), is_loaded=True)
+
+    def load_records(self, records: Iterable[tuple[int, int, bool, bytes]]) -> None:
+        """Take what the journal says of pages: id, type, whether it is an update, body.
+
+        Raises:
+            struct.error: a record is not what its type says.
+        """
+        transactions: dict[int, PageTransaction] = {}
+        for record_id, kind, is_update, body in records:
+            if kind == RecordType.PAGE_TRANSACTION:
+                tx_id, count = _LONG_INT.unpack_from(body)
+                if not is_update:
+                    made = transactions[record_id] = PageTransaction(tx_id, record_id, count)
+                    made.is_committed = True
+                    self._paging.transactions.add(made)
+                elif record_id in transactions:
+                    transactions[record_id].durable_count -= count
+            elif kind in (RecordType.ACKNOWLEDGE_CURSOR, RecordType.PAGE_CURSOR_COMPLETE):
+                queue_id, page, number = _POSITION.unpack_from(body)
+                subscription = self._subscription(queue_id, page)
+                if subscription is None:
+                    self._doomed.append(record_id)
+                elif kind == RecordType.ACKNOWLEDGE_CURSOR:
+                    subscription.reserve(page, number, record_id)
+                else:
+                    subscription.complete[page] = record_id
+            elif kind in _COUNTERS and not is_update:
+                self._doomed.append(record_id)
+
+    def _subscription(self, queue_id: int, page: int) -> PageSubscription | None:
+        """Give what a queue has in pages; None where there is no such page, or queue."""
+        queue = self._addresses.queues_by_id.get(queue_id)
+        if queue is None or queue.pages is None or page not in queue.pages.store.pages:
+            return None
+        return queue.pages
+
+    # --- prepared transactions ----------------------------------------------------------------
+
+    def load_prepared(
+        self, tx: Transaction, record_id: int, kind: int, is_update: bool, body: bytes
+    ) -> bool:
+        """Take a record of a prepared transaction; false where it has to do with no page."""
+        if kind == RecordType.PAGE_TRANSACTION:
+            tx_id, count = _LONG_INT.unpack_from(body)
+            part = self._paging.part_of(tx)
+            if is_update:
+                found = self._paging.transactions.get(tx_id)
+                if found is not None:
+                    part.acknowledged[found] = part.acknowledged.get(found, 0) + count
+                part.load(part.sent)
+            else:
+                sent = PageTransaction(tx_id, record_id, count)
+                self._paging.transactions.add(sent)
+                part.load(sent)
+        elif kind == RecordType.ACKNOWLEDGE_CURSOR:
+            queue_id, page, number = _POSITION.unpack_from(body)
+            subscription = self._subscription(queue_id, page)
+            reference = None
+            if subscription is not None and number >= 0:
+                reference = self._reference(subscription, page, number)
+            if reference is None:
+                log.warning(
+                    "a prepared transaction acknowledges message %d of page %d, which queue %d "
+                    "does not have",
+                    number,
+                    page,
+                    queue_id,
+                )
+                return True
+            reference.record_id = record_id
+            reference.queue.delivering_count += 1
+            tx.acknowledged.append(reference)
+        else:
+            return kind in _COUNTERS
+        return True
+
+    def _reference(
+        self, subscription: PageSubscription, page_number: int, number: int
+    ) -> PagedReference | None:
+        """Give one message, which the queue's cursor will not come to any more."""
+        page = subscription.store.pages[page_number]
+        data = page.folder.read(page_number, 0, page.size)
+        for entry in entries(data, 0, 0):
+            if entry.number == number:
+                reference = subscription.reference_of(page, entry, data)
+                if reference is not None:
+                    subscription.reserve(page_number, number, HELD)
+                return reference
+        return None
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Everything is taken: count the last pages, and delete what counts no more.
+
+        Raises:
+            JournalError: the storage fails.
+        """
+        for record_id in self._doomed:
+            self._paging.appends.delete(record_id)
+        for store in self._paging.stores.values():
+            self._count_last(store)
+        if self._doomed:
+            self._paging.core.storage.sync()
+
+    @staticmethod
+    def _count_last(store: PagingStore) -> None:
+        """The last page is appended to, if it ends as it should and no queue is done with it."""
+        if store.pages:
+            page = store.pages[max(store.pages)]
+            apply(page, summarize(page.folder.read(page.number, 0, page.size)))
+            is_done = any(page.number in one.complete for one in store.subscriptions.values())
+            if not page.is_invalid and not is_done:
+                store.go_on_with(page)
+
+    def count(self, done: Callable[[], object]) -> None:
+        """Count the other pages beside the event loop; `done` is called then."""
+        paging = self._paging
+
+        def counted() -> None:
+            paging.transactions.forget_unused()
+            done()
+
+        for store in paging.stores.values():
+            store.delete_what_is_done()
+        Counting(paging, counted).go_on()
+
+
+def large_ids(paging: Paging) -> set[int]:
+    """Give the ids of all large messages in pages that were counted."""
+    pages: Iterable[Page] = (
+        page for store in paging.stores.values() for page in store.pages.values()
+    )
+    return {message_id for page in pages for message_id in page.large}

@@ -1,0 +1,263 @@
+"""Whether a message goes to memory or to a page, and the pages of all addresses.
+
+    route ─▶ take() ─▶ address paging, or full and PAGE ─▶ PagingStore.append()
+                └─▶ queues that are left for the journal
+
+Which pages a queue's messages go to is decided by the queue's own address: a queue bound to a
+pattern has its messages with the pattern's.
+
+Threads: the event loop's alone; writing, reading and deleting is done by `PageWork`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from broker.paging.store import PagingStore
+from broker.paging.transactions import PagedPart, PageTransactions
+from broker.policies import AddressFullPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from broker.core import Core
+    from broker.memory import AddressMemory
+    from broker.message import Message
+    from broker.paging.page import Page
+    from broker.paging.subscription import PageSubscription
+    from broker.queue import Queue
+    from broker.storage.context import OperationContext
+    from broker.storage.page_appends import PageAppends
+    from broker.storage.page_folders import PageFolder, PageFolders
+    from broker.storage.page_work import PageWork
+    from broker.storage.page_writer import PageWriter
+    from broker.transaction import Transaction
+
+    T = TypeVar("T")
+
+__all__ = ["Paging"]
+
+log = logging.getLogger("broker")
+
+# Deletes of records appended in one turn of the event loop.
+_DELETE_COUNT: Final = 500
+
+
+class Paging:
+    """See the module's text.
+
+    Args:
+        core: of the broker.
+        folders: where pages are.
+        appends: where records go.
+        writer: of pages.
+        writing: that writes and deletes, one after the other; the writer's own.
+        reading: that reads.
+        page_size_max: bytes that a page may have at most, whatever the settings say.
+        sync_transactional: pages are synced before a commit (journal-sync-transactional).
+        sync_non_transactional: and before a message that is sent alone is confirmed
+            (journal-sync-non-transactional).
+
+    Attributes:
+        stores: of the addresses that have, or had, pages, by address.
+        transactions: that put messages into pages.
+        active_count: how many addresses are paging.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        folders: PageFolders,
+        appends: PageAppends,
+        writer: PageWriter,
+        writing: PageWork,
+        reading: PageWork,
+        *,
+        page_size_max: int | None = None,
+        sync_transactional: bool = True,
+        sync_non_transactional: bool = True,
+    ) -> None:
+        self.core = core
+        self.appends = appends
+        self.writer = writer
+        self.transactions = PageTransactions(appends)
+        self.stores: dict[str, PagingStore] = {}
+        self.active_count = 0
+        self.folders = folders
+        self.sync_transactional = sync_transactional
+        self.sync_non_transactional = sync_non_transactional
+        self._writing = writing
+        self._reading = reading
+        self._page_size_max = page_size_max
+        self._doomed_records: list[int] = []
+
+    # --- messages -----------------------------------------------------------------------------
+
+    def take(
+        self,
+        message: Message,
+        queues: list[Queue],
+        memory: AddressMemory,
+        context: OperationContext,
+        tx: Transaction | None,
+    ) -> list[Queue]:
+        """Put a message into pages where it belongs there; the queues that are left.
+
+        Args:
+            message: to be routed.
+            queues: that get it.
+            memory: of the address it was sent to.
+            context: of who sends it.
+            tx: what it is part of.
+        """
+        is_full = memory.is_full
+        if not self.active_count and not is_full:
+            return queues
+        address = queues[0].binding.address
+        if len(queues) == 1 or all(queue.binding.address == address for queue in queues):
+            groups = {address: queues}
+        else:
+            groups = {}
+            for queue in queues:
+                groups.setdefault(queue.binding.address, []).append(queue)
+        left: list[Queue] = []
+        for name, members in groups.items():
+            store = self._paging_store(name, is_full=is_full)
+            if store is None:
+                left += members
+                continue
+            paged = message
+            if message.is_large and len(groups) > 1:
+                # Its body goes with the page, whoever else still has one.
+                paged = self.core.dead_letters.copy_of(message)
+            store.append(paged, members, tx)
+            context.note()
+        return left
+
+    def _paging_store(self, name: str, *, is_full: bool) -> PagingStore | None:
+        """Give the store of an address if what is sent to it goes to pages."""
+        store = self.stores.get(name)
+        if store is not None and store.is_paging:
+            store.end_if_done()
+            if store.is_paging:
+                return store
+        address = self.core.postoffice.addresses.by_name[name]
+        if not is_full and not address.memory.is_full:
+            return None
+        if self.core.settings.match(name).address_full_policy is not AddressFullPolicy.PAGE:
+            return None
+        if store is None:
+            store = self.add_store(name, address.memory, self.folders.create(name))
+        store.begin(address.queues.values())
+        return store
+
+    def add_store(self, name: str, memory: AddressMemory, folder: PageFolder) -> PagingStore:
+        """Make the store of an address that has none."""
+        store = self.stores[name] = PagingStore(self, name, memory, folder)
+        return store
+
+    def page_size(self, store: PagingStore) -> int:
+        """Give the bytes of a page of an address."""
+        size = self.core.settings.match(store.address).page_size_bytes
+        return size if self._page_size_max is None else min(size, self._page_size_max)
+
+    def part_of(self, tx: Transaction) -> PagedPart:
+        """Give what a transaction does with pages."""
+        if tx.paged is None:
+            tx.paged = PagedPart(self.transactions, self.appends)
+        return tx.paged
+
+    # --- queues and addresses -----------------------------------------------------------------
+
+    def queue_added(self, queue: Queue) -> None:
+        """A queue was made: of an address that is paging it sees the pages."""
+        store = self.stores.get(queue.binding.address)
+        if store is not None and store.is_paging:
+            store.subscribe(queue)
+
+    def queue_deleted(self, queue: Queue) -> None:
+        """A queue was closed and its record deleted: what is said of its pages may go after it."""
+        subscription, queue.pages = queue.pages, None
+        if subscription is not None:
+            self.core.storage.after(self._forget, subscription)
+            # What it had in memory is gone by now.
+            subscription.store.end_if_done()
+
+    def _forget(self, error: Exception | None, subscription: PageSubscription) -> None:
+        if error is None:
+            self.delete_records(subscription.take_all_records())
+
+    def address_deleted(self, name: str) -> None:
+        """An address, which has no queue any more, was deleted: its folder goes."""
+        store = self.stores.pop(name, None)
+        if store is not None:
+            if store.is_paging:
+                self.active_count -= 1
+            store.is_paging = False
+            self.core.storage.after(self._destroy, store.folder)
+
+    def _destroy(self, error: Exception | None, folder: PageFolder) -> None:
+        if error is None:
+            self.change(folder.destroy, lambda: None)
+
+    # --- work beside the event loop -----------------------------------------------------------
+
+    def read(self, work: Callable[[], T], page: Page, done: Callable[[T | None], object]) -> None:
+        """Read something of a page; `done` gets None where the page has gone meanwhile."""
+
+        def told(result: T | None, error: Exception | None) -> None:
+            if error is None:
+                done(result)
+            elif page.is_gone:
+                done(None)
+            else:
+                self.core.storage.completions.fail(error)
+
+        self._reading.run(work, told)
+
+    def change(self, work: Callable[[], object], done: Callable[[], object]) -> None:
+        """Change something on the disk, behind all that is being written."""
+
+        def told(_: object, error: Exception | None) -> None:
+            if error is None:
+                done()
+            else:
+                self.core.storage.completions.fail(error)
+
+        self._writing.run(work, told)
+
+    def delete_records(self, record_ids: list[int]) -> None:
+        """Delete records of what is gone for good; some in each turn, for there may be many."""
+        if not record_ids:
+            return
+        if not self._doomed_records:
+            self.core.loop.call_soon(self._delete_some)
+        self._doomed_records += record_ids
+
+    def _delete_some(self) -> None:
+        if self.core.storage.completions.failure is not None:
+            return
+        doomed = self._doomed_records
+        some, self._doomed_records = doomed[:_DELETE_COUNT], doomed[_DELETE_COUNT:]
+        for record_id in some:
+            self.appends.delete(record_id)
+        if self._doomed_records:
+            self.core.loop.call_soon(self._delete_some)
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Write all that was appended; nothing is read or written any more."""
+        self.writer.flush()
+        self.close()
+
+    def close(self) -> None:
+        """Give up threads and files, whatever state they are in. Idempotent."""
+        # The next start finds them.
+        self._doomed_records.clear()
+        self._writing.close()
+        self._reading.close()
+        for store in self.stores.values():
+            store.folder.close()

@@ -1,0 +1,63 @@
+"""A message of a page in a queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.reference import Reference
+
+if TYPE_CHECKING:
+    from broker.message import Message
+    from broker.paging.page import Page
+    from broker.paging.subscription import PageSubscription
+    from broker.paging.transactions import PageTransaction
+    from broker.transaction import Transaction
+
+__all__ = ["PagedReference"]
+
+
+class PagedReference(Reference):
+    """A reference whose message stays in its page until every queue has acknowledged it.
+
+    Its delivery count and time are not recorded, as in the reference: they begin anew with a start.
+
+    Attributes:
+        subscription: of its queue.
+        page: where it lies.
+        number: in the page.
+        transaction: that put it there; None where it was sent alone.
+        record_id: of its acknowledgement; 0 while there is none.
+        size: bytes that it counts in memory.
+    """
+
+    __slots__ = ("number", "page", "record_id", "size", "subscription", "transaction")
+
+    def __init__(
+        self,
+        message: Message,
+        subscription: PageSubscription,
+        page: Page,
+        number: int,
+        transaction: PageTransaction | None,
+        scheduled_ms: int,
+    ) -> None:
+        super().__init__(message, subscription.queue, scheduled_ms)
+        self.subscription = subscription
+        self.page = page
+        self.number = number
+        self.transaction = transaction
+        self.record_id = 0
+        self.size = message.memory_size
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether counts and times of it are recorded."""
+        return False
+
+    def record_gone(self, tx: Transaction | None = None) -> bool:
+        """Record that its queue has it no more; whether there is a record of it."""
+        return self.subscription.record_gone(self, tx)
+
+    def let_go(self) -> None:
+        """Its record says that it is gone."""
+        self.subscription.let_go(self)

@@ -1,0 +1,308 @@
+"""The pages of one address: written when memory is full, deleted when all queues are done.
+
+    memory full ─▶ begin() ─▶ append() … page after page ─▶ every queue done with all ─▶ end()
+
+While it is paging every message of the address goes to its last page, so the order stays: what a
+queue has in memory comes first, then its pages from the first on. A page goes when it is closed and
+no queue has anything left in it; its file before the records that say so, for without these its
+messages would come again.
+
+Threads: the event loop's alone; writing, reading and deleting is done by `PageWork`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from broker.paging.page import Page
+from broker.paging.subscription import PageSubscription
+from broker.storage.page_records import NO_TX, encode_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from broker.memory import AddressMemory
+    from broker.message import LargeBody, Message
+    from broker.paging.paging import Paging
+    from broker.queue import Queue
+    from broker.storage.page_folders import PageFolder
+    from broker.transaction import Transaction
+
+__all__ = ["PagingStore"]
+
+log = logging.getLogger("broker")
+
+
+class PagingStore:
+    """See the module's text.
+
+    Args:
+        paging: of the broker.
+        address: its name.
+        memory: of the address.
+        folder: where its pages are.
+
+    Attributes:
+        pages: those that exist, by number, in order.
+        subscriptions: of its queues, by queue id, while there are pages.
+        is_paging: what is sent to the address goes to pages.
+        transactions: of all addresses.
+        appends: where records go.
+    """
+
+    def __init__(
+        self, paging: Paging, address: str, memory: AddressMemory, folder: PageFolder
+    ) -> None:
+        self.paging = paging
+        self.address = address
+        self.memory = memory
+        self.folder = folder
+        self.transactions = paging.transactions
+        self.appends = paging.appends
+        self.pages: dict[int, Page] = {}
+        self.subscriptions: dict[int, PageSubscription] = {}
+        self.is_paging = False
+        self.is_removed = False
+        self._core = paging.core
+        self._current: Page | None = None
+        self._last_number = 0
+        self._waiting: dict[PageSubscription, None] = {}
+
+    def __repr__(self) -> str:
+        return f"PagingStore({self.address!r}, {len(self.pages)} pages)"
+
+    # --- paging begins and ends ---------------------------------------------------------------
+
+    def begin(self, queues: Iterable[Queue], *, is_loaded: bool = False) -> None:
+        """Let what is sent to the address go to pages from now on.
+
+        Args:
+            queues: of the address.
+            is_loaded: it did when the broker ended.
+        """
+        self.is_paging = True
+        self.paging.active_count += 1
+        if not is_loaded:
+            log.info(
+                "AMQ222038: Starting paging on address '%s'; %d bytes, %d messages in memory",
+                self.address,
+                self.memory.size,
+                self.memory.count,
+            )
+        for queue in queues:
+            self.subscribe(queue)
+
+    def subscribe(self, queue: Queue) -> PageSubscription:
+        """Let a queue of the address see its pages."""
+        found = self.subscriptions.get(queue.queue_id)
+        if found is None:
+            found = self.subscriptions[queue.queue_id] = PageSubscription(self, queue)
+            queue.pages = found
+        return found
+
+    def load(self, sizes: dict[int, int]) -> None:
+        """Take the pages that are there, by number, none of them counted."""
+        for number, size in sizes.items():
+            page = self.pages[number] = Page(self, number, size)
+            page.is_closed = True
+            page.remaining = None
+            self._last_number = number
+
+    def go_on_with(self, page: Page) -> None:
+        """Append to the last page there is."""
+        page.is_closed = False
+        self._current = page
+
+    def counted(self, page: Page) -> None:
+        """Of a page it is known what it holds."""
+        if page.left == 0:
+            self._delete_if_done(page)
+        self.wake_waiting()
+
+    def delete_what_is_done(self) -> None:
+        """After a start: delete pages that nobody has anything left in."""
+        for page in list(self.pages.values()):
+            if page.left == 0:
+                self._delete_if_done(page)
+
+    def end_if_done(self) -> None:
+        """Leave paging when no page has anything left, and there is room again."""
+        page = self._current
+        if page is None:
+            if self.pages:
+                return
+        elif page.left or len(self.pages) > 1 or page.written_size != page.size:
+            return
+        if not self.is_paging or self.memory.is_full:
+            return
+        self.is_paging = False
+        self.paging.active_count -= 1
+        log.info("AMQ222039: Stopped paging on address '%s'", self.address)
+        if page is not None:
+            self._current = None
+            page.is_closed = True
+            self._delete(page)
+        for subscription in self.subscriptions.values():
+            if subscription.queue.pages is subscription:
+                subscription.queue.pages = None
+        # Its records are with the pages that are being deleted; a new beginning has new ones.
+        self.subscriptions = {}
+        self._waiting.clear()
+
+    # --- messages come ------------------------------------------------------------------------
+
+    def append(self, message: Message, queues: list[Queue], tx: Transaction | None) -> None:
+        """Put a message for these queues of the address into a page.
+
+        Raises:
+            RecordFormatError: it does not fit its encoding.
+        """
+        durable = [queue.queue_id for queue in queues if queue.is_durable]
+        others = [queue.queue_id for queue in queues if not queue.is_durable]
+        ids = durable + others if others else durable
+        data = encode_entry(message, ids, NO_TX if tx is None else tx.tx_id)
+        page = self._page_for(len(data))
+        page.size += len(data)
+        page.count += 1
+        if message.is_large:
+            page.large.append(message.message_id)
+            # The page has it, whatever queues do: its body goes with the page.
+            message.references += 1
+        is_durable = bool(durable) and message.durable
+        paging = self.paging
+        is_synced = paging.sync_non_transactional if tx is None else paging.sync_transactional
+        paging.writer.append(page, data, is_durable=is_durable, is_synced=is_synced)
+        if tx is None:
+            for queue_id in ids:
+                page.added(queue_id)
+                self.subscriptions[queue_id].became_visible()
+            return
+        sent = paging.part_of(tx).begin_sending(tx.tx_id)
+        if is_durable:
+            sent.durable_count += len(durable)
+        for queue_id in ids:
+            page.added(queue_id)
+            sent.add(page, queue_id)
+
+    def _page_for(self, size: int) -> Page:
+        page = self._current
+        if page is not None and page.count and page.size + size > self.paging.page_size(self):
+            self._close_current()
+            page = None
+        if page is None:
+            self._last_number += 1
+            page = self._current = self.pages[self._last_number] = Page(self, self._last_number)
+        return page
+
+    def _close_current(self) -> None:
+        page, self._current = self._current, None
+        assert page is not None, "there is one"
+        page.is_closed = True
+        assert page.remaining is not None, "it was counted before it was appended to"
+        for queue_id, left in page.remaining.items():
+            if not left and queue_id in self.subscriptions:
+                self.subscriptions[queue_id].page_done(page)
+        self._delete_if_done(page)
+
+    def more_written(self, page: Page) -> None:
+        """What was appended to a page can be read."""
+        self.wake_waiting()
+        if page.left == 0:
+            self._delete_if_done(page)
+
+    def wake_waiting(self) -> None:
+        """There may be more to read."""
+        waiting, self._waiting = self._waiting, {}
+        for subscription in waiting:
+            subscription.wake()
+
+    def wait_for_more(self, subscription: PageSubscription) -> None:
+        """A queue has read everything: wake it when there is more."""
+        self._waiting[subscription] = None
+
+    # --- messages leave -----------------------------------------------------------------------
+
+    def removed(self, page: Page, queue_id: int, count: int = 1) -> None:
+        """A queue has so many messages less in a page."""
+        if page.remaining is None or queue_id not in page.remaining:
+            # The queue is gone, or nobody has counted yet.
+            return
+        left = page.removed(queue_id, count)
+        if left:
+            return
+        if page.is_closed:
+            if page.left:
+                subscription = self.subscriptions.get(queue_id)
+                if subscription is not None:
+                    subscription.page_done(page)
+            else:
+                self._delete_if_done(page)
+        elif not page.left:
+            self.end_if_done()
+
+    def forget_queue(self, queue_id: int) -> None:
+        """A queue is gone, and with it what it had in pages."""
+        self.subscriptions.pop(queue_id, None)
+        for page in list(self.pages.values()):
+            if page.remaining is None:
+                continue
+            page.left -= page.remaining.pop(queue_id, 0)
+            self._delete_if_done(page)
+        self.end_if_done()
+
+    def _delete_if_done(self, page: Page) -> None:
+        if page.left == 0 and page.remaining is not None:
+            if page.is_read_up:
+                self._delete(page)
+            self.end_if_done()
+
+    def _delete(self, page: Page) -> None:
+        """Delete a page once everything that was appended is durable."""
+        if self.pages.pop(page.number, None) is None:
+            return
+        page.is_gone = True
+        subscriptions = list(self.subscriptions.values())
+        self._core.storage.after(self._delete_now, page, subscriptions)
+
+    def _delete_now(
+        self, error: Exception | None, page: Page, subscriptions: list[PageSubscription]
+    ) -> None:
+        if error is not None:
+            return
+        folder = self.folder
+        self.paging.change(
+            lambda: folder.delete(page.number, is_invalid=page.is_invalid),
+            lambda: self._deleted(page, subscriptions),
+        )
+
+    def _deleted(self, page: Page, subscriptions: list[PageSubscription]) -> None:
+        """The page does not come back: what is said of it may go."""
+        self.transactions.forget_page(page)
+        for message_id in page.large:
+            body = self.large_body(message_id)
+            if body is not None:
+                body.delete()
+        for subscription in subscriptions:
+            self.paging.delete_records(subscription.take_records(page.number))
+
+    # --- what cursors need --------------------------------------------------------------------
+
+    def page_behind(self, number: int) -> Page | None:
+        """Give the first page behind this number."""
+        for other, page in self.pages.items():
+            if other > number:
+                return page
+        return None
+
+    def read(self, page: Page, offset: int, size: int, done: Callable[[bytes], object]) -> None:
+        """Read some bytes of a page beside the event loop; none where the page has gone."""
+        folder, number = self.folder, page.number
+        self.paging.read(
+            lambda: folder.read(number, offset, size), page, lambda data: done(data or b"")
+        )
+
+    def large_body(self, message_id: int) -> LargeBody | None:
+        """Give the body of a large message."""
+        large = self._core.large
+        return None if large is None else large.find(message_id)

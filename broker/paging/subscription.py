@@ -1,0 +1,294 @@
+"""The pages of an address as one queue sees them: what it has read, holds and has acknowledged.
+
+    page ─▶ cursor ─▶ window ─▶ queue.waiting ─▶ … ─▶ record 39 ─▶ let_go()
+                                                              └ last one of a page: record 42
+
+The window bounds what the queue holds in memory of its pages: max-read-page-bytes and -messages of
+all that is not acknowledged, prefetch-page-bytes and -messages of what waits. It is filled while
+somebody takes from the queue.
+
+Threads: the event loop's alone; nothing here waits.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from broker.paging.cursor import Cursor, LateRange
+from broker.paging.reference import PagedReference
+from broker.storage.encoding import RecordFormatError
+
+if TYPE_CHECKING:
+    from broker.message import Message
+    from broker.paging.cursor import Found
+    from broker.paging.page import Page
+    from broker.paging.store import PagingStore
+    from broker.paging.transactions import PageTransaction
+    from broker.queue import Queue
+    from broker.storage.page_records import PageEntry
+    from broker.transaction import Transaction
+
+__all__ = ["PageSubscription"]
+
+log = logging.getLogger("broker")
+
+SCHEDULED = "_AMQ_SCHED_DELIVERY"
+
+
+class PageSubscription:
+    """See the module's text.
+
+    Args:
+        store: of the queue's address.
+        queue: whose it is.
+
+    Attributes:
+        unread_count: messages in pages that may be read and are not in memory.
+        held_count: of those in memory, not acknowledged.
+        held_size: their bytes.
+        acknowledged: by page, the numbers that are acknowledged, or about to be in a prepared
+            transaction, with their record ids; 0 for none.
+        complete: by page, the id of record 42.
+    """
+
+    __slots__ = (
+        "_cursor",
+        "_is_held_back",
+        "acknowledged",
+        "complete",
+        "held_count",
+        "held_size",
+        "is_closed",
+        "queue",
+        "store",
+        "unread_count",
+    )
+
+    def __init__(self, store: PagingStore, queue: Queue) -> None:
+        self.store = store
+        self.queue = queue
+        self.unread_count = 0
+        self.held_count = 0
+        self.held_size = 0
+        self.acknowledged: dict[int, dict[int, int]] = {}
+        self.complete: dict[int, int] = {}
+        self.is_closed = False
+        self._cursor = Cursor(store, queue.queue_id, self.wake)
+        self._is_held_back = False
+
+    def __repr__(self) -> str:
+        return f"PageSubscription({self.queue.name!r}, {self.unread_count} unread)"
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where the queue reads."""
+        return self._cursor
+
+    @property
+    def wants_to_go_on(self) -> bool:
+        """Whether the window was full, and has room now for a queue that has nothing else."""
+        return self._is_held_back and self.queue.waiting.count == 0 and Window(self).has_room()
+
+    # --- messages come ------------------------------------------------------------------------
+
+    def became_visible(self, count: int = 1) -> None:
+        """So many messages more may be read."""
+        self.unread_count += count
+        self.queue.added_count += count
+
+    def wake(self) -> None:
+        """There may be something to take."""
+        if not self.is_closed:
+            self.queue.deliver()
+
+    def replenish(self) -> None:
+        """Put into the queue what was read, and read on, as far as the window has room."""
+        window = Window(self)
+        cursor = self._cursor
+        while window.has_room():
+            found = cursor.next()
+            if found is None:
+                if not cursor.read_on():
+                    self.store.wait_for_more(self)
+                return
+            self._place(found)
+        self._is_held_back = True
+
+    def _place(self, found: Found) -> None:
+        page, entry = found.page, found.entry
+        if self.queue.queue_id not in entry.queue_ids:
+            return
+        acknowledged = self.acknowledged.get(page.number)
+        if acknowledged is not None and entry.number in acknowledged:
+            return
+        transaction = None
+        if entry.tx_id >= 0:
+            transaction = self.store.transactions.get(entry.tx_id)
+            if transaction is None:
+                return
+            if not transaction.is_committed:
+                self._put_off(found, transaction)
+                return
+        self.unread_count -= 1
+        reference = self.reference_of(page, entry, found.data)
+        if reference is not None:
+            self.queue.load(reference)
+
+    def _put_off(self, found: Found, transaction: PageTransaction) -> None:
+        """It is read again when its transaction has committed."""
+        key = (self, found.page, found.offset)
+        late = transaction.late.get(key)
+        if late is None:
+            late = LateRange(found.page, found.offset, found.number, len(found.data))
+            transaction.late[key] = late
+        late.numbers.add(found.entry.number)
+
+    def read_late(self, late: LateRange) -> None:
+        """Its transaction has committed."""
+        self._cursor.read_again(late)
+
+    def reference_of(self, page: Page, entry: PageEntry, data: bytes) -> PagedReference | None:
+        """Give a reference to a message, which is in memory from now on.
+
+        None where it cannot be read here: it stays in its page.
+        """
+        message = self._message(page, entry, data)
+        if message is None:
+            return None
+        transaction = self.store.transactions.get(entry.tx_id) if entry.tx_id >= 0 else None
+        scheduled = message.get(SCHEDULED)
+        scheduled_ms = scheduled if isinstance(scheduled, int) and scheduled > 0 else 0
+        reference = PagedReference(message, self, page, entry.number, transaction, scheduled_ms)
+        self.held_count += 1
+        self.held_size += reference.size
+        self.store.memory.hold(reference.size)
+        return reference
+
+    def _message(self, page: Page, entry: PageEntry, data: bytes) -> Message | None:
+        place = (entry.number, page.number, self.store.address)
+        if not entry.is_core:
+            log.warning("message %d of page %d of %s cannot be read: it stays there", *place)
+            return None
+        try:
+            message = entry.message(data)
+        except RecordFormatError as error:
+            log.error("message %d of page %d of %s: %s: it stays there", *place, error)
+            return None
+        if entry.is_large:
+            message.large = self.store.large_body(message.message_id)
+            if message.large is None:
+                log.error("AMQ222051: large message %d has no body", message.message_id)
+                return None
+        return message
+
+    # --- messages leave -----------------------------------------------------------------------
+
+    def record_gone(self, reference: PagedReference, tx: Transaction | None) -> bool:
+        """Record that the queue has a message no more; whether there is a record of it."""
+        queue = self.queue
+        if not queue.is_durable or self.is_closed:
+            return False
+        appends, transaction = self.store.appends, reference.transaction
+        number, page = reference.number, reference.page.number
+        if tx is not None:
+            reference.record_id = appends.acknowledge(queue.queue_id, page, number, tx.tx_id)
+            if transaction is not None:
+                self.store.paging.part_of(tx).acknowledge(transaction)
+        elif transaction is None or not transaction.record_id:
+            reference.record_id = appends.acknowledge(queue.queue_id, page, number)
+        else:
+            # Both or none: what is left of the transaction must not be too few.
+            storage = queue.core.storage
+            tx_id = storage.new_id()
+            reference.record_id = appends.acknowledge(queue.queue_id, page, number, tx_id)
+            appends.update_transaction(transaction.record_id, transaction.tx_id, 1, tx_id)
+            transaction.durable_count -= 1
+            storage.commit(tx_id)
+        return True
+
+    def let_go(self, reference: PagedReference) -> None:
+        """The queue has it no more, and its record says so."""
+        self.held_count -= 1
+        self.held_size -= reference.size
+        self.store.memory.free(reference.size)
+        if self.is_closed:
+            return
+        page = reference.page
+        self.acknowledged.setdefault(page.number, {})[reference.number] = reference.record_id
+        self.store.removed(page, self.queue.queue_id)
+        if self._is_held_back:
+            self._is_held_back = False
+            self.queue.deliver_later()
+
+    def reserve(self, page: int, number: int, record_id: int) -> None:
+        """A message was acknowledged before the start, or is in a prepared transaction."""
+        self.acknowledged.setdefault(page, {})[number] = record_id
+
+    def page_done(self, page: Page) -> None:
+        """The queue has nothing left in a page that others still need: one record instead of all.
+
+        Nothing where no record says anything of the page.
+        """
+        records = [one for one in self.acknowledged.pop(page.number, {}).values() if one > 0]
+        if not self.queue.is_durable or page.number in self.complete:
+            return
+        if not records:
+            return
+        storage, appends = self.queue.core.storage, self.store.appends
+        tx_id = storage.new_id()
+        self.complete[page.number] = appends.complete(
+            self.queue.queue_id, page.number, page.count, tx_id
+        )
+        for record_id in records:
+            appends.delete(record_id, tx_id)
+        storage.commit(tx_id)
+
+    def take_records(self, page: int) -> list[int]:
+        """Give the records about a page that is gone, to be deleted."""
+        found = [one for one in self.acknowledged.pop(page, {}).values() if one > 0]
+        complete = self.complete.pop(page, 0)
+        return [*found, complete] if complete else found
+
+    def close(self) -> None:
+        """The queue goes, with everything it has in pages; its records stay. Idempotent."""
+        self.is_closed = True
+        self.unread_count = 0
+        self.store.forget_queue(self.queue.queue_id)
+
+    def take_all_records(self) -> list[int]:
+        """Give all its records, to be deleted once the queue's own is."""
+        pages = {*self.acknowledged, *self.complete}
+        return [record_id for page in pages for record_id in self.take_records(page)]
+
+
+class Window:
+    """Whether a queue may take more of its pages into memory.
+
+    Args:
+        subscription: of the queue.
+    """
+
+    __slots__ = ("_count_max", "_prefetch_count", "_prefetch_size", "_size_max", "_subscription")
+
+    def __init__(self, subscription: PageSubscription) -> None:
+        settings = subscription.queue.settings
+        self._subscription = subscription
+        self._size_max = settings.max_read_page_bytes
+        self._count_max = settings.max_read_page_messages
+        self._prefetch_size = settings.prefetch_page_bytes
+        self._prefetch_count = settings.prefetch_page_messages
+
+    def has_room(self) -> bool:
+        """Whether one more may come; limits of 0 and below are none (QueueImpl.needsDepage)."""
+        one = self._subscription
+        count, size = one.held_count, one.held_size
+        if 0 < self._size_max <= size or 0 < self._count_max <= count:
+            return False
+        waiting = min(count, one.queue.waiting.count)
+        if not waiting:
+            return True
+        if 0 < self._prefetch_count <= waiting:
+            return False
+        # Of those in memory some wait: their share of the bytes.
+        return not 0 < self._prefetch_size * count <= size * waiting

@@ -1,0 +1,248 @@
+"""Where pages are kept: a folder for each address, a file for each page.
+
+    paging-directory / <uuid> / address.txt       the address, one line
+                              / 000000001.page …  pages, from 1, up by 1, appended to and deleted
+
+`PageFolder` and `PageFolders` are what paging needs of any place for pages; tables of a database
+offer the same (page_tables.py). A folder is made with its first page.
+
+Threads: the pages of one folder are written by one thread at a time and read by any; nothing here
+is called by the event loop after the start.
+
+Durability: what was appended is on the disk when `sync` returns, the names of page, folder and all
+that lies in between too; a page that was deleted stays deleted when `delete` returns.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import uuid
+from typing import TYPE_CHECKING, Final, Protocol
+
+from journal.errors import JournalIOError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["FileFolder", "FileFolders", "PageFolder", "PageFolders"]
+
+_NAME: Final = re.compile(r"(\d{9,19})\.page")
+ADDRESS_FILE: Final = "address.txt"
+# Of a page that something is wrong with, when it would be deleted (Page.delete).
+INVALID_SUFFIX: Final = ".invalidPage"
+_APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+_READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# os.writev takes so many buffers at once (IOV_MAX of Linux).
+_BUFFERS_MAX: Final = 1024
+
+
+class PageFolder(Protocol):
+    """The pages of one address. Everything raises JournalIOError when the device fails."""
+
+    def sizes(self) -> dict[int, int]:
+        """Give the bytes of each page, by its number."""
+
+    def append(self, page: int, data: list[bytes]) -> None:
+        """Put bytes at the end of a page, which is made if there is none of that number."""
+
+    def sync(self, page: int) -> None:
+        """Return once all that was appended to the page is durable."""
+
+    def read(self, page: int, offset: int, size: int) -> bytes:
+        """Give at most `size` bytes; fewer only at the end."""
+
+    def delete(self, page: int, *, is_invalid: bool) -> None:
+        """Remove a page, or with `is_invalid` put it aside; it does not come back."""
+
+    def destroy(self) -> None:
+        """Remove everything, durably."""
+
+    def close(self) -> None:
+        """Give up what is held open. Idempotent."""
+
+
+class PageFolders(Protocol):
+    """The pages of all addresses."""
+
+    def load(self) -> dict[str, PageFolder]:
+        """Give what is there, by address."""
+
+    def create(self, address: str) -> PageFolder:
+        """Give an address, which has none, a folder; nothing is written before its first page."""
+
+
+class FileFolders:
+    """All folders below one (paging-directory).
+
+    Args:
+        folder: made when it is needed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def load(self) -> dict[str, PageFolder]:
+        """Give the folders that have an address; of two with the same the first by name.
+
+        Raises:
+            JournalIOError: the disk fails.
+        """
+        found: dict[str, PageFolder] = {}
+        try:
+            names = sorted(os.listdir(self._folder)) if self._folder.exists() else []
+            for name in names:
+                path = self._folder / name
+                file = path / ADDRESS_FILE
+                if not path.is_dir() or not file.is_file():
+                    continue
+                address = file.read_text("utf-8").split("\n", 1)[0].strip()
+                if address and address not in found:
+                    found[address] = FileFolder(path)
+        except OSError as error:
+            raise _failure(error, "cannot read the paging directory", self._folder) from error
+        return found
+
+    def create(self, address: str) -> PageFolder:
+        """Give an address a folder of a name that nobody had before."""
+        return FileFolder(self._folder / str(uuid.uuid1()), address)
+
+
+class FileFolder:
+    """The folder of one address.
+
+    Args:
+        path: of it.
+        address: to be written into it when it is made; None where it is there.
+    """
+
+    def __init__(self, path: Path, address: str | None = None) -> None:
+        self._path = path
+        self._to_make = address
+        self._fd = -1
+        self._page = 0
+        self._has_new_name = False
+
+    def sizes(self) -> dict[int, int]:
+        """See PageFolder."""
+        found: dict[int, int] = {}
+        try:
+            if self._to_make is None:
+                with os.scandir(self._path) as entries:
+                    for entry in entries:
+                        match = _NAME.fullmatch(entry.name)
+                        if match is not None and entry.is_file(follow_symlinks=False):
+                            found[int(match[1])] = entry.stat().st_size
+        except OSError as error:
+            raise _failure(error, "cannot list pages", self._path) from error
+        return dict(sorted(found.items()))
+
+    def _file(self, page: int) -> Path:
+        return self._path / f"{page:09d}.page"
+
+    def append(self, page: int, data: list[bytes]) -> None:
+        """See PageFolder. After an error nobody knows how much of the data is there."""
+        try:
+            if self._to_make is not None:
+                self._make(self._to_make)
+                self._to_make = None
+            if page != self._page:
+                self.close()
+                path = self._file(page)
+                self._has_new_name = not path.exists()
+                self._fd = os.open(path, _APPEND, 0o644)
+                self._page = page
+            for start in range(0, len(data), _BUFFERS_MAX):
+                self._write(data[start : start + _BUFFERS_MAX])
+        except OSError as error:
+            raise _failure(error, "cannot write a page", self._file(page)) from error
+
+    def _write(self, data: list[bytes]) -> None:
+        written = os.writev(self._fd, data)
+        size = sum(map(len, data))
+        if written < size:
+            rest = memoryview(b"".join(data))[written:]
+            while rest:
+                rest = rest[os.write(self._fd, rest) :]
+
+    def _make(self, address: str) -> None:
+        parent = self._path.parent
+        missing = [folder for folder in (parent, *parent.parents) if not folder.exists()]
+        self._path.mkdir(parents=True, exist_ok=True)
+        file = self._path / ADDRESS_FILE
+        with file.open("w", encoding="utf-8") as target:
+            target.write(f"{address}\n")
+            target.flush()
+            os.fsync(target.fileno())
+        for folder in (self._path, parent, *(made.parent for made in missing)):
+            _sync_folder(folder)
+
+    def sync(self, page: int) -> None:
+        """See PageFolder; `page` is the one that was appended to last."""
+        assert page == self._page, "pages are written one after the other"
+        try:
+            os.fdatasync(self._fd)
+            if self._has_new_name:
+                _sync_folder(self._path)
+                self._has_new_name = False
+        except OSError as error:
+            raise _failure(error, "cannot sync a page", self._file(page)) from error
+
+    def read(self, page: int, offset: int, size: int) -> bytes:
+        """See PageFolder."""
+        path = self._file(page)
+        try:
+            fd = os.open(path, _READ)
+            try:
+                return os.pread(fd, size, offset)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise _failure(error, "cannot read a page", path) from error
+
+    def delete(self, page: int, *, is_invalid: bool) -> None:
+        """See PageFolder."""
+        if page == self._page:
+            self.close()
+        path = self._file(page)
+        try:
+            if is_invalid:
+                path.rename(path.with_name(path.name + INVALID_SUFFIX))
+            else:
+                path.unlink(missing_ok=True)
+            _sync_folder(self._path)
+        except OSError as error:
+            raise _failure(error, "cannot delete a page", path) from error
+
+    def destroy(self) -> None:
+        """See PageFolder."""
+        self.close()
+        try:
+            if self._to_make is None:
+                shutil.rmtree(self._path)
+                _sync_folder(self._path.parent)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _failure(error, "cannot delete a folder of pages", self._path) from error
+
+    def close(self) -> None:
+        """See PageFolder."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+            self._page = 0
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, _FOLDER)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _failure(error: OSError, what: str, path: Path) -> JournalIOError:
+    return JournalIOError(error.errno or 0, what, str(path))

@@ -1,0 +1,107 @@
+"""Work on pages beside the event loop: a thread does it, the loop is told.
+
+    loop: run(work, done) ─▶ thread: work() ─▶ loop: done(result, error)
+
+Order: pieces of work of one `PageWork` with one thread are done, and told, in the order of the
+calls; with several threads in any order.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from journal.errors import JournalError
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+__all__ = ["Done", "Job", "PageWork", "ThreadWork"]
+
+# done(result, error): one of them is None.
+Done: TypeAlias = "Callable[[Any, Exception | None], object]"
+
+
+class Job(Protocol):
+    """Work under way."""
+
+    def finish(self) -> None:
+        """Wait for it, and tell of it now."""
+
+
+class PageWork(Protocol):
+    """What does work; tests have one without threads."""
+
+    def run(self, work: Callable[[], object], done: Done) -> Job:
+        """Do it soon; `done` is called by the event loop, never within this call."""
+
+    def close(self) -> None:
+        """Wait for all that is under way; nobody is told of it any more."""
+
+
+class _ThreadJob:
+    """One piece of work in a thread; told of once."""
+
+    def __init__(self, done: Done) -> None:
+        self._done: Done | None = done
+        self.future: Future[object] | None = None
+
+    def finish(self) -> None:
+        """Wait for it, and tell of it now; nothing where that was done.
+
+        Raises:
+            Exception: what a bug in the work raised.
+        """
+        done, self._done = self._done, None
+        assert self.future is not None, "it runs"
+        if done is None:
+            return
+        try:
+            result = self.future.result()
+        except JournalError as error:
+            done(None, error)
+        else:
+            done(result, None)
+
+    def drop(self) -> None:
+        """Tell nobody."""
+        self._done = None
+
+
+class ThreadWork:
+    """Does work in threads of its own.
+
+    Args:
+        loop: that is told.
+        thread_count: pieces of work done at the same time.
+        name: of the threads.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, thread_count: int, name: str) -> None:
+        self._loop = loop
+        self._executor = ThreadPoolExecutor(thread_count, thread_name_prefix=name)
+        self._jobs: set[_ThreadJob] = set()
+
+    def run(self, work: Callable[[], object], done: Done) -> Job:
+        """See PageWork."""
+        job = _ThreadJob(done)
+        self._jobs.add(job)
+        job.future = self._executor.submit(work)
+        job.future.add_done_callback(lambda _: self._tell(job))
+        return job
+
+    def _tell(self, job: _ThreadJob) -> None:
+        """From the thread."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._finish, job)
+
+    def _finish(self, job: _ThreadJob) -> None:
+        self._jobs.discard(job)
+        job.finish()
+
+    def close(self) -> None:
+        """See PageWork."""
+        for job in self._jobs:
+            job.drop()
+        self._executor.shutdown(wait=True)

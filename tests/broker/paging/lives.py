@@ -1,0 +1,98 @@
+"""Brokers with small memory and small pages, one life after the other on one folder."""
+
+import asyncio
+import shutil
+
+from broker.options import BrokerOptions
+from broker.policies import AddressFullPolicy
+from broker.settings import AddressSettings, SettingsRepository
+from tests.broker import test_recovery
+from tests.broker.bench import message
+from tests.broker.test_recovery import durable
+
+WAIT_S = 60
+SMALL = {
+    "max_size_messages": 10,
+    "page_size_bytes": 4096,
+    "max_delivery_attempts": -1,
+    "address_full_policy": AddressFullPolicy.PAGE,
+}
+
+
+class Life(test_recovery.Life):
+    """One run of a broker whose addresses page behind ten messages."""
+
+    def __init__(self, folder, settings=None, **changes):
+        repository = SettingsRepository()
+        repository.add("#", AddressSettings(**{**SMALL, **(settings or {})}))
+        super().__init__(folder, settings=repository, **changes)
+
+    @property
+    def paging(self):
+        return self.broker.core.paging
+
+    def queue_of(self, name="q"):
+        return self.broker.core.postoffice.addresses.queues[name]
+
+    def pages(self, address="q"):
+        """Numbers of the page files that are there."""
+        folders = [
+            file.parent
+            for file in self.folder.glob("paging/*/address.txt")
+            if file.read_text() == f"{address}\n"
+        ]
+        return [file.name for folder in folders for file in folder.glob("*.page")]
+
+    async def send_numbers(self, numbers, address="q", session=None, **properties):
+        """Send a message for each number, all at once, and wait until the last is durable."""
+        session = session or self.session()
+        sent = [
+            durable(session.send, message(str(number), address=address, **properties))
+            for number in numbers
+        ]
+        await asyncio.gather(*sent)
+
+    async def acknowledge(self, sink, message_id, **how):
+        """Acknowledge, and wait until that is durable."""
+        await durable(lambda done: sink.session.acknowledge(0, message_id, done, **how))
+
+    async def until(self, is_so):
+        """Let the loop turn until something is so."""
+        async with asyncio.timeout(WAIT_S):
+            while not is_so():  # noqa: ASYNC110 -- anything at all may be waited for
+                await asyncio.sleep(0.001)
+
+    async def drain(self, count, name="q", session=None):
+        """Take and acknowledge so many; their bodies in order."""
+        sink = self.consume(name, session)
+        known = []
+        while len(known) < count:
+            await self.until(lambda: len(sink.got) > len(known))
+            known[:] = sink.ids
+            await self.acknowledge(sink, known[-1])
+        assert len(sink.got) == count
+        sink.session.close(has_failed=False)
+        return [int(body) for body in sink.bodies]
+
+
+def lives(tmp_path, *parts, how="stop", **changes):
+    """Run each part in a life of its own, the next on what the one before left."""
+
+    async def all_lives():
+        folder = tmp_path / "data"
+        for number, part in enumerate(parts):
+            async with Life(folder, **changes) as life:
+                await part(life)
+                if how == "crash":
+                    # Pages are deleted in a thread: a copy may meet them on their way.
+                    folder = copy_of(folder, tmp_path / f"copy{number}")
+
+    asyncio.run(all_lives())
+
+
+def copy_of(folder, target):
+    shutil.copytree(folder, target)
+    return target
+
+
+__all__ = ["SMALL", "BrokerOptions", "Life", "durable", "lives"]
