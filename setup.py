@@ -61,6 +61,7 @@ EXTENSIONS: dict[str, list[str]] = {
     "jdbcstore.appends": [],
     "jdbcstore.record_tables.copy_binary": [],
     "jdbcstore.record_tables.execute_packet": [],
+    "jdbcstore.record_tables.mysql_exchange": [],
     "jdbcstore.tickets": [],
 }
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from jdbcstore.dialects.mysql import interrupted_delete
+
 if TYPE_CHECKING:
     from sqlalchemy import Table
 
@@ -129,6 +131,14 @@ class MySQLFileRows(FileRows):
         """As far as the reference gets, which sends whole rows."""
         cursor.execute("SELECT @@max_allowed_packet")
         return int(cursor.fetchone()[0]) - PACKET_MARGIN
+
+    def remove(self, cursor: RawCursor, row_id: int) -> None:
+        """Delete a row, and see that it is gone; see interrupted_delete()."""
+        super().remove(cursor, row_id)
+        if cursor.rowcount == 0:
+            cursor.execute(f"SELECT COUNT(*) FROM {self.name} WHERE ID = {self.mark()}", (row_id,))
+            if cursor.fetchone() != (0,):
+                raise interrupted_delete()
 
 
 class DerbyFileRows(FileRows):

@@ -2,10 +2,12 @@
 
 What can happen to a commit, and what is done (errors.classify tells which it was):
 
-- conflict (deadlock, serialization, a lock not granted): it was rolled back. Written again.
 - lost (refused, reset, terminated, timed out): nobody knows whether it was committed. The batch
   is looked for in the table over a new connection, once the fence is held and so nothing of ours
   runs there any more; there: acknowledged, not there: written again.
+- conflict (deadlock, serialization, a lock not granted, a statement that was cancelled): the same.
+  It should have been rolled back; but whoever cancels our statements may have hit the ROLLBACK, or
+  the COMMIT after it was done (MariaDB then reports an error for it).
 - anything else: the store ends.
 
 Only the holder of the lease may go on: the fence is part of every transaction that writes, and a
@@ -170,9 +172,7 @@ class Rider:
         fault = self._fault_of(error)
         if fault is Fault.FATAL:
             raise as_io_error(error) from error
-        if fault is Fault.CONFLICT:
-            return is_unknown
-        if not is_unknown:
+        if fault is Fault.LOST and not is_unknown:
             self.outages += 1
             log.warning("the database went away, waiting for it: %s", one_line(error))
         self.table.disconnect()

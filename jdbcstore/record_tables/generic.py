@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import sqlalchemy
 from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from jdbcstore.record_tables.base import id_runs
@@ -24,7 +25,7 @@ from jdbcstore.rows import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from sqlalchemy import Connection, Table
+    from sqlalchemy import ColumnElement, Connection, Table
 
     from jdbcstore.batch import Batch, StagedEnd
     from jdbcstore.database import Database
@@ -136,15 +137,17 @@ class GenericTable:
         plain = table.c.recordType.in_((ADD_RECORD, UPDATE_RECORD))
         runs, rest = id_runs(ids)
         if runs:
-            self.connection.execute(
-                delete(table).where(
-                    table.c.id.between(bindparam("first"), bindparam("final")), plain
-                ),
+            self.delete_rows(
+                sqlalchemy.and_(table.c.id.between(bindparam("first"), bindparam("final")), plain),
                 [{"first": first, "final": final} for first, final in runs],
             )
         for start in range(0, len(rest), IN_LIST_MAX):
             some = rest[start : start + IN_LIST_MAX]
-            self.connection.execute(delete(table).where(table.c.id.in_(some), plain))
+            self.delete_rows(sqlalchemy.and_(table.c.id.in_(some), plain), [{}])
+
+    def delete_rows(self, which: ColumnElement[bool], parameters: list[dict[str, int]]) -> None:
+        """Delete rows, inside a transaction, once for each set of parameters."""
+        self.connection.execute(delete(self.table).where(which), parameters)
 
     def end_staged(self, end: StagedEnd) -> None:
         """End a transaction whose rows stand in the table, inside a transaction of ours."""
@@ -164,7 +167,7 @@ class GenericTable:
             )
             if end.deleted_ids:
                 self.delete_ids(end.deleted_ids)
-        self.connection.execute(delete(table).where(table.c.txId == end.tx_id))
+        self.delete_rows(table.c.txId == end.tx_id, [{}])
 
     def settle(self, committed: Collection[int], failed: Collection[int]) -> None:
         """Tidy up what a load found; see RecordTable."""
@@ -182,10 +185,7 @@ class GenericTable:
                     [{"tx": tx_id} for tx_id in committed],
                 )
             gone = [*committed, *failed]
-            self.connection.execute(
-                delete(table).where(table.c.txId == bindparam("tx")),
-                [{"tx": tx_id} for tx_id in gone],
-            )
+            self.delete_rows(table.c.txId == bindparam("tx"), [{"tx": tx_id} for tx_id in gone])
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -196,10 +196,13 @@ class GenericTable:
             self._hold_fence()
             if batch.ends:
                 # The last end took all rows of its transaction away, or none.
+                # A count, not the first of them: see row_pages about LIMIT.
                 left = self.connection.execute(
-                    select(table.c.seq).where(table.c.txId == batch.ends[-1].tx_id).limit(1)
+                    select(func.count())
+                    .select_from(table)
+                    .where(table.c.txId == batch.ends[-1].tx_id)
                 )
-                return left.first() is None
+                return left.scalar_one() == 0
             seq = batch.last_seq
             if seq is None:
                 return False  # Only deletes: they may be done twice.

@@ -14,17 +14,20 @@ import struct
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+import pymysql
 import sqlalchemy.exc
-from sqlalchemy import text
+from sqlalchemy import delete, func, select, text
 
 from jdbcstore.batch import Batch
+from jdbcstore.dialects.mysql import interrupted_delete
 from jdbcstore.record_tables.base import id_runs
 from jdbcstore.record_tables.execute_packet import execute_command, plain_rows
 from jdbcstore.record_tables.generic import IN_LIST_MAX, GenericTable
+from jdbcstore.record_tables.mysql_exchange import exchange
 from jdbcstore.rows import signed_byte
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import ColumnElement, Connection
 
     from jdbcstore.rows import Row
 
@@ -57,6 +60,16 @@ def quoted_bytes(value: bytes) -> bytes:
     return b"_binary'%b'" % value.replace(b"\\", b"\\\\").replace(b"'", b"\\'")
 
 
+def packets(commands: list[bytes]) -> bytes:
+    """Commands as they are sent; each is shorter than PACKET_MAX."""
+    return b"".join([len(one).to_bytes(3, "little") + b"\0" + one for one in commands])
+
+
+def is_plain_socket(driver: Any, commands: list[bytes]) -> bool:  # noqa: ANN401 - As below.
+    """Whether exchange() can send them: without TLS, and each is one packet."""
+    return not driver._secure and max(map(len, commands)) < PACKET_MAX
+
+
 def converse(driver: Any, commands: list[bytes]) -> list[Any]:  # noqa: ANN401 - PyMySQL has no types.
     """Send commands together, and take the answers in their order; the results.
 
@@ -67,9 +80,7 @@ def converse(driver: Any, commands: list[bytes]) -> list[Any]:  # noqa: ANN401 -
     # A longer command goes as several packets; then the driver cuts it.
     if max(map(len, commands)) >= PACKET_MAX:
         return [converse_long(driver, one) for one in commands]
-    driver._write_bytes(
-        b"".join([len(one).to_bytes(3, "little") + b"\0" + one for one in commands])
-    )
+    driver._write_bytes(packets(commands))
     results: list[Any] = []
     failed = None
     for _ in commands:
@@ -84,6 +95,45 @@ def converse(driver: Any, commands: list[bytes]) -> list[Any]:  # noqa: ANN401 -
     if failed is not None:
         raise failed
     return results
+
+
+def converse_all(driver: Any, commands: list[bytes], timeout_ms: int) -> tuple[int, int]:  # noqa: ANN401 - As above.
+    """Run commands; (rows they returned, how many of the others changed nothing).
+
+    Raises:
+        pymysql.err.MySQLError: as converse().
+    """
+    del timeout_ms  # The driver's own.
+    rows = idle = 0
+    for result in converse(driver, commands):
+        if result.rows is None:
+            idle += result.affected_rows == 0
+        else:
+            rows += len(result.rows)
+    return rows, idle
+
+
+def exchange_all(driver: Any, commands: list[bytes], timeout_ms: int) -> tuple[int, int]:  # noqa: ANN401 - As above.
+    """The same, and commit if there was a row and no command that changed nothing.
+
+    Raises:
+        OSError: the connection failed; it is closed.
+        pymysql.err.MySQLError: as converse(), or the commit failed.
+    """
+    try:
+        rows, idle, failed = exchange(
+            driver._sock.fileno(),
+            packets(commands),
+            len(commands),
+            timeout_ms if timeout_ms > 0 else -1,
+        )
+    except BaseException:
+        # Half an answer may have been read.
+        driver._force_close()
+        raise
+    if failed is not None:
+        pymysql.err.raise_mysql_exception(failed)
+    return rows, idle
 
 
 def converse_long(driver: Any, command: bytes) -> Any:  # noqa: ANN401 - As above.
@@ -172,28 +222,51 @@ class MySqlTable(GenericTable):
     def write(self, batch: Batch) -> None:
         """Put one batch into the table in one transaction, behind the fence.
 
-        Everything up to the COMMIT is sent at once, and answered in that order: every wait for an
-        answer may cost a wait for the GIL as well.
+        Everything up to the COMMIT is sent at once, and answered in that order.
         """
         if batch.ends or self.fence is None:
             super().write(batch)
             return
         fence = self.fence.fence_statement(may_raise=False)
         driver: Any = self.connection.connection.driver_connection
+        which = self._deleted(batch)
         commands = [
             bytes([COM_QUERY]) + driver.cursor().mogrify(fence.sql, fence.parameters).encode(),
-            *(bytes([COM_QUERY]) + one for one in self._deletes(batch)),
+            *(bytes([COM_QUERY]) + self._delete_head + one for one in which),
             *self._insert_commands(driver, batch),
         ]
+        run = exchange_all if is_plain_socket(driver, commands) else converse_all
+        is_committed = False
         try:
-            if not converse(driver, commands)[0].rows:
+            rows, idle = run(driver, commands, self.database.options.network_timeout_ms)
+            if not rows:
                 raise self.fence.fenced()
+            if idle:
+                self._check_deleted(driver, which)
+            is_committed = run is exchange_all and not idle
         except BaseException:
             # Whatever was run behind a statement that failed must not be committed later.
             if driver.open:
                 driver.rollback()
             raise
-        driver.commit()
+        if not is_committed:
+            driver.commit()
+
+    def _check_deleted(self, driver: Any, which: list[bytes]) -> None:  # noqa: ANN401 - As below.
+        """Some DELETE has found nothing, which is right only where there is nothing."""
+        table = self.database.dialect.quoted(self.table)
+        for one in which:
+            driver.query(f"SELECT COUNT(*) FROM {table} ".encode() + one)
+            if driver._result.rows != ((0,),):
+                raise interrupted_delete()
+
+    def delete_rows(self, which: ColumnElement[bool], parameters: list[dict[str, int]]) -> None:
+        """Delete rows, and see that they are gone; see interrupted_delete()."""
+        remaining = select(func.count()).select_from(self.table).where(which)
+        for values in parameters:
+            deleted = self.connection.execute(delete(self.table).where(which), values).rowcount
+            if not deleted and self.connection.execute(remaining, values).scalar_one():
+                raise interrupted_delete()
 
     def _insert_commands(self, driver: Any, batch: Batch) -> list[bytes]:  # noqa: ANN401 - As below.
         """The commands that insert the rows of a batch."""
@@ -221,18 +294,19 @@ class MySqlTable(GenericTable):
             batch.stage(row)
         converse(driver, self._insert_commands(driver, batch))
 
-    def _deletes(self, batch: Batch) -> list[bytes]:
-        """DELETE statements; ids are numbers, so they stand in the text."""
-        table = self.database.dialect.quoted(self.table)
+    def _deleted(self, batch: Batch) -> list[bytes]:
+        """Conditions of DELETE statements; ids are numbers, so they stand in the text."""
         runs, rest = id_runs(batch.deleted_ids)
         texts = [f"id BETWEEN {first} AND {final}" for first, final in runs]
         texts += [
             f"id IN ({','.join(map(str, rest[start : start + IN_LIST_MAX]))})"
             for start in range(0, len(rest), IN_LIST_MAX)
         ]
-        return [
-            f"DELETE FROM {table} WHERE {one} AND recordType IN (11,12)".encode() for one in texts
-        ]
+        return [f"WHERE {one} AND recordType IN (11,12)".encode() for one in texts]
+
+    @property
+    def _delete_head(self) -> bytes:
+        return f"DELETE FROM {self.database.dialect.quoted(self.table)} ".encode()
 
     def _prepare(self, driver: Any, count: int) -> int:  # noqa: ANN401 - As above.
         """The server's number of an INSERT of `count` rows."""

@@ -105,6 +105,8 @@ class PostgresTable(GenericTable):
             connection.connection.driver_connection
         )
         assert driver is not None
+        # What the driver has prepared by itself it throws away at a rollback, by DEALLOCATE ALL.
+        driver.prepare_threshold = None
         self._pgconn = driver.pgconn
         self._prepared = {}
         self._poll = select.poll()

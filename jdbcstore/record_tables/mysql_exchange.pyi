@@ -1,0 +1,3 @@
+def exchange(
+    fd: int, commands: bytes, count: int, timeout_ms: int
+) -> tuple[int, int, bytes | None]: ...

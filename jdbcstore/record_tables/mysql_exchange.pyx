@@ -1,0 +1,247 @@
+"""One transaction of MySQL's protocol on a socket: commands, their answers, and then a COMMIT.
+
+The thread that does it needs the GIL once at the end. PyMySQL takes it for every packet, and while
+an event loop is busy each of those costs up to a switch interval (sys.setswitchinterval, 5 ms), as
+long as the server takes for hundreds of rows.
+
+Packets: https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_packets.html. An
+answer is one packet (0x00: done, 0xff: failed), or rows: how many columns, one packet for each, an
+end (0xfe), one packet for each row, and an end. The connection has agreed neither on
+CLIENT_DEPRECATE_EOF nor on compression; PyMySQL knows of neither.
+"""
+
+import os
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.exc cimport PyErr_CheckSignals
+from libc.errno cimport EAGAIN, EINTR, errno
+from libc.stdint cimport uint8_t
+from libc.string cimport memcpy, memmove
+
+cdef extern from "<sys/socket.h>" nogil:
+    int MSG_DONTWAIT, MSG_NOSIGNAL
+    ssize_t recv(int fd, void *to, size_t size, int flags)
+    ssize_t send(int fd, const void *data, size_t size, int flags)
+
+cdef extern from "<poll.h>" nogil:
+    struct pollfd:
+        int fd
+        short events
+        short revents
+    short POLLIN, POLLOUT
+    int poll(pollfd *fds, unsigned long count, int timeout_ms)
+
+cdef enum:
+    ROOM = 16384                # Of answers: a row of a fence, or an error with its text.
+    HEAD_SIZE = 4               # Of a packet: its size (3 bytes), its number.
+    OK = 0x00
+    END = 0xfe
+    END_SIZE_MAX = 8            # A longer packet that begins so is a row.
+    FAILED = 0xff
+    COLUMNS_MAX = 250           # More are counted in several bytes; here it is something else.
+
+cdef enum Phase:
+    FIRST
+    COLUMNS
+    ROWS
+
+# What drive() and its parts return.
+cdef enum Step:
+    GO_ON
+    FINISHED
+    INTERRUPTED                 # By a signal: to be called again.
+    TIMED_OUT
+    GONE                        # The peer closed it, or `code` says why it failed.
+    NONSENSE                    # No answer looks like this.
+
+cdef bytes COMMIT = b"\x07\0\0\0\x03COMMIT"
+
+
+cdef struct Talk:
+    int fd
+    int timeout_ms              # Of one wait; -1: for ever.
+    int code                    # errno
+    const char *data            # What is left to send.
+    size_t size
+    const char *commit          # What to send then, unless it is sent already.
+    size_t commit_size
+    int answers_left
+    Phase phase
+    int columns_left
+    int row_count               # Of all answers.
+    int idle_count              # Of commands that say they changed no row.
+    int errors
+    size_t filled               # Bytes in `room`.
+    size_t error_size           # Of the first error, in `error`.
+    uint8_t room[ROOM]
+    uint8_t error[ROOM]
+
+
+cdef Step wait(Talk *talk, short events) noexcept nogil:
+    cdef pollfd watched
+    cdef int count
+    watched.fd = talk.fd
+    watched.events = events
+    watched.revents = 0
+    count = poll(&watched, 1, talk.timeout_ms)
+    if count > 0:
+        return GO_ON
+    if count == 0:
+        return TIMED_OUT
+    return failed(talk)
+
+
+cdef Step failed(Talk *talk) noexcept nogil:
+    if errno == EINTR:
+        return INTERRUPTED
+    talk.code = errno
+    return GONE
+
+
+cdef Step take(Talk *talk, const uint8_t *packet, size_t size) noexcept nogil:
+    """Look at one packet of an answer."""
+    cdef uint8_t first
+    if size == 0:
+        return NONSENSE
+    first = packet[0]
+    if first == FAILED:
+        if not talk.errors:
+            memcpy(talk.error, packet, size)
+            talk.error_size = size
+        talk.errors += 1
+        talk.answers_left -= 1
+        talk.phase = FIRST
+    elif talk.phase == FIRST:
+        if first == OK and size > 1:
+            talk.answers_left -= 1
+            talk.idle_count += packet[1] == 0
+        elif first <= COLUMNS_MAX and size == 1:
+            talk.phase = COLUMNS
+            talk.columns_left = first
+        else:
+            return NONSENSE
+    elif first == END and size <= END_SIZE_MAX:
+        if talk.phase == COLUMNS:
+            if talk.columns_left:
+                return NONSENSE
+            talk.phase = ROWS
+        else:
+            talk.answers_left -= 1
+            talk.phase = FIRST
+    elif talk.phase == COLUMNS:
+        talk.columns_left -= 1
+    else:
+        talk.row_count += 1
+    return GO_ON
+
+
+cdef Step take_all(Talk *talk) noexcept nogil:
+    """Look at all packets that have come."""
+    cdef size_t place = 0, size
+    cdef const uint8_t *head
+    cdef Step step
+    while talk.filled - place >= HEAD_SIZE:
+        head = talk.room + place
+        size = head[0] | (<size_t>head[1] << 8) | (<size_t>head[2] << 16)
+        if HEAD_SIZE + size > ROOM or not talk.answers_left:
+            return NONSENSE
+        if talk.filled - place < HEAD_SIZE + size:
+            break
+        step = take(talk, head + HEAD_SIZE, size)
+        if step != GO_ON:
+            return step
+        place += HEAD_SIZE + size
+    memmove(talk.room, talk.room + place, talk.filled - place)
+    talk.filled -= place
+    return GO_ON
+
+
+cdef Step drive(Talk *talk) noexcept nogil:
+    """Send what is left to send, then take what is left to take."""
+    cdef ssize_t count
+    cdef Step step
+    while talk.size:
+        count = send(talk.fd, talk.data, talk.size, MSG_DONTWAIT | MSG_NOSIGNAL)
+        if count >= 0:
+            talk.data += count
+            talk.size -= count
+            continue
+        step = wait(talk, POLLOUT) if errno == EAGAIN else failed(talk)
+        if step != GO_ON:
+            return step
+    while talk.answers_left:
+        count = recv(talk.fd, talk.room + talk.filled, ROOM - talk.filled, MSG_DONTWAIT)
+        if count > 0:
+            talk.filled += count
+            step = take_all(talk)
+        elif count == 0:
+            step = GONE
+        else:
+            step = wait(talk, POLLIN) if errno == EAGAIN else failed(talk)
+        if step != GO_ON:
+            return step
+    return FINISHED if not talk.filled else NONSENSE
+
+
+cdef Step transact(Talk *talk) noexcept nogil:
+    """The commands, and the COMMIT if all is well by then."""
+    cdef Step step = drive(talk)
+    if step == FINISHED and talk.commit_size and talk.row_count and not talk.errors \
+            and not talk.idle_count:
+        talk.data = talk.commit
+        talk.size = talk.commit_size
+        talk.commit_size = 0
+        talk.answers_left = 1
+        step = drive(talk)
+    return step
+
+
+def exchange(int fd, bytes commands not None, int count, int timeout_ms):
+    """Send commands together; COMMIT if all is done, with a row from one and changes by the others.
+
+    Does not hold the GIL while it waits.
+
+    Args:
+        fd: a socket without TLS, on which nothing is left unread.
+        commands: packets with their heads.
+        count: how many.
+        timeout_ms: what one wait for the socket may take; -1: for ever.
+
+    Returns:
+        (how many rows all commands returned, how many changed nothing, the packet of the first
+        error or None). With a row, without an idle one and an error it is committed; else the
+        transaction is open.
+
+    Raises:
+        OSError: the connection failed in the middle; nobody knows what was done.
+        BaseException: what a signal's handler raised, in the middle as well.
+    """
+    cdef Talk talk
+    cdef Step step
+    talk.fd = fd
+    talk.timeout_ms = timeout_ms
+    talk.code = 0
+    talk.data = PyBytes_AS_STRING(commands)
+    talk.size = PyBytes_GET_SIZE(commands)
+    talk.commit = PyBytes_AS_STRING(COMMIT)
+    talk.commit_size = PyBytes_GET_SIZE(COMMIT)
+    talk.answers_left = count
+    talk.phase = FIRST
+    talk.columns_left = talk.row_count = talk.idle_count = talk.errors = 0
+    talk.filled = talk.error_size = 0
+    while True:
+        with nogil:
+            step = transact(&talk)
+        if step != INTERRUPTED:
+            break
+        PyErr_CheckSignals()
+    if step == TIMED_OUT:
+        raise TimeoutError(f"the database was silent for {timeout_ms} ms")
+    if step == NONSENSE:
+        raise ConnectionError("what the database answered is no answer of MySQL's protocol")
+    if step == GONE:
+        if talk.code:
+            raise OSError(talk.code, os.strerror(talk.code))
+        raise ConnectionResetError("the database closed the connection")
+    return talk.row_count, talk.idle_count, \
+        talk.error[:talk.error_size] if talk.errors else None
