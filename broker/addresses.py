@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.memory import AddressMemory
+from broker.notifications import NotificationType
 from broker.queue import Queue
 from broker.storage.binding_records import (
     AddressBinding,
@@ -174,6 +175,7 @@ class Addresses:
         )
         if not is_temporary:
             self._core.storage.add_binding(address.address_id, address.binding())
+        self._core.notifications.address(NotificationType.ADDRESS_ADDED, address)
         return address
 
     def load(
@@ -251,6 +253,7 @@ class Addresses:
             if address.status_record_id:
                 self._core.storage.delete_setting(address.status_record_id)
             self._core.storage.delete_binding(address.address_id)
+        self._core.notifications.address(NotificationType.ADDRESS_REMOVED, address)
 
     def pause(self, address: Address, *, is_paused: bool, is_kept: bool = False) -> None:
         """Let all queues of an address deliver nothing, or again; `is_kept` over a restart."""
@@ -313,6 +316,7 @@ class Addresses:
             queue.pause()
         if is_durable:
             self._core.storage.add_binding(queue.queue_id, binding)
+        self._core.notifications.queue(NotificationType.BINDING_ADDED, queue)
         return queue
 
     def load_queue(
@@ -359,6 +363,7 @@ class Addresses:
             if queue.is_durable:
                 self._core.storage.update_queue_binding(queue.queue_id, binding)
             self.version += 1
+            self._core.notifications.queue(NotificationType.BINDING_UPDATED, queue)
         return queue
 
     def delete_queue(
@@ -394,6 +399,7 @@ class Addresses:
             self._core.storage.delete_binding(queue.queue_id)
         if self._core.paging is not None:
             self._core.paging.queue_deleted(queue)
+        self._core.notifications.queue(NotificationType.BINDING_REMOVED, queue)
         if (
             delete_address
             and not address.queues

@@ -74,12 +74,14 @@ class Consumer:
         credits: bytes left; below 0 after a message larger than what was left.
         is_unlimited: credits do not matter.
         is_closed: takes nothing any more.
+        created_ms: when, ms since 1970.
     """
 
     __slots__ = (
         "acknowledged_count",
         "can_take",
         "consumer_id",
+        "created_ms",
         "credits",
         "cursor",
         "delivering",
@@ -122,6 +124,7 @@ class Consumer:
         self.is_held_up = False
         self.is_closed = False
         self.acknowledged_count = 0
+        self.created_ms = queue.core.clock_ms()
         # The body of a large message on its way: nothing else comes before its end.
         self.stream: Stream | None = None
         # Where it looks next, in a queue whose consumers do not all want the same.

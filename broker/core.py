@@ -9,12 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from broker.notifications import Unheard
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.consumer import Filter
     from broker.dead_letters import DeadLetters
     from broker.message import Message
+    from broker.notifications import Notifications
     from broker.paging.paging import Paging
     from broker.postoffice import PostOffice
     from broker.settings import AddressSettings
@@ -54,6 +57,9 @@ class Settings(Protocol):
 class Security(Protocol):
     """Who may do what; `broker.security`."""
 
+    is_enabled: bool
+    """Whether anything is refused at all."""
+
     def authenticate(self, user: str | None, password: str | None) -> str | None:
         """Give the name of a user that shows the right password; None for an anonymous one.
 
@@ -74,6 +80,12 @@ class Security(Protocol):
             BrokerError: the user may not.
         """
 
+    def roles(self, address: str) -> list[dict[str, object]]:
+        """Give the roles named for an address, each with what it may do there."""
+
+    def forget(self) -> None:
+        """Ask for users and permissions anew."""
+
 
 class Management(Protocol):
     """What answers messages that are sent to the management address."""
@@ -81,11 +93,19 @@ class Management(Protocol):
     address: str
 
     def handle(self, user: str | None, message: Message) -> None:
-        """Do what a user's message asks for, and send an answer where it wants one."""
+        """Do what a user's message asks for, and send an answer where it wants one.
+
+        What takes long goes on in later turns; the answer comes at its end.
+
+        Raises:
+            BrokerError: the user may not send to where the answer is to go; nothing was done.
+        """
 
 
 class OpenDoor:
     """Everybody may do everything (security-enabled false)."""
+
+    is_enabled = False
 
     def authenticate(self, user: str | None, password: str | None) -> str | None:
         """Whoever comes is who he says."""
@@ -93,6 +113,13 @@ class OpenDoor:
 
     def check(self, user: str | None, permission: str, address: str, queue: str | None) -> None:
         """Nothing is refused."""
+
+    def roles(self, address: str) -> list[dict[str, object]]:
+        """Nobody needs one."""
+        return []
+
+    def forget(self) -> None:
+        """Nothing is kept."""
 
 
 @dataclass(slots=True)
@@ -122,6 +149,7 @@ class Core:
         security: who may do what.
         management: None where there is no management address.
         paging: addresses whose messages wait in pages; None where nothing is kept.
+        notifications: who tells of what happens.
         large: bodies of large messages; None where there is no place for them.
         counters: for metrics.
         id_cache_size: default of the duplicate id caches (id-cache-size).
@@ -139,6 +167,7 @@ class Core:
     security: Security = field(default_factory=OpenDoor)
     management: Management | None = None
     paging: Paging | None = None
+    notifications: Notifications = field(default_factory=Unheard)
     large: LargeFiles | None = None
     counters: Counters = field(default_factory=Counters)
     id_cache_size: int = 20000

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import logging
 import random
+import struct
 from typing import TYPE_CHECKING, Final
 
+from broker.notifications import NotificationType
 from broker.storage.binding_records import QueueBinding, RoutingType
 from broker.storage.large_files import LargeFile
 from broker.storage.properties import PropertyType
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from broker.reference import Reference
     from broker.settings import AddressSettings
 
-__all__ = ["DeadLetters"]
+__all__ = ["ORIGINAL_ADDRESS", "ORIGINAL_QUEUE", "DeadLetters"]
 
 log = logging.getLogger("broker")
 
@@ -38,6 +40,8 @@ ORIGINAL_QUEUE: Final = "_AMQ_ORIG_QUEUE"
 ORIGINAL_ID: Final = "_AMQ_ORIG_MESSAGE_ID"
 ORIGINAL_ROUTING_TYPE: Final = "_AMQ_ORIG_ROUTING_TYPE"
 ACTUAL_EXPIRY: Final = "_AMQ_ACTUAL_EXPIRY"
+ROUTE_TO: Final = "_AMQ_ROUTE_TO"
+_QUEUE_ID: Final = struct.Struct(">q")
 
 
 class DeadLetters:
@@ -141,6 +145,9 @@ class DeadLetters:
             )
         queue.expired_count += 1
         self._core.counters.expired += 1
+        self._core.notifications.message(
+            NotificationType.MESSAGE_EXPIRED, reference.message, queue, reference.consumer
+        )
         if not target or not self._has_bindings(target):
             self._drop(reference)
             return
@@ -159,6 +166,38 @@ class DeadLetters:
         reference.queue.take(reference)
         copy = self._copy(reference) if is_original_kept else self.copy_of(reference.message)
         return self._move(reference, target, copy)
+
+    def move_to_queue(
+        self, reference: Reference, target: Queue, *, rejects_duplicates: bool = False
+    ) -> bool:
+        """Move a reference that waits, or is not due yet, to another queue; whether it was moved.
+
+        Args:
+            reference: of a queue.
+            target: which gets it, whatever its filter.
+            rejects_duplicates: what the target's address has seen stays where it is.
+        """
+        copy = self._copy(reference)
+        copy.address = target.binding.address
+        if rejects_duplicates:
+            ids = self._core.postoffice.duplicates.ids_of(copy, copy.address)
+            if any(duplicate_id in cache for cache, duplicate_id in ids):
+                self._core.postoffice.drop_body(copy)
+                return False
+        copy.set(ROUTE_TO, PropertyType.BYTES, _QUEUE_ID.pack(target.queue_id))
+        reference.queue.take(reference)
+        tx = Transaction(self._core)
+        self._core.postoffice.route(copy, self._context, tx, rejects_duplicates=rejects_duplicates)
+        tx.take(reference)
+        tx.commit(self._context, self._moved)
+        return True
+
+    def copy_to_queue(self, reference: Reference, target: Queue) -> None:
+        """Send a copy of a message to another queue, whatever its filter."""
+        copy = self._copy(reference)
+        copy.address = target.binding.address
+        copy.set(ROUTE_TO, PropertyType.BYTES, _QUEUE_ID.pack(target.queue_id))
+        self._core.postoffice.route(copy, self._context, rejects_duplicates=False)
 
     def _has_bindings(self, address: str) -> bool:
         return self._core.postoffice.has_queues(address)

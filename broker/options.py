@@ -15,7 +15,44 @@ if TYPE_CHECKING:
     from broker.storage.open import FileStoreOptions
     from jdbcstore.options import DatabaseStoreOptions
 
-__all__ = ["BrokerOptions"]
+__all__ = ["BrokerOptions", "ManagementOptions", "NotificationOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagementOptions:
+    """How a broker is managed.
+
+    Attributes:
+        address: requests go there (management-address).
+        rbac_prefix: permissions `view` and `edit` are looked up at PREFIX.resource.operation
+            (management-message-rbac, management-rbac-prefix); None looks up none.
+        view_pattern: operations that only look (view-permission-method-match-pattern).
+    """
+
+    address: str = "activemq.management"
+    rbac_prefix: str | None = None
+    view_pattern: str = "^(get|is|count|list|browse|query).*$"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationOptions:
+    """What is told beside what always is.
+
+    Attributes:
+        address: where to (management-notification-address).
+        sessions: SESSION_CREATED, _CLOSED (suppress-session-notifications is the contrary).
+        connections: CONNECTION_CREATED, _DESTROYED (SEND_CONNECTION_NOTIFICATIONS).
+        addresses: ADDRESS_ADDED, _REMOVED (SEND_ADDRESS_NOTIFICATIONS).
+        deliveries: MESSAGE_DELIVERED (SEND_DELIVERED_NOTIFICATIONS).
+        expiries: MESSAGE_EXPIRED (SEND_EXPIRED_NOTIFICATIONS).
+    """
+
+    address: str = "activemq.notifications"
+    sessions: bool = True
+    connections: bool = False
+    addresses: bool = False
+    deliveries: bool = False
+    expiries: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +81,8 @@ class BrokerOptions:
         connection_ttl_override: silence that ends a connection, whatever it asks for; -1 its own.
         connection_ttl_check_interval: between two looks for such.
         graceful_shutdown_timeout: a stop waits so long for clients to go; 0 not at all.
+        management: requests by messages.
+        notifications: what is told by messages.
     """
 
     name: str = "localhost"
@@ -67,3 +106,5 @@ class BrokerOptions:
     connection_ttl_override: int = -1
     connection_ttl_check_interval: int = 2000
     graceful_shutdown_timeout: int = 0
+    management: ManagementOptions = field(default_factory=ManagementOptions)
+    notifications: NotificationOptions = field(default_factory=NotificationOptions)

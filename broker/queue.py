@@ -211,6 +211,19 @@ class Queue:
             self.waiting.remove(oldest)
             self._replaced(oldest)
 
+    def deliver_now(self, references: Iterable[Reference]) -> int:
+        """Let references that are not due yet be due; how many.
+
+        Their records keep the time: a restart before they are acknowledged waits for it again.
+        """
+        due = [one for one in references if one.scheduled_ms and self._schedule is not None]
+        for reference in due:
+            assert self._schedule is not None, "it has those"
+            self._schedule.remove(reference)
+        if due:
+            self._became_due(due)
+        return len(due)
+
     # --- messages leave -----------------------------------------------------------------------
 
     def acknowledge(self, reference: Reference) -> None:

@@ -26,19 +26,25 @@ from broker.dead_letters import DeadLetters
 from broker.divert import Divert
 from broker.errors import BrokerError, ErrorCode
 from broker.filters import parse_filter
+from broker.management.notifications import NotificationMessages
+from broker.management.registry import Resources
+from broker.management.service import Management
 from broker.memory import GlobalMemory
+from broker.notifications import IN_PROCESS, NotificationType
 from broker.paging.paging import Paging
 from broker.postoffice import PostOffice
 from broker.protocols.core.handler import CoreProtocol
 from broker.reaper import AddressReaper, ExpiryReaper
 from broker.recovery import recover
 from broker.session import Session
+from broker.storage.binding_records import RoutingType
 from broker.storage.identifiers import IdGenerator
 from broker.storage.images import BindingsImage, MessagesImage
 from broker.storage.manager import NullStorage, StorageManager
 from broker.storage.open import Stores, open_stores
 from broker.storage.page_work import ThreadWork
 from broker.storage.page_writer import PageWriter
+from broker.stored_settings import StoredSettings
 from broker.transport.acceptor import Acceptor
 from broker.xa import XaTransactions
 from journal.errors import JournalError
@@ -47,7 +53,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.core import Security
+    from broker.notifications import Origin
     from broker.options import BrokerOptions
+    from broker.protocols.peer import Handler
     from broker.session import SessionOptions
     from broker.storage.page_folders import PageFolders
 
@@ -72,6 +80,9 @@ class Broker:
         core: from start() on.
         node_id: from start() on.
         is_started: clients may come.
+        sessions: open ones, by name.
+        connections: that speak a protocol, by id.
+        started_ms: when it was made, ms since 1970.
         failure: what ended the storage, or the lease on it.
     """
 
@@ -92,6 +103,9 @@ class Broker:
         self.failure: Exception | None = None
         self.connection_ttl_override_ms = options.connection_ttl_override
         self.sessions: dict[str, Session] = {}
+        self.connections: dict[str, Handler] = {}
+        self.session_count_total = self.connection_count_total = 0
+        self.started_ms = clock_ms()
         self.acceptors: list[Acceptor] = []
         self._stores: Stores | None = None
         self._failed = asyncio.Event()
@@ -111,8 +125,9 @@ class Broker:
         self._loop.set_exception_handler(self._unhandled)
         try:
             self._open()
-            self._administration = Administration(self.core)
-            self._administration.deploy(self.options.addresses, self.options.queues)
+            self.administration = Administration(self.core)
+            self._manage()
+            self.administration.deploy(self.options.addresses, self.options.queues)
             self._core_protocol = CoreProtocol(self)
             for options in self.options.acceptors:
                 acceptor = Acceptor(options, [self._core_protocol.detect])
@@ -159,6 +174,7 @@ class Broker:
         storage.start(self._loop)
         self._compose(storage)
         self.core.large = stores.large
+        self.stored_settings.load(bindings.settings)
         if stores.pages is not None:
             self.core.paging = self._paging(stores, stores.pages, storage)
         recover(self.core, bindings, messages, result.prepared)
@@ -196,6 +212,7 @@ class Broker:
         )
         if self._security is not None:
             core.security = self._security
+        self.stored_settings = StoredSettings(storage, options.settings)
         memory = GlobalMemory(options.global_max_size, options.global_max_messages)
         core.postoffice = PostOffice(core, memory, options.wildcards)
         core.dead_letters = DeadLetters(core)
@@ -215,6 +232,18 @@ class Broker:
             page_size_max=stores.page_size_max,
             sync_transactional=stores.sync_transactional,
             sync_non_transactional=stores.sync_non_transactional,
+        )
+
+    def _manage(self) -> None:
+        """Let it be managed by messages, and tell of what happens."""
+        options, core = self.options, self.core
+        address = options.notifications.address
+        if address not in core.postoffice.addresses.by_name:
+            # Where addresses are not made for whoever asks, subscribers need it all the same.
+            core.postoffice.addresses.create(address, [RoutingType.MULTICAST])
+        core.management = Management(core, options.management, Resources(self).find)
+        core.notifications = NotificationMessages(
+            core, self.node_id, options.notifications, lambda: self.is_started
         )
 
     def _configure_diverts(self) -> None:
@@ -354,10 +383,29 @@ class Broker:
             return self.core.security.authenticate(user, password)
         except BrokerError:
             log.warning("AMQ222216: Security problem while authenticating %r from %s", user, remote)
+            self.core.notifications.wrong_login(user, remote)
             raise
 
+    def connected(self, connection: Handler) -> None:
+        """One more connection speaks a protocol."""
+        origin = connection.origin
+        self.connections[origin.connection_id] = connection
+        self.connection_count_total += 1
+        self.core.notifications.connection(NotificationType.CONNECTION_CREATED, origin)
+
+    def disconnected(self, connection: Handler) -> None:
+        """Its socket is gone; sessions of it may still be taken up on another one."""
+        origin = connection.origin
+        self.connections.pop(origin.connection_id, None)
+        self.core.notifications.connection(NotificationType.CONNECTION_DESTROYED, origin)
+
     def create_session(
-        self, name: str, user: str | None, options: SessionOptions, temporary: set[str]
+        self,
+        name: str,
+        user: str | None,
+        options: SessionOptions,
+        temporary: set[str],
+        origin: Origin = IN_PROCESS,
     ) -> Session:
         """Make a session for a user who was authenticated.
 
@@ -368,15 +416,20 @@ class Broker:
             raise BrokerError(ErrorCode.SESSION_CREATION_REJECTED, "AMQ229034: Server not started")
         if name in self.sessions:
             raise BrokerError(ErrorCode.SESSION_CREATION_REJECTED, f"session {name} exists")
-        session = Session(self.core, self._administration, name, user, options, temporary)
+        session = Session(self.core, self.administration, name, user, options, temporary, origin)
         self.sessions[name] = session
+        self.session_count_total += 1
+        self.core.notifications.session(NotificationType.SESSION_CREATED, session)
         return session
 
     def close_session(self, session: Session, *, has_failed: bool) -> None:
         """End a session and forget it."""
-        if self.sessions.get(session.name) is session:
+        is_known = self.sessions.get(session.name) is session
+        if is_known:
             del self.sessions[session.name]
         session.close(has_failed=has_failed)
+        if is_known:
+            self.core.notifications.session(NotificationType.SESSION_CLOSED, session)
 
     def has_metadata(self, session: Session, key: str, value: str) -> bool:
         """Whether another session says this of itself."""
@@ -389,7 +442,7 @@ class Broker:
     def delete_temporary(self, names: set[str]) -> None:
         """Remove the temporary queues of a connection that is gone."""
         for name in names:
-            self._administration.delete_temporary(name)
+            self.administration.delete_temporary(name)
 
 
 def _is_ours(error: Exception) -> bool:

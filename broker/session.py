@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from broker.address import split_fqqn
 from broker.consumer import Consumer
 from broker.errors import BrokerError, ErrorCode, broker_error
+from broker.notifications import IN_PROCESS, NotificationType, TellingSink
 from broker.policies import AddressFullPolicy
 from broker.postoffice import Routing
 from broker.session_xa import XaWork
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from broker.consumer import Sink
     from broker.core import Core
     from broker.message import Message
+    from broker.notifications import Origin
     from broker.queue import Queue
     from broker.queue_defaults import QueueRequest
     from broker.reference import Reference
@@ -92,11 +94,13 @@ class Session(XaWork):
         user: who was authenticated; None is anonymous.
         options: how the client wants it.
         temporary: names of the connection's temporary queues, which its end deletes.
+        origin: the connection; another one when the session is taken up there.
 
     Attributes:
         consumers: by the protocol's number.
         tx: the current transaction.
         metadata: what the client says of itself.
+        created_ms: when, ms since 1970.
         is_started: consumers are delivered to.
     """
 
@@ -108,6 +112,7 @@ class Session(XaWork):
         user: str | None,
         options: SessionOptions,
         temporary: set[str],
+        origin: Origin = IN_PROCESS,
     ) -> None:
         self._core = core
         self._administration = administration
@@ -116,6 +121,8 @@ class Session(XaWork):
         self.user = user
         self.options = options
         self.temporary = temporary
+        self.origin = origin
+        self.created_ms = core.clock_ms()
         self.context = core.storage.new_context()
         self.consumers: dict[int, Consumer] = {}
         self.metadata: dict[str, str] = {}
@@ -231,14 +238,27 @@ class Session(XaWork):
         address, queue = split_fqqn(name)
         management = self._core.management
         if management is not None and address == management.address:
-            self._core.security.check(self.user, "manage", address, queue)
+            self._check("manage", address, queue)
             management.handle(self.user, message)
+            self.context.note()
             return Routing.ROUTED
-        self._core.security.check(self.user, "send", address, queue)
+        self._check("send", address, queue)
         self._prepare_address(address, queue, message.routing_type)
         if not self._has_room(address, message):
             return Routing.NO_BINDINGS
         return self._core.postoffice.route(message, self.context, tx)
+
+    def _check(self, permission: str, address: str, queue: str | None) -> None:
+        """See whether the user may do something.
+
+        Raises:
+            BrokerError: he may not, and whoever listens is told.
+        """
+        try:
+            self._core.security.check(self.user, permission, address, queue)
+        except BrokerError:
+            self._core.notifications.forbidden(self.user, permission, address)
+            raise
 
     def _prepare_address(
         self, address: str, queue: str | None, routing_type: RoutingType | None
@@ -250,7 +270,7 @@ class Session(XaWork):
             if route.anycast or route.multicast or found.diverts:
                 return
         if found is None:
-            self._core.security.check(self.user, "createAddress", address, None)
+            self._check("createAddress", address, None)
         self._administration.prepare_for_send(address, queue, routing_type)
         self.context.note()
 
@@ -308,17 +328,18 @@ class Session(XaWork):
         _, name = self._split(queue_name)
         queue = self._addresses.queue(name)
         permission = "browse" if is_browser else "consume"
-        self._core.security.check(self.user, permission, queue.binding.address, queue.name)
+        self._check(permission, queue.binding.address, queue.name)
         if consumer_id in self.consumers:
             raise BrokerError(
                 ErrorCode.ILLEGAL_STATE, f"session {self.name} has a consumer {consumer_id}"
             )
         wanted = self._core.parse_filter(filter_text) if filter_text else None
         queue.check_consumer(is_browser=is_browser)
+        notifications = self._core.notifications
         consumer = Consumer(
             consumer_id,
             queue,
-            sink,
+            TellingSink(sink, notifications) if notifications.hears_deliveries else sink,
             filter=wanted,
             is_browser=is_browser,
             priority=priority,
@@ -326,6 +347,8 @@ class Session(XaWork):
         )
         self.consumers[consumer_id] = consumer
         queue.add_consumer(consumer)
+        if not is_browser:
+            notifications.consumer(NotificationType.CONSUMER_CREATED, consumer, self)
         if self.is_started:
             consumer.start()
         return consumer
@@ -357,8 +380,18 @@ class Session(XaWork):
         del self.consumers[consumer_id]
         self._close(consumer, has_failed=has_failed)
 
+    def disconnected(self, consumer: Consumer) -> None:
+        """The broker has closed a consumer: its queue is gone."""
+        if self.consumers.pop(consumer.consumer_id, None) is not None:
+            self._tell_closed(consumer)
+
+    def _tell_closed(self, consumer: Consumer) -> None:
+        if not consumer.is_browser:
+            self._core.notifications.consumer(NotificationType.CONSUMER_CLOSED, consumer, self)
+
     def _close(self, consumer: Consumer, *, has_failed: bool) -> None:
         consumer.close(has_failed=has_failed)
+        self._tell_closed(consumer)
         self._administration.auto_delete(consumer.queue)
         self.context.note()
 
@@ -481,7 +514,7 @@ class Session(XaWork):
         Raises:
             BrokerError: no permission, or it exists and was not asked for by the way.
         """
-        self._core.security.check(self.user, "createAddress", name, None)
+        self._check("createAddress", name, None)
         if is_auto_created:
             self._administration.ensure_address(name, routing_types, is_auto_created=True)
         else:
@@ -495,9 +528,9 @@ class Session(XaWork):
             BrokerError: no permission, or it cannot be made.
         """
         kind = "createDurableQueue" if request.is_durable else "createNonDurableQueue"
-        self._core.security.check(self.user, kind, request.address, request.name)
+        self._check(kind, request.address, request.name)
         if request.address not in self._addresses.by_name:
-            self._core.security.check(self.user, "createAddress", request.address, None)
+            self._check("createAddress", request.address, None)
         if is_shared:
             queue = self._administration.create_shared_queue(request)
         else:
@@ -516,7 +549,7 @@ class Session(XaWork):
         _, plain = self._split(name)
         queue = self._addresses.queue(plain)
         kind = "deleteDurableQueue" if queue.is_durable else "deleteNonDurableQueue"
-        self._core.security.check(self.user, kind, queue.binding.address, queue.name)
+        self._check(kind, queue.binding.address, queue.name)
         self._addresses.delete_queue(plain, check_consumers=True, delete_address=True)
         self.temporary.discard(plain)
         self.context.note()

@@ -368,6 +368,11 @@ class AddressSettings:
             if (value := self.given.get(item.attribute)) is not None
         }
 
+    def all_to_json(self) -> dict[str, object]:
+        """What holds, defaults too, by the names of `to_json`."""
+        values = ((item.json_name, getattr(self, item.attribute)) for item in SETTINGS)
+        return {name: one.name if isinstance(one, Enum) else one for name, one in values}
+
     @classmethod
     def from_json(cls, found: Mapping[str, object]) -> AddressSettings:
         """Settings from JSON of management or of a record; null is the same as missing.

@@ -178,6 +178,14 @@ class XaTransactions:
         """Forget one that its session has given up; it is not rolled back."""
         return self._by_xid.pop(xid, None)
 
+    def prepared(self) -> list[Transaction]:
+        """Give those that wait for a decision."""
+        return [one for one in self._by_xid.values() if one.state is TransactionState.PREPARED]
+
+    def decided(self, *, is_commit: bool) -> list[Xid]:
+        """Give the names of those that operators have committed, or rolled back."""
+        return [xid for xid, (_, committed) in self._heuristic.items() if committed == is_commit]
+
     def in_doubt(self) -> tuple[Xid, ...]:
         """Give the names of what waits for a decision, or for its operator's to be forgotten."""
         prepared = (

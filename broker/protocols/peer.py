@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from broker.notifications import Origin
 
 __all__ = ["Handler", "Peer"]
 
@@ -10,8 +13,14 @@ __all__ = ["Handler", "Peer"]
 class Peer(Protocol):
     """The socket, as a protocol sees it."""
 
+    connection_id: str
+    """8 hexadecimal digits, as long as the broker runs."""
     remote: str
     """Address of the other side, for logs."""
+    local: str
+    """Address of ours."""
+    created_ms: int
+    """When it came, ms since 1970."""
     is_held_up: bool
     """The other side does not read what it was sent."""
 
@@ -35,6 +44,13 @@ class Peer(Protocol):
 
 class Handler(Protocol):
     """What speaks one protocol on one connection. Never waits."""
+
+    @property
+    def origin(self) -> Origin:
+        """What sessions, and those who manage the broker, know of the connection."""
+
+    def fail(self) -> None:
+        """End it with all its sessions: an operator wants it so, or a consumer is too slow."""
 
     def receive(self, data: bytes) -> None:
         """Take the next bytes; any exception closes the connection."""

@@ -26,6 +26,7 @@ class Door:
     def __init__(self, manager: SecurityManager) -> None:
         self.manager = manager
         self._subjects: dict[str | None, Subject] = {}
+        self.is_enabled = manager.enabled
 
     def authenticate(self, user: str | None, password: str | None) -> str | None:
         """The name of who this is.
@@ -46,3 +47,22 @@ class Door:
         """
         subject = self._subjects.get(user, ANYBODY)
         self.manager.check(subject, _PERMISSIONS[permission], join_fqqn(address, queue))
+
+    def roles(self, address: str) -> list[dict[str, object]]:
+        """The roles named for an address, each with what it may do there."""
+        found = self.manager.permissions.candidates(address)
+        if not found:
+            return []
+        table = found[0].roles
+        names = sorted({role for roles in table.values() for role in roles})
+        return [
+            {
+                "name": name,
+                **{one.value: name in table.get(one, ()) for one in Permission},
+            }
+            for name in names
+        ]
+
+    def forget(self) -> None:
+        """Ask for users and permissions anew."""
+        self.manager.invalidate()

@@ -66,10 +66,16 @@ def describe(record: WireRecord, record_id: int, *, safe: bool = False) -> str:
 
 def xid_text(xid: messages.Xid) -> str:
     """Give the text of a transaction's Xid."""
-    encoded = base64.urlsafe_b64encode(xid.bq + xid.gtx + _format_id_bytes(xid.format_id))
     return (
         f"XidImpl ({IDENTITY} bq:{_signed_bytes(xid.bq)} formatID:{xid.format_id} "
-        f"gtxid:{_signed_bytes(xid.gtx)} base64:{encoded.decode('ascii')}"
+        f"gtxid:{_signed_bytes(xid.gtx)} base64:{xid_base64(xid)}"
+    )
+
+
+def xid_base64(xid: messages.Xid) -> str:
+    """Give the name by which operators decide about a prepared transaction."""
+    return base64.urlsafe_b64encode(xid.bq + xid.gtx + _format_id_bytes(xid.format_id)).decode(
+        "ascii"
     )
 
 

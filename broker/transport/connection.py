@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
+import time
 from typing import TYPE_CHECKING, Final, cast
 
 if TYPE_CHECKING:
@@ -42,7 +44,10 @@ class Connection(asyncio.Protocol):
         loop: that it belongs to.
 
     Attributes:
-        remote: address of the peer, for logs.
+        connection_id: 8 hexadecimal digits, for operators.
+        remote: address of the peer.
+        local: address of ours.
+        created_ms: when it came, ms since 1970.
         last_received_s: loop time of the last byte.
     """
 
@@ -66,7 +71,9 @@ class Connection(asyncio.Protocol):
         self._gathered_size = 0
         self._is_flush_due = False
         self.is_held_up = False
-        self.remote = ""
+        self.remote = self.local = ""
+        self.connection_id = secrets.token_hex(4)
+        self.created_ms = time.time_ns() // 1_000_000
         self.last_received_s = loop.time()
 
     # --- the transport's calls ----------------------------------------------------------------
@@ -76,7 +83,8 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER, low=WRITE_LOW_WATER)
         peer = transport.get_extra_info("peername")
-        self.remote = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer)
+        self.remote = _place(peer)
+        self.local = _place(transport.get_extra_info("sockname"))
         if self._handshake_timeout_s > 0:
             self._handshake = self._loop.call_later(self._handshake_timeout_s, self._too_slow)
 
@@ -197,3 +205,7 @@ class Connection(asyncio.Protocol):
         """Close at once."""
         if self._transport is not None:
             self._transport.abort()
+
+
+def _place(name: object) -> str:
+    return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name)

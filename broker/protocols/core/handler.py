@@ -16,6 +16,7 @@ import time
 from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.errors import BrokerError, ErrorCode, broker_error
+from broker.notifications import Origin
 from broker.protocols.core import packet_connection as connections
 from broker.protocols.core import versions
 from broker.protocols.core.channel import Channel
@@ -47,8 +48,19 @@ class Sessions(Protocol):
     is_started: bool
     connection_ttl_override_ms: int
 
+    def connected(self, connection: CoreConnection) -> None:
+        """One more connection speaks."""
+
+    def disconnected(self, connection: CoreConnection) -> None:
+        """Its socket is gone."""
+
     def create_session(
-        self, name: str, user: str | None, options: SessionOptions, temporary: set[str]
+        self,
+        name: str,
+        user: str | None,
+        options: SessionOptions,
+        temporary: set[str],
+        origin: Origin,
     ) -> Session:
         """Make a session for a user who was authenticated.
 
@@ -95,6 +107,7 @@ class CoreProtocol:
             return None
         made = CoreConnection(self, connection)
         self.connections.add(made)
+        self.sessions.connected(made)
         return made, len(MAGIC)
 
     def check(self) -> None:
@@ -130,6 +143,14 @@ class CoreConnection:
             self._ttl_ms = override
         self._lost_s: float | None = None
         self.client_id: str | None = None
+
+    @property
+    def origin(self) -> Origin:
+        """What sessions, and those who manage the broker, know of the connection."""
+        peer = self._connection
+        return Origin(
+            peer.connection_id, peer.remote, peer.local, self.client_id, "CORE", peer.created_ms
+        )
 
     # --- frames -------------------------------------------------------------------------------
 
@@ -229,7 +250,9 @@ class CoreConnection:
             is_xa=packet.xa,
             default_address=packet.default_address,
         )
-        session = self._sessions.create_session(packet.name, user, options, self._temporary)
+        session = self._sessions.create_session(
+            packet.name, user, options, self._temporary, self.origin
+        )
         self._reader.size_max = FRAME_SIZE_MAX
         channel = Channel(self._connection, channel_id, self._version, packet.window_size)
         self._add(
@@ -267,6 +290,7 @@ class CoreConnection:
         owner._channels.pop(channel.channel.channel_id, None)
         self._temporary |= owner._temporary
         channel.session.temporary = self._temporary
+        channel.session.origin = self.origin
         version = self._version or channel.channel.version
         channel.channel.take_up(self._connection, version, packet.last_confirmed_command_id)
         self._version = channel.channel.version
@@ -299,6 +323,7 @@ class CoreConnection:
     def lost(self, error: Exception | None) -> None:
         """The socket is gone: sessions that can be taken up wait, the others end."""
         self._lost_s = time.monotonic()
+        self._sessions.disconnected(self)
         if error is not None:
             log.info("AMQ222061: %s: connection lost: %s", self._connection.remote, error)
         for channel in list(self._channels.values()):
@@ -339,6 +364,10 @@ class CoreConnection:
             self._connection.remote,
             self._ttl_ms,
         )
+        self.fail()
+
+    def fail(self) -> None:
+        """End it with all its sessions."""
         for channel in list(self._channels.values()):
             self._fail_session(channel)
         if self._lost_s is None:

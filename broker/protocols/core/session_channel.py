@@ -212,7 +212,7 @@ class SessionChannel:
 
     def disconnected(self, consumer: Consumer) -> None:
         """The broker has closed a consumer."""
-        self.session.consumers.pop(consumer.consumer_id, None)
+        self.session.disconnected(consumer)
         self.channel.send(DisconnectConsumer(consumer.consumer_id))
 
     def hold_up(self) -> None:

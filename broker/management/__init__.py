@@ -1,0 +1,1 @@
+"""Management by messages: requests, what they are about, notifications, metrics."""

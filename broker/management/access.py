@@ -1,0 +1,44 @@
+"""What management sees of a broker; `broker.server.Broker` is one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from broker.administration import Administration
+    from broker.core import Core
+    from broker.options import BrokerOptions
+    from broker.protocols.peer import Handler
+    from broker.session import Session
+    from broker.stored_settings import StoredSettings
+    from broker.transport.acceptor import Acceptor
+
+__all__ = ["ManagedBroker"]
+
+
+class ManagedBroker(Protocol):
+    """See the module's text; all of it is read and called in the event loop's thread."""
+
+    core: Core
+    options: BrokerOptions
+    node_id: str
+    is_started: bool
+    started_ms: int
+    administration: Administration
+    stored_settings: StoredSettings
+    connection_count_total: int
+    session_count_total: int
+
+    @property
+    def sessions(self) -> Mapping[str, Session]:
+        """Open ones, by name."""
+
+    @property
+    def connections(self) -> Mapping[str, Handler]:
+        """Open ones, by id."""
+
+    @property
+    def acceptors(self) -> Sequence[Acceptor]:
+        """That listen."""

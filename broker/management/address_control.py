@@ -1,0 +1,135 @@
+"""An address, managed: `address.NAME` (AddressControl)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from broker.management.invocation import BOOLEAN, INT, MAP, TEXT, Control, operation
+from broker.management.json_texts import json_text
+from broker.management.sending import send_message
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from broker.addresses import Address
+    from broker.management.access import ManagedBroker
+    from broker.management.invocation import Getters
+
+__all__ = ["AddressControl", "limit_percent"]
+
+
+def limit_percent(broker: ManagedBroker, address: Address) -> int:
+    """How much of its limit, or else of the broker's, an address takes; 0 without one."""
+    settings = broker.core.settings.match(address.name)
+    if settings.max_size_bytes > 0:
+        return address.memory.size * 100 // settings.max_size_bytes
+    most = address.memory.broker.size_max
+    return address.memory.size * 100 // most if most > 0 else 0
+
+
+class AddressControl(Control):
+    """See the module's text.
+
+    Args:
+        broker: that has it.
+        address: to manage.
+    """
+
+    getters: ClassVar[Getters] = {
+        "getId": lambda self: self.address.address_id,
+        "getAddress": lambda self: self.address.name,
+        "getRoutingTypes": lambda self: self.routing_types,
+        "getRoutingTypesAsJSON": lambda self: json_text(self.routing_types),
+        "getAddressSize": lambda self: self.address.memory.size,
+        "getAddressLimitPercent": lambda self: limit_percent(self._broker, self.address),
+        "getNumberOfMessages": lambda self: self.message_count,
+        "getMessageCount": lambda self: self.message_count,
+        "getQueueNames": lambda self: list(self.address.queues),
+        "getAllQueueNames": lambda self: list(self.address.queues),
+        "getRemoteQueueNames": lambda self: [],
+        "getQueueCount": lambda self: len(self.address.queues),
+        "getBindingNames": lambda self: [*self.address.queues, *self.address.diverts],
+        "getRoutedMessageCount": lambda self: self.address.routed_count,
+        "getUnRoutedMessageCount": lambda self: self.address.unrouted_count,
+        "isPaused": lambda self: self.address.is_paused,
+        "isRetroactiveResource": lambda self: False,
+        "isAutoCreated": lambda self: self.address.is_auto_created,
+        "isInternal": lambda self: self.address.is_internal,
+        "isTemporary": lambda self: self.address.is_temporary,
+        "getCurrentDuplicateIdCacheSize": lambda self: self.duplicate_id_count,
+    }
+
+    def __init__(self, broker: ManagedBroker, address: Address) -> None:
+        self._broker = broker
+        self._core = broker.core
+        self.address = address
+
+    @property
+    def routing_types(self) -> list[str]:
+        """Names of its routing types, in the order of their numbers."""
+        return [one.name for one in sorted(self.address.routing_types)]
+
+    @property
+    def message_count(self) -> int:
+        """How many all its queues hold."""
+        return sum(queue.message_count for queue in self.address.queues.values())
+
+    @property
+    def duplicate_id_count(self) -> int:
+        """How many ids it has seen and remembers."""
+        cache = self._core.postoffice.duplicates.find(self.address.name)
+        return 0 if cache is None else len(cache)
+
+    @operation("clearDuplicateIdCache")
+    def clear_duplicate_ids(self) -> bool:
+        """Forget all ids that it has seen."""
+        cache = self._core.postoffice.duplicates.find(self.address.name)
+        if cache is not None:
+            cache.clear()
+        return True
+
+    @operation("pause")
+    @operation("pause", BOOLEAN)
+    def pause(self, is_kept: bool = False) -> None:
+        """Let its queues deliver nothing; `is_kept` after a restart too."""
+        addresses = self._core.postoffice.addresses
+        addresses.pause(self.address, is_paused=True, is_kept=bool(is_kept))
+
+    @operation("resume")
+    def resume(self) -> None:
+        """Let its queues deliver again."""
+        self._core.postoffice.addresses.pause(self.address, is_paused=False)
+
+    @operation("purge")
+    def purge(self) -> Generator[None, None, int]:
+        """Remove what waits in its queues; how many."""
+        count = 0
+        for queue in list(self.address.queues.values()):
+            count += queue.remove_all()
+            yield
+        return count
+
+    @operation("sendMessage", MAP, INT, TEXT, BOOLEAN, TEXT, TEXT)
+    @operation("sendMessage", MAP, INT, TEXT, BOOLEAN, TEXT, TEXT, BOOLEAN)
+    def send(
+        self,
+        headers: dict[str, object] | None,
+        type: int,
+        body: str | None,
+        durable: bool,
+        user: str | None,
+        password: str | None,
+        has_user_id: bool = False,
+    ) -> str:
+        """Send a message to this address, as a user; its id."""
+        return send_message(
+            self._broker,
+            self.address.name,
+            headers or {},
+            type,
+            body,
+            durable=bool(durable),
+            user=user,
+            password=password,
+            has_user_id=bool(has_user_id),
+        )

@@ -1,0 +1,385 @@
+"""The broker, looked at: what `broker` answers without changing anything."""
+
+from __future__ import annotations
+
+import base64
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from broker.address import Matcher
+from broker.management.errors import ManagementError
+from broker.management.invocation import INT, TEXT, Control, operation
+from broker.management.json_texts import json_text
+from broker.management.lists import ADDRESSES, CONNECTIONS, CONSUMERS, QUEUES, SESSIONS, Rows
+from broker.management.views import consumer_row, java_date
+from broker.storage.describe import xid_base64, xid_text
+
+if TYPE_CHECKING:
+    from broker.addresses import Address
+    from broker.divert import Divert
+    from broker.management.access import ManagedBroker
+    from broker.management.invocation import Getters
+    from broker.queue import Queue
+    from broker.session import Session
+    from broker.storage.message_records import Xid
+
+__all__ = ["BrokerQueries", "broker_version"]
+
+_URL_SAFE: Final = str.maketrans("-_", "+/")
+
+
+def broker_version() -> str:
+    """The version of this distribution."""
+    try:
+        return version("quiver")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def uptime_text(uptime_ms: int) -> str:
+    """Give a duration in words, as the reference does.
+
+    >>> uptime_text(3_725_000)
+    '1 hour 2 minutes'
+    """
+    seconds = uptime_ms // 1000
+    units = [
+        ("day", seconds // 86400),
+        ("hour", seconds // 3600 % 24),
+        ("minute", seconds // 60 % 60),
+    ]
+    parts = [f"{count} {name}{'' if count == 1 else 's'}" for name, count in units if count]
+    return " ".join(parts) or f"{seconds} seconds"
+
+
+class BrokerQueries(Control):
+    """See the module's text.
+
+    Args:
+        broker: to manage.
+    """
+
+    getters: ClassVar[Getters] = {
+        "getName": lambda self: self._broker.options.name,
+        "getVersion": lambda self: broker_version(),
+        "getNodeID": lambda self: self._broker.node_id,
+        "isActive": lambda self: self._broker.is_started,
+        "isStarted": lambda self: self._broker.is_started,
+        "isBackup": lambda self: False,
+        "isClustered": lambda self: False,
+        "isReplicaSync": lambda self: False,
+        "getCurrentTimeMillis": lambda self: self._core.clock_ms(),
+        "getUptimeMillis": lambda self: self._uptime_ms,
+        "getUptime": lambda self: uptime_text(self._uptime_ms),
+        "getConnectionCount": lambda self: len(self._broker.connections),
+        "getTotalConnectionCount": lambda self: self._broker.connection_count_total,
+        "getSessionCount": lambda self: len(self._broker.sessions),
+        "getTotalSessionCount": lambda self: self._broker.session_count_total,
+        "getTotalMessageCount": lambda self: sum(one.message_count for one in self._queues),
+        "getTotalMessagesAdded": lambda self: sum(one.added_count for one in self._queues),
+        "getTotalMessagesAcknowledged": lambda self: sum(
+            one.acknowledged_count for one in self._queues
+        ),
+        "getTotalConsumerCount": lambda self: sum(one.consumer_count for one in self._queues),
+        "getAddressCount": lambda self: len(self._addresses.by_name),
+        "getAddressNames": lambda self: list(self._addresses.by_name),
+        "getQueueCount": lambda self: len(self._addresses.queues),
+        "getQueueNames": lambda self: list(self._addresses.queues),
+        "getDivertNames": lambda self: [
+            divert.unique_name
+            for address in self._addresses.by_name.values()
+            for divert in address.diverts.values()
+        ],
+        "getBridgeNames": lambda self: [],
+        "getClusterConnectionNames": lambda self: [],
+        "getAddressMemoryUsage": lambda self: self._addresses.memory.size,
+        "getAddressMemoryUsagePercentage": lambda self: (
+            self._addresses.memory.size * 100 // self._addresses.memory.size_max
+            if self._addresses.memory.size_max > 0
+            else 0
+        ),
+        "getGlobalMaxSize": lambda self: self._addresses.memory.size_max,
+        "isPersistenceEnabled": lambda self: self._core.storage.is_persistent,
+        "isSecurityEnabled": lambda self: self._core.security.is_enabled,
+        "isWildcardRoutingEnabled": lambda self: self._addresses.wildcards.routing_enabled,
+        "getManagementAddress": lambda self: self._broker.options.management.address,
+        "getManagementNotificationAddress": lambda self: self._broker.options.notifications.address,
+        "getConnectionTTLOverride": lambda self: self._broker.options.connection_ttl_override,
+        "getIDCacheSize": lambda self: self._core.id_cache_size,
+        "isPersistIDCache": lambda self: self._core.persist_id_cache,
+        "getTransactionTimeout": lambda self: self._broker.options.transaction_timeout,
+        "getTransactionTimeoutScanPeriod": lambda self: (
+            self._broker.options.transaction_timeout_scan_period
+        ),
+        "getMessageExpiryScanPeriod": lambda self: self._broker.options.message_expiry_scan_period,
+        # Beyond the reference: what its users ask for as metrics.
+        "getDuplicateCount": lambda self: self._core.counters.duplicates,
+    }
+
+    def __init__(self, broker: ManagedBroker) -> None:
+        self._broker = broker
+        self._core = broker.core
+        self._addresses = broker.core.postoffice.addresses
+        self._matcher = Matcher(self._addresses.wildcards)
+        self._context = broker.core.storage.new_context()
+        self._rows = Rows(broker)
+
+    @property
+    def _queues(self) -> list[Queue]:
+        return self._rows.queues()
+
+    @property
+    def _uptime_ms(self) -> int:
+        return self._core.clock_ms() - self._broker.started_ms
+
+    # --- lists by the page --------------------------------------------------------------------
+
+    @operation("listQueues", TEXT, INT, INT)
+    def list_queues(self, options: str | None, page: int, page_size: int) -> str:
+        """Give a page of the queues."""
+        return QUEUES.answer(self._rows.queues(), options, page, page_size)
+
+    @operation("listAddresses", TEXT, INT, INT)
+    def list_addresses(self, options: str | None, page: int, page_size: int) -> str:
+        """Give a page of the addresses."""
+        return ADDRESSES.answer(self._rows.addresses(), options, page, page_size)
+
+    @operation("listConsumers", TEXT, INT, INT)
+    def list_consumers(self, options: str | None, page: int, page_size: int) -> str:
+        """Give a page of the consumers."""
+        return CONSUMERS.answer(self._rows.consumers(), options, page, page_size)
+
+    @operation("listConnections", TEXT, INT, INT)
+    def list_connections(self, options: str | None, page: int, page_size: int) -> str:
+        """Give a page of the connections."""
+        return CONNECTIONS.answer(self._rows.connections(), options, page, page_size)
+
+    @operation("listSessions", TEXT, INT, INT)
+    def list_sessions(self, options: str | None, page: int, page_size: int) -> str:
+        """Give a page of the sessions."""
+        return SESSIONS.answer(self._rows.sessions(), options, page, page_size)
+
+    # --- whole lists --------------------------------------------------------------------------
+
+    @operation("listAddresses", TEXT)
+    def address_names(self, separator: str) -> str:
+        """Give the addresses' names in one text, sorted."""
+        return separator.join(sorted(self._addresses.by_name, key=str.lower))
+
+    @operation("getQueueNames", TEXT)
+    def queue_names(self, routing_type: str | None) -> list[str]:
+        """Give the names of the queues of a routing type; of all for a blank one."""
+        wanted = (routing_type or "").upper()
+        return [one.name for one in self._queues if wanted in ("", one.binding.routing_type.name)]
+
+    @operation("listBindingsForAddress", TEXT)
+    def bindings_of(self, address: str) -> str:
+        """Give what is bound to an address, patterns included."""
+        route = self._core.postoffice.route_of(address)
+        queues = [*route.anycast, *route.multicast]
+        return ",".join(
+            [
+                *(f"Queue [name={one.name}, address={one.binding.address}]" for one in queues),
+                *(f"Divert [name={one.unique_name}]" for one in route.diverts),
+            ]
+        )
+
+    @operation("listConnectionIDs")
+    def connection_ids(self) -> list[str]:
+        """Give the ids of all connections."""
+        return list(self._broker.connections)
+
+    @operation("listRemoteAddresses")
+    @operation("listRemoteAddresses", TEXT)
+    def remote_addresses(self, host: str = "") -> list[str]:
+        """Give where clients come from, or those of one host."""
+        origins = [one.origin for one in self._broker.connections.values()]
+        return [one.remote for one in origins if one.remote.startswith(host.lstrip("/"))]
+
+    @operation("listConnectionsAsJSON")
+    def connections_as_json(self) -> str:
+        """Give all connections."""
+        return json_text(
+            [
+                {
+                    "connectionID": row.origin.connection_id,
+                    "clientAddress": row.origin.remote,
+                    "creationTime": row.origin.created_ms,
+                    "implementation": "RemotingConnectionImpl",
+                    "sessionCount": len(row.sessions),
+                }
+                for row in self._rows.connections()
+            ]
+        )
+
+    def _on(self, connection_id: str) -> list[Session]:
+        return [
+            one
+            for one in self._broker.sessions.values()
+            if one.origin.connection_id == connection_id
+        ]
+
+    @operation("listSessions", TEXT)
+    def session_names(self, connection_id: str) -> list[str]:
+        """Give the names of a connection's sessions."""
+        return [one.name for one in self._on(connection_id)]
+
+    @operation("listSessionsAsJSON", TEXT)
+    def sessions_as_json(self, connection_id: str) -> str:
+        """Give a connection's sessions."""
+        return json_text([_session_row(one) for one in self._on(connection_id)])
+
+    @operation("listAllSessionsAsJSON")
+    def all_sessions_as_json(self) -> str:
+        """Give all sessions."""
+        return json_text([_session_row(one) for one in self._broker.sessions.values()])
+
+    @operation("listConsumersAsJSON", TEXT)
+    def consumers_as_json(self, connection_id: str) -> str:
+        """Give a connection's consumers."""
+        return json_text(
+            [
+                consumer_row(consumer, session)
+                for session in self._on(connection_id)
+                for consumer in session.consumers.values()
+            ]
+        )
+
+    @operation("listAllConsumersAsJSON")
+    def all_consumers_as_json(self) -> str:
+        """Give all consumers."""
+        return json_text([consumer_row(*row) for row in self._rows.consumers()])
+
+    @operation("getAcceptorsAsJSON")
+    def acceptors_as_json(self) -> str:
+        """Give where the broker listens."""
+        return json_text(
+            [
+                {"name": one.options.name, "params": {"host": one.options.host, "port": one.port}}
+                for one in self._broker.acceptors
+            ]
+        )
+
+    @operation("getStatus")
+    def status(self) -> str:
+        """Give the broker's state."""
+        state = "STARTED" if self._broker.is_started else "STOPPED"
+        identity = {
+            "identity": self._broker.options.name,
+            "nodeId": self._broker.node_id,
+            "state": state,
+            "uptime": uptime_text(self._uptime_ms),
+            "version": broker_version(),
+        }
+        return json_text({"server": identity})
+
+    # --- settings and roles -------------------------------------------------------------------
+
+    @operation("getAddressSettingsAsJSON", TEXT)
+    def address_settings(self, address: str) -> str:
+        """Give what holds for an address: merged, with defaults."""
+        return json_text(self._core.settings.match(address).all_to_json())
+
+    @operation("getRolesAsJSON", TEXT)
+    def roles_as_json(self, address: str) -> str:
+        """Give who may do what at an address."""
+        return json_text(self._core.security.roles(address))
+
+    # --- diverts and transactions -------------------------------------------------------------
+
+    def find_divert(self, name: str) -> tuple[Address, Divert] | None:
+        """Give a divert and its address."""
+        for address in self._addresses.by_name.values():
+            divert = address.diverts.get(name)
+            if divert is not None:
+                return address, divert
+        return None
+
+    @operation("listDivertNames")
+    def divert_names(self) -> list[str]:
+        """Give the names of all diverts."""
+        return [
+            divert.unique_name
+            for address in self._addresses.by_name.values()
+            for divert in address.diverts.values()
+        ]
+
+    @operation("listPreparedTransactions")
+    def prepared(self) -> list[str]:
+        """Give the transactions that wait for a decision, the oldest first, each in a line."""
+        found = sorted(self._core.transactions.prepared(), key=lambda one: one.started_ms)
+        return [
+            f"{java_date(one.started_ms)} base64: {xid_base64(one.xid)} {xid_text(one.xid)}"
+            for one in found
+            if one.xid is not None
+        ]
+
+    @operation("listPreparedTransactionDetailsAsJSON")
+    def prepared_details(self) -> str:
+        """Give what these would send and acknowledge."""
+        return json_text(
+            [
+                {
+                    "creation_time": java_date(one.started_ms),
+                    "xid_as_base64": xid_base64(one.xid),
+                    "xid_format_id": one.xid.format_id,
+                    "tx_related_messages": [
+                        *(
+                            {
+                                "message_operation_type": "(+) send",
+                                "queue": ref.queue.name,
+                                "messageID": ref.message.message_id,
+                            }
+                            for ref in one.sends
+                        ),
+                        *(
+                            {
+                                "message_operation_type": "(-) receive",
+                                "queue": ref.queue.name,
+                                "messageID": ref.message.message_id,
+                            }
+                            for ref in one.acknowledged
+                        ),
+                    ],
+                }
+                for one in self._core.transactions.prepared()
+                if one.xid is not None
+            ]
+        )
+
+    @operation("listHeuristicCommittedTransactions")
+    def committed_by_hand(self) -> list[str]:
+        """Give what operators have committed, until its manager forgets it."""
+        return [xid_base64(one) for one in self._core.transactions.decided(is_commit=True)]
+
+    @operation("listHeuristicRolledBackTransactions")
+    def rolled_back_by_hand(self) -> list[str]:
+        """Give what operators have rolled back, until its manager forgets it."""
+        return [xid_base64(one) for one in self._core.transactions.decided(is_commit=False)]
+
+    def find_xid(self, text: str) -> Xid | None:
+        """Give the prepared transaction of a name in Base64.
+
+        Raises:
+            ManagementError: it is no Base64.
+        """
+        try:
+            wanted = base64.b64decode(text.translate(_URL_SAFE), validate=True)
+        except ValueError as error:
+            raise ManagementError(f"no Base64: {text[:100]}") from error
+        for one in self._core.transactions.prepared():
+            if one.xid is not None and base64.urlsafe_b64decode(xid_base64(one.xid)) == wanted:
+                return one.xid
+        return None
+
+
+def _session_row(session: Session) -> dict[str, object]:
+    row: dict[str, object] = {
+        "sessionID": session.name,
+        "creationTime": session.created_ms,
+        "consumerCount": len(session.consumers),
+        "metadata": session.metadata,
+    }
+    if session.user is not None:
+        row["validatedUser"] = row["principal"] = session.user
+    return row

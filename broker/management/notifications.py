@@ -1,0 +1,297 @@
+"""Notifications as messages to `management-notification-address`, with the reference's properties.
+
+    core ─▶ NotificationMessages.queue(BINDING_ADDED, …) ─▶ a durable message, routed at once
+
+Nothing is made while nobody is bound to the address, and nothing before the broker is active. As in
+the reference connections, addresses and single messages are told of only where its
+NotificationActiveMQServerPlugin is configured for them, and sessions can be suppressed.
+
+Properties are named as in ManagementHelper. A value that is None is a null property where the
+reference writes one, and left out where it leaves it out.
+
+Threads: the event loop's alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker.message import Message
+from broker.notifications import NotificationType
+from broker.storage.binding_records import RoutingType
+from broker.storage.properties import Property, PropertyType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.addresses import Address
+    from broker.consumer import Consumer
+    from broker.core import Core
+    from broker.divert import Divert
+    from broker.notifications import Origin, Subject
+    from broker.options import NotificationOptions
+    from broker.queue import Queue
+
+__all__ = ["NotificationMessages"]
+
+NOTIFICATION_TYPE: Final = "_AMQ_NotifType"
+NOTIFICATION_TIMESTAMP: Final = "_AMQ_NotifTimestamp"
+ADDRESS: Final = "_AMQ_Address"
+BINDING_ID: Final = "_AMQ_Binding_ID"
+BINDING_TYPE: Final = "_AMQ_Binding_Type"
+CERTIFICATE: Final = "_AMQ_CertSubjectDN"
+CHECK_TYPE: Final = "_AMQ_CheckType"
+CLIENT_ID: Final = "_AMQ_Client_ID"
+CLUSTER_NAME: Final = "_AMQ_ClusterName"
+CONNECTION_NAME: Final = "_AMQ_ConnectionName"
+CONSUMER_COUNT: Final = "_AMQ_ConsumerCount"
+CONSUMER_NAME: Final = "_AMQ_ConsumerName"
+DISTANCE: Final = "_AMQ_Distance"
+FILTER: Final = "_AMQ_FilterString"
+MESSAGE_ID: Final = "_AMQ_Message_ID"
+PROTOCOL: Final = "_AMQ_Protocol_Name"
+REMOTE_ADDRESS: Final = "_AMQ_RemoteAddress"
+ROUTING_NAME: Final = "_AMQ_RoutingName"
+ROUTING_TYPE: Final = "_AMQ_Routing_Type"
+SESSION_NAME: Final = "_AMQ_SessionName"
+USER: Final = "_AMQ_User"
+VALIDATED_USER: Final = "_AMQ_ValidatedUser"
+
+_LOCAL_QUEUE, _DIVERT = 0, 2  # BindingType
+
+
+_NETTY_ACCEPTOR: Final = "org.apache.activemq.artemis.core.remoting.impl.netty.NettyAcceptorFactory"
+
+
+class NotificationMessages:
+    """Implements `broker.notifications.Notifications`.
+
+    Args:
+        core: of the broker.
+        node_id: of the broker: a part of the names by which a cluster knows queues.
+        options: what is told.
+        is_active: whether the broker serves.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        node_id: str,
+        options: NotificationOptions,
+        is_active: Callable[[], bool],
+    ) -> None:
+        self._core = core
+        self._node_id = node_id
+        self._options = options
+        self._is_active = is_active
+        self._context = core.storage.new_context()
+        self.is_enabled = True
+        self.hears_deliveries = options.deliveries
+
+    # --- the message --------------------------------------------------------------------------
+
+    @property
+    def _is_heard(self) -> bool:
+        return (
+            self.is_enabled
+            and self._is_active()
+            and self._core.postoffice.has_queues(self._options.address)
+        )
+
+    def _tell(self, kind: NotificationType, *properties: Property) -> None:
+        now_ms = self._core.clock_ms()
+        message = Message(
+            self._options.address,
+            durable=True,
+            timestamp=now_ms,
+            message_id=self._core.storage.new_id(),
+            properties=(
+                *properties,
+                _text(NOTIFICATION_TYPE, kind.name),
+                _long(NOTIFICATION_TIMESTAMP, now_ms),
+            ),
+        )
+        self._core.postoffice.route(message, self._context, rejects_duplicates=False)
+
+    # --- what happens -------------------------------------------------------------------------
+
+    def queue(self, kind: NotificationType, queue: Queue) -> None:
+        """Tell of BINDING_ADDED, _REMOVED, _UPDATED."""
+        if not self._is_heard:
+            return
+        properties = [*self._binding(queue), _long(BINDING_ID, queue.queue_id)]
+        if kind is NotificationType.BINDING_ADDED:
+            properties.append(_int(BINDING_TYPE, _LOCAL_QUEUE))
+        if queue.binding.filter or kind is NotificationType.BINDING_REMOVED:
+            properties.append(_text(FILTER, queue.binding.filter or None))
+        self._tell(kind, *properties)
+
+    def _binding(self, queue: Queue) -> list[Property]:
+        return [
+            _text(ADDRESS, queue.binding.address),
+            _text(CLUSTER_NAME, queue.name + self._node_id),
+            _text(ROUTING_NAME, _routing_name(queue)),
+            _int(DISTANCE, 0),
+        ]
+
+    def divert(self, kind: NotificationType, divert: Divert, address: str) -> None:
+        """Tell of BINDING_ADDED, _REMOVED."""
+        if not self._is_heard:
+            return
+        properties = [
+            _text(ADDRESS, address),
+            _text(CLUSTER_NAME, divert.unique_name + self._node_id),
+            _text(ROUTING_NAME, divert.record.routing_name),
+            _int(DISTANCE, 0),
+            _long(BINDING_ID, divert.record_id),
+        ]
+        if kind is NotificationType.BINDING_ADDED:
+            properties.append(_int(BINDING_TYPE, _DIVERT))
+        if divert.record.filter or kind is NotificationType.BINDING_REMOVED:
+            properties.append(_text(FILTER, divert.record.filter or None))
+        self._tell(kind, *properties)
+
+    def address(self, kind: NotificationType, address: Address) -> None:
+        """Tell of ADDRESS_ADDED, _REMOVED."""
+        if self._options.addresses and self._is_heard:
+            # Of an address with both the reference gives the first in the order of EnumSet.
+            first = min(address.routing_types, default=RoutingType.MULTICAST)
+            self._tell(kind, _text(ADDRESS, address.name), _byte(ROUTING_TYPE, int(first)))
+
+    def consumer(self, kind: NotificationType, consumer: Consumer, session: Subject) -> None:
+        """Tell of CONSUMER_CREATED, _CLOSED, _SLOW."""
+        if not self._is_heard:
+            return
+        origin = session.origin
+        queue = consumer.queue
+        common = (
+            _int(CONSUMER_COUNT, queue.consumer_count),
+            _text(REMOTE_ADDRESS, origin.remote),
+            _text(SESSION_NAME, session.name),
+            _long(CONSUMER_NAME, consumer.consumer_id),
+        )
+        if kind is NotificationType.CONSUMER_SLOW:
+            self._tell(
+                kind,
+                *common,
+                _text(ADDRESS, queue.binding.address),
+                _text(CONNECTION_NAME, origin.connection_id),
+            )
+            return
+        properties = [*self._binding(queue), *common, _text(USER, session.user)]
+        wanted = None if consumer.filter is None else consumer.filter.text
+        if kind is NotificationType.CONSUMER_CREATED:
+            properties += [_text(VALIDATED_USER, session.user), _text(CERTIFICATE, None)]
+        if wanted is not None or kind is NotificationType.CONSUMER_CLOSED:
+            properties.append(_text(FILTER, wanted))
+        if origin.client_id is not None:
+            properties.append(_text(CLIENT_ID, origin.client_id))
+        self._tell(kind, *properties)
+
+    def session(self, kind: NotificationType, session: Subject) -> None:
+        """Tell of SESSION_CREATED, _CLOSED."""
+        if self._options.sessions and self._is_heard:
+            origin = session.origin
+            self._tell(
+                kind,
+                _text(CONNECTION_NAME, origin.connection_id),
+                _text(USER, session.user),
+                _text(SESSION_NAME, session.name),
+                _text(CLIENT_ID, origin.client_id),
+                _text(REMOTE_ADDRESS, origin.remote),
+                _text(PROTOCOL, origin.protocol),
+                _text(ADDRESS, self._options.address),
+                _int(DISTANCE, 0),
+            )
+
+    def connection(self, kind: NotificationType, origin: Origin) -> None:
+        """Tell of CONNECTION_CREATED, _DESTROYED."""
+        if self._options.connections and self._is_heard:
+            self._tell(
+                kind,
+                _text(CONNECTION_NAME, origin.connection_id),
+                _text(CERTIFICATE, None),
+                _text(REMOTE_ADDRESS, origin.remote),
+                _text(CLIENT_ID, origin.client_id),
+                _text(PROTOCOL, origin.protocol),
+            )
+
+    def acceptor(self, kind: NotificationType, host: str, port: int) -> None:
+        """Tell of ACCEPTOR_STARTED, _STOPPED."""
+        if self._is_heard:
+            self._tell(
+                kind, _text("factory", _NETTY_ACCEPTOR), _text("host", host), _int("port", port)
+            )
+
+    def message(
+        self, kind: NotificationType, message: Message, queue: Queue, consumer: Consumer | None
+    ) -> None:
+        """Tell of MESSAGE_DELIVERED, _EXPIRED, but not of notifications themselves."""
+        is_wanted = (
+            self._options.deliveries
+            if kind is NotificationType.MESSAGE_DELIVERED
+            else self._options.expiries
+        )
+        if not is_wanted or queue.binding.address == self._options.address or not self._is_heard:
+            return
+        properties = [
+            _text(ADDRESS, queue.binding.address),
+            _byte(ROUTING_TYPE, int(queue.binding.routing_type)),
+            _text(ROUTING_NAME, queue.name),
+            _long(MESSAGE_ID, message.message_id),
+        ]
+        if consumer is not None:
+            properties.append(_long(CONSUMER_NAME, consumer.consumer_id))
+        self._tell(kind, *properties)
+
+    def wrong_login(self, user: str | None, remote: str) -> None:
+        """Tell of SECURITY_AUTHENTICATION_VIOLATION."""
+        if self._is_heard:
+            self._tell(
+                NotificationType.SECURITY_AUTHENTICATION_VIOLATION,
+                _text(USER, user),
+                _text(CERTIFICATE, None),
+                _text(REMOTE_ADDRESS, remote),
+            )
+
+    def forbidden(self, user: str | None, permission: str, address: str) -> None:
+        """Tell of SECURITY_PERMISSION_VIOLATION; `permission` as in security-setting."""
+        if self._is_heard:
+            self._tell(
+                NotificationType.SECURITY_PERMISSION_VIOLATION,
+                _text(ADDRESS, address),
+                _text(CHECK_TYPE, _check_type(permission)),
+                _text(USER, user),
+            )
+
+
+def _text(name: str, value: str | None) -> Property:
+    return Property(name, PropertyType.NULL if value is None else PropertyType.STRING, value)
+
+
+def _int(name: str, value: int) -> Property:
+    return Property(name, PropertyType.INT, value)
+
+
+def _long(name: str, value: int) -> Property:
+    return Property(name, PropertyType.LONG, value)
+
+
+def _byte(name: str, value: int) -> Property:
+    return Property(name, PropertyType.BYTE, value)
+
+
+def _routing_name(queue: Queue) -> str:
+    """All anycast queues of an address stand for one place, every multicast one for itself."""
+    if queue.binding.routing_type == RoutingType.ANYCAST:
+        return queue.binding.address
+    return queue.name
+
+
+def _check_type(permission: str) -> str:
+    """Give CheckType's name.
+
+    >>> _check_type("createDurableQueue")
+    'CREATE_DURABLE_QUEUE'
+    """
+    return "".join(f"_{one}" if one.isupper() else one.upper() for one in permission)

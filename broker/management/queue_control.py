@@ -1,0 +1,536 @@
+"""A queue, managed: `queue.NAME` (QueueControl)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from broker.management.contents import change_priority, delivering, each, look, retry, select
+from broker.management.errors import ManagementError
+from broker.management.invocation import BOOLEAN, INT, LONG, MAP, TEXT, Control, operation
+from broker.management.json_texts import json_text
+from broker.management.message_maps import message_map
+from broker.management.sending import send_message
+from broker.management.views import consumer_row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from broker.consumer import Filter
+    from broker.management.access import ManagedBroker
+    from broker.management.invocation import Getters
+    from broker.message import Message
+    from broker.queue import Queue
+    from broker.reference import Reference
+
+__all__ = ["QueueControl"]
+
+
+def _size(message: Message) -> int:
+    return message.encoded_size if message.large is None else message.large.size
+
+
+class QueueControl(Control):
+    """See the module's text.
+
+    Args:
+        broker: that has it.
+        queue: to manage.
+    """
+
+    getters: ClassVar[Getters] = {
+        "getName": lambda self: self.queue.name,
+        "getAddress": lambda self: self.queue.binding.address,
+        "getID": lambda self: self.queue.queue_id,
+        "isTemporary": lambda self: self.queue.is_temporary,
+        "isRetroactiveResource": lambda self: False,
+        "isDurable": lambda self: self.queue.is_durable,
+        "getUser": lambda self: self.queue.binding.user,
+        "getRoutingType": lambda self: self.queue.binding.routing_type.name,
+        "getFilter": lambda self: self.queue.binding.filter or None,
+        "getMessageCount": lambda self: self.queue.message_count,
+        "isInternalQueue": lambda self: self.queue.binding.internal,
+        "getScheduledCount": lambda self: self.queue.scheduled_count,
+        "getConsumerCount": lambda self: self.queue.consumer_count,
+        "getDeliveringCount": lambda self: self.queue.delivering_count,
+        "getMessagesAdded": lambda self: self.queue.added_count,
+        "getMessagesAcknowledged": lambda self: self.queue.acknowledged_count,
+        "getMessagesExpired": lambda self: self.queue.expired_count,
+        "getMessagesKilled": lambda self: self.queue.killed_count,
+        "getExpiryAddress": lambda self: self.queue.settings.expiry_address,
+        "getDeadLetterAddress": lambda self: self.queue.settings.dead_letter_address,
+        "getMaxConsumers": lambda self: self.queue.binding.max_consumers,
+        "isPurgeOnNoConsumers": lambda self: self.queue.binding.purge_on_no_consumers,
+        "isEnabled": lambda self: self.queue.binding.enabled,
+        "isConfigurationManaged": lambda self: self.queue.binding.configuration_managed,
+        "isExclusive": lambda self: self.queue.binding.exclusive,
+        "isLastValue": lambda self: self.queue.binding.last_value,
+        "getLastValueKey": lambda self: self.queue.binding.last_value_key,
+        "getConsumersBeforeDispatch": lambda self: self.queue.binding.consumers_before_dispatch,
+        "getDelayBeforeDispatch": lambda self: self.queue.binding.delay_before_dispatch,
+        "isPaused": lambda self: self.queue.is_paused,
+        "isPersistedPause": lambda self: self.queue.status_record_id != 0,
+        "getGroupCount": lambda self: len(self.queue.groups),
+        "getRingSize": lambda self: self.queue.binding.ring_size,
+        "isGroupRebalance": lambda self: self.queue.binding.group_rebalance,
+        "isGroupRebalancePauseDispatch": lambda self: (
+            self.queue.binding.group_rebalance_pause_dispatch
+        ),
+        "getGroupBuckets": lambda self: self.queue.binding.group_buckets,
+        "getGroupFirstKey": lambda self: self.queue.binding.group_first_key,
+        "isAutoDelete": lambda self: self.queue.binding.auto_delete,
+    }
+
+    def __init__(self, broker: ManagedBroker, queue: Queue) -> None:
+        self._broker = broker
+        self._core = broker.core
+        self._addresses = broker.core.postoffice.addresses
+        self.queue = queue
+
+    def _filter(self, text: str | None) -> Filter | None:
+        return self._core.parse_filter(text) if text else None
+
+    def _wanted(self, text: str | None) -> Callable[[Reference], bool]:
+        return select(self._filter(text))
+
+    # --- sums over its messages ---------------------------------------------------------------
+
+    def _sum(
+        self,
+        value: Callable[[Message], int],
+        *,
+        waiting: bool = True,
+        delivered: bool = True,
+        only_scheduled: bool = False,
+    ) -> Generator[None, None, int]:
+        total = 0
+        if waiting:
+            for reference in look(self.queue, lambda one: True):
+                if reference is None:
+                    yield
+                elif not only_scheduled or reference.scheduled_ms:
+                    total += value(reference.message)
+        if delivered:
+            for _, references in delivering(self.queue):
+                total += sum(value(reference.message) for reference in references)
+        return total
+
+    @operation("getPersistentSize")
+    def persistent_size(self) -> Generator[None, None, int]:
+        """Bytes of all its messages."""
+        return self._sum(_size)
+
+    @operation("getDurablePersistentSize")
+    def durable_persistent_size(self) -> Generator[None, None, int]:
+        """Bytes of its durable messages."""
+        return self._sum(lambda message: _size(message) if message.durable else 0)
+
+    @operation("getDurableMessageCount")
+    def durable_message_count(self) -> Generator[None, None, int]:
+        """How many durable ones it holds."""
+        return self._sum(lambda message: int(message.durable))
+
+    @operation("getScheduledSize")
+    def scheduled_size(self) -> Generator[None, None, int]:
+        """Bytes of those not due yet."""
+        return self._sum(_size, delivered=False, only_scheduled=True)
+
+    @operation("getDurableScheduledCount")
+    def durable_scheduled_count(self) -> Generator[None, None, int]:
+        """How many durable ones are not due yet."""
+        return self._sum(lambda one: int(one.durable), delivered=False, only_scheduled=True)
+
+    @operation("getDeliveringSize")
+    def delivering_size(self) -> Generator[None, None, int]:
+        """Bytes of those delivered and not acknowledged."""
+        return self._sum(_size, waiting=False)
+
+    @operation("getDurableDeliveringCount")
+    def durable_delivering_count(self) -> Generator[None, None, int]:
+        """How many durable ones are delivered and not acknowledged."""
+        return self._sum(lambda message: int(message.durable), waiting=False)
+
+    # --- looking ------------------------------------------------------------------------------
+
+    def _map(self, message: Message) -> dict[str, object]:
+        return message_map(message, self.queue.settings.management_message_attribute_size_limit)
+
+    def _listed(self, text: str | None) -> Generator[None, None, list[dict[str, object]]]:
+        found: list[dict[str, object]] = []
+        most = self.queue.settings.management_browse_page_size
+        for reference in look(self.queue, self._wanted(text)):
+            if reference is None:
+                yield
+            elif 0 <= most <= len(found):
+                break
+            elif not reference.scheduled_ms:
+                found.append(self._map(reference.message))
+        return found
+
+    @operation("listMessages", TEXT)
+    def list_messages(self, text: str | None) -> Generator[None, None, list[dict[str, object]]]:
+        """Give messages that wait, management-browse-page-size at most."""
+        return self._listed(text)
+
+    @operation("listMessagesAsJSON", TEXT)
+    def list_messages_as_json(self, text: str | None) -> Generator[None, None, str]:
+        """The same as text."""
+        return json_text((yield from self._listed(text)))
+
+    @operation("listScheduledMessages")
+    def list_scheduled(self) -> list[dict[str, object]]:
+        """Give those not due yet."""
+        return [self._map(one.message) for one in self.queue.scheduled()]
+
+    @operation("listScheduledMessagesAsJSON")
+    def list_scheduled_as_json(self) -> str:
+        """The same as text."""
+        return json_text(self.list_scheduled())
+
+    @operation("listDeliveringMessages")
+    def list_delivering(self) -> dict[str, list[dict[str, object]]]:
+        """Give those delivered and not acknowledged, by consumer."""
+        return {
+            name: [self._map(one.message) for one in references]
+            for name, references in delivering(self.queue)
+        }
+
+    @operation("listDeliveringMessagesAsJSON")
+    def list_delivering_as_json(self) -> str:
+        """The same as text."""
+        return json_text(
+            [
+                {"consumerName": name, "elements": maps}
+                for name, maps in self.list_delivering().items()
+            ]
+        )
+
+    def _first(self) -> Message | None:
+        first = self.queue.waiting.head()
+        return None if first is None else first.message
+
+    @operation("getFirstMessageAsJSON")
+    def first_message_as_json(self) -> str:
+        """Give the next one in an array, cut to the size limit; an array of null for none."""
+        first = self._first()
+        return json_text([None if first is None else self._map(first)])
+
+    @operation("peekFirstMessageAsJSON")
+    def peek_first(self) -> str:
+        """Give the next one; the text `null` for none."""
+        first = self._first()
+        return json_text(None if first is None else message_map(first))
+
+    @operation("peekFirstScheduledMessageAsJSON")
+    def peek_first_scheduled(self) -> str:
+        """Give the one that is due first; the text `null` for none."""
+        first = next(self.queue.scheduled(), None)
+        return json_text(None if first is None else message_map(first.message))
+
+    @operation("getFirstMessageTimestamp")
+    def first_timestamp(self) -> int | None:
+        """When the next one was sent, ms since 1970."""
+        first = self._first()
+        return None if first is None else first.timestamp
+
+    @operation("getFirstMessageAge")
+    def first_age(self) -> int | None:
+        """Ms since then."""
+        sent_ms = self.first_timestamp()
+        return None if sent_ms is None else self._core.clock_ms() - sent_ms
+
+    @operation("countMessages")
+    @operation("countMessages", TEXT)
+    def count_messages(self, text: str | None = None) -> Generator[None, None, int]:
+        """How many it holds; with a filter how many of those that wait or are not due yet."""
+        if text:
+            return (yield from each(self.queue, self._wanted(text), lambda one: True))
+        return self.queue.message_count
+
+    @operation("countMessages", TEXT, TEXT)
+    def count_by_property(self, text: str | None, name: str | None) -> Generator[None, None, str]:
+        """Give, as a JSON object, how many there are of each value of a property."""
+        counts: dict[str, int] = {}
+        for reference in look(self.queue, self._wanted(text)):
+            if reference is None:
+                yield
+            else:
+                _count(counts, reference.message, name)
+        return json_text(counts)
+
+    @operation("countDeliveringMessages", TEXT)
+    def count_delivering(self, text: str | None) -> int:
+        """How many are delivered and not acknowledged."""
+        if not text:
+            return self.queue.delivering_count
+        wanted = self._wanted(text)
+        return sum(wanted(one) for _, found in delivering(self.queue) for one in found)
+
+    @operation("countDeliveringMessages", TEXT, TEXT)
+    def count_delivering_by_property(self, text: str | None, name: str | None) -> str:
+        """The same for each value of a property, as a JSON object."""
+        counts: dict[str, int] = {}
+        wanted = self._wanted(text)
+        for _, references in delivering(self.queue):
+            for reference in references:
+                if wanted(reference):
+                    _count(counts, reference.message, name)
+        return json_text(counts)
+
+    @operation("listConsumersAsJSON")
+    def list_consumers(self) -> str:
+        """Give its consumers."""
+        sessions = self._broker.sessions.values()
+        return json_text(
+            [
+                consumer_row(consumer, session)
+                for session in sessions
+                for consumer in session.consumers.values()
+                if consumer.queue is self.queue
+            ]
+        )
+
+    @operation("listGroupsAsJSON")
+    def list_groups(self) -> str:
+        """Give which consumer has which message group."""
+        return json_text(
+            [
+                {"groupID": str(group), "consumerID": consumer.consumer_id}
+                for group, consumer in self.queue.groups.owners().items()
+            ]
+        )
+
+    # --- changing -----------------------------------------------------------------------------
+
+    def _remove(self, reference: Reference) -> bool:
+        self.queue.remove(reference)
+        return True
+
+    def _one(
+        self, message_id: int, act: Callable[[Reference], bool]
+    ) -> Generator[None, None, bool]:
+        count = yield from each(self.queue, select(None, message_id), act, count_max=1)
+        return count > 0
+
+    @operation("removeMessage", LONG)
+    def remove_message(self, message_id: int) -> Generator[None, None, bool]:
+        """Remove one; whether it was there."""
+        return self._one(message_id, self._remove)
+
+    @operation("removeAllMessages")
+    @operation("removeMessages", TEXT)
+    def remove_messages(self, text: str | None = None) -> Generator[None, None, int]:
+        """Remove what waits or is not due yet; how many."""
+        return each(self.queue, self._wanted(text), self._remove)
+
+    @operation("removeMessages", INT, TEXT)
+    def remove_messages_in_parts(
+        self, _flush_limit: int, text: str | None
+    ) -> Generator[None, None, int]:
+        """The same: it is always done in parts."""
+        return self.remove_messages(text)
+
+    def _expire(self, reference: Reference) -> bool:
+        self._core.dead_letters.expire(reference)
+        return True
+
+    @operation("expireMessage", LONG)
+    def expire_message(self, message_id: int) -> Generator[None, None, bool]:
+        """Let one expire now; whether it was there."""
+        return self._one(message_id, self._expire)
+
+    @operation("expireMessages", TEXT)
+    def expire_messages(self, text: str | None) -> Generator[None, None, int]:
+        """Let messages expire now; how many."""
+        return each(self.queue, self._wanted(text), self._expire)
+
+    def _kill(self, reference: Reference) -> bool:
+        self.queue.take(reference)
+        self._core.dead_letters.kill(reference)
+        return True
+
+    @operation("sendMessageToDeadLetterAddress", LONG)
+    def kill_message(self, message_id: int) -> Generator[None, None, bool]:
+        """Send one to the dead letter address; whether it was there."""
+        return self._one(message_id, self._kill)
+
+    @operation("sendMessagesToDeadLetterAddress", TEXT)
+    def kill_messages(self, text: str | None) -> Generator[None, None, int]:
+        """Send messages to the dead letter address; how many."""
+        return each(self.queue, self._wanted(text), self._kill)
+
+    @operation("retryMessage", LONG)
+    def retry_message(self, message_id: int) -> Generator[None, None, bool]:
+        """Send one back to where it came from; whether it could be."""
+        count = yield from retry(self._core, self.queue, select(None, message_id))
+        return count > 0
+
+    @operation("retryMessages")
+    @operation("retryMessages", TEXT)
+    def retry_messages(self, text: str | None = None) -> Generator[None, None, int]:
+        """Send messages back to where they came from; how many."""
+        return retry(self._core, self.queue, self._wanted(text))
+
+    def _target(self, name: str | None) -> Queue:
+        target = self._addresses.queues.get(name or "")
+        if target is None:
+            raise ManagementError(f"AMQ229049: No queue found for {name}")
+        return target
+
+    @operation("moveMessage", LONG, TEXT)
+    @operation("moveMessage", LONG, TEXT, BOOLEAN)
+    def move_message(
+        self, message_id: int, name: str, rejects_duplicates: bool = False
+    ) -> Generator[None, None, bool]:
+        """Move one to another queue; whether it was."""
+        target = self._target(name)
+        return self._one(message_id, self._mover(target, rejects_duplicates))
+
+    def _mover(self, target: Queue, rejects_duplicates: bool) -> Callable[[Reference], bool]:
+        move = self._core.dead_letters.move_to_queue
+        return lambda one: move(one, target, rejects_duplicates=bool(rejects_duplicates))
+
+    @operation("moveMessages", TEXT, TEXT)
+    @operation("moveMessages", TEXT, TEXT, BOOLEAN)
+    def move_messages(
+        self, text: str | None, name: str, rejects_duplicates: bool = False, count: int = -1
+    ) -> Generator[None, None, int]:
+        """Move messages to another queue; how many."""
+        if name == self.queue.name:
+            raise ManagementError("Cannot move messages onto itself")
+        mover = self._mover(self._target(name), rejects_duplicates)
+        return each(self.queue, self._wanted(text), mover, count_max=count)
+
+    @operation("moveMessages", INT, TEXT, TEXT, BOOLEAN)
+    @operation("moveMessages", INT, TEXT, TEXT, BOOLEAN, INT)
+    def move_messages_in_parts(
+        self,
+        _flush_limit: int,
+        text: str | None,
+        name: str,
+        rejects_duplicates: bool,
+        count: int = -1,
+    ) -> Generator[None, None, int]:
+        """The same, `count` at most."""
+        return self.move_messages(text, name, rejects_duplicates, count)
+
+    @operation("copyMessage", LONG, TEXT)
+    def copy_message(self, message_id: int, name: str) -> Generator[None, None, bool]:
+        """Send a copy of one to another queue; whether it was there."""
+        target = self._target(name)
+
+        def copy(reference: Reference) -> bool:
+            self._core.dead_letters.copy_to_queue(reference, target)
+            return True
+
+        return self._one(message_id, copy)
+
+    @operation("changeMessagePriority", LONG, INT)
+    def change_priority_of_one(self, message_id: int, priority: int) -> Generator[None, None, bool]:
+        """Give one another priority; whether it was there."""
+        count = yield from change_priority(self.queue, select(None, message_id), priority)
+        return count > 0
+
+    @operation("changeMessagesPriority", TEXT, INT)
+    def change_priorities(self, text: str | None, priority: int) -> Generator[None, None, int]:
+        """Give messages another priority; how many."""
+        return change_priority(self.queue, self._wanted(text), priority)
+
+    @operation("deliverScheduledMessages", TEXT)
+    def deliver_scheduled(self, text: str | None) -> None:
+        """Let messages be due now."""
+        wanted = self._wanted(text)
+        self.queue.deliver_now([one for one in self.queue.scheduled() if wanted(one)])
+
+    @operation("deliverScheduledMessage", LONG)
+    def deliver_scheduled_message(self, message_id: int) -> None:
+        """Let one be due now."""
+        wanted = select(None, message_id)
+        self.queue.deliver_now([one for one in self.queue.scheduled() if wanted(one)])
+
+    @operation("sendMessage", MAP, INT, TEXT, BOOLEAN, TEXT, TEXT)
+    @operation("sendMessage", MAP, INT, TEXT, BOOLEAN, TEXT, TEXT, BOOLEAN)
+    def send(
+        self,
+        headers: dict[str, object] | None,
+        type: int,
+        body: str | None,
+        durable: bool,
+        user: str | None,
+        password: str | None,
+        has_user_id: bool = False,
+    ) -> str:
+        """Send a message to this queue, as a user; its id."""
+        return send_message(
+            self._broker,
+            f"{self.queue.binding.address}::{self.queue.name}",
+            headers or {},
+            type,
+            body,
+            durable=bool(durable),
+            user=user,
+            password=password,
+            has_user_id=bool(has_user_id),
+        )
+
+    # --- its state ----------------------------------------------------------------------------
+
+    @operation("pause")
+    @operation("pause", BOOLEAN)
+    def pause(self, is_kept: bool = False) -> None:
+        """Deliver nothing; `is_kept` after a restart too."""
+        self._addresses.pause_queue(self.queue, is_paused=True, is_kept=bool(is_kept))
+
+    @operation("resume")
+    def resume(self) -> None:
+        """Deliver again."""
+        self._addresses.pause_queue(self.queue, is_paused=False)
+
+    @operation("enable")
+    def enable(self) -> None:
+        """Let messages be routed to it."""
+        self._addresses.update_queue(self.queue.name, enabled=True)
+
+    @operation("disable")
+    def disable(self) -> None:
+        """Let no messages be routed to it."""
+        self._addresses.update_queue(self.queue.name, enabled=False)
+
+    @operation("resetMessagesAdded")
+    def reset_added(self) -> None:
+        """Count from 0."""
+        self.queue.added_count = 0
+
+    @operation("resetMessagesAcknowledged")
+    def reset_acknowledged(self) -> None:
+        """Count from 0."""
+        self.queue.acknowledged_count = 0
+
+    @operation("resetMessagesExpired")
+    def reset_expired(self) -> None:
+        """Count from 0."""
+        self.queue.expired_count = 0
+
+    @operation("resetMessagesKilled")
+    def reset_killed(self) -> None:
+        """Count from 0."""
+        self.queue.killed_count = 0
+
+    @operation("resetAllGroups")
+    def reset_groups(self) -> None:
+        """No group has a consumer any more."""
+        self.queue.groups.reset()
+
+    @operation("resetGroup", TEXT)
+    def reset_group(self, group: str) -> None:
+        """This group has no consumer any more."""
+        self.queue.groups.reset_group(group)
+
+    @operation("flushExecutor")
+    def flush(self) -> None:
+        """Nothing waits to be done: deliveries are in the turn of their cause."""
+
+
+def _count(counts: dict[str, int], message: Message, name: str | None) -> None:
+    value = None if name is None else message.get(name)
+    key = "null" if value is None else str(value)
+    counts[key] = counts.get(key, 0) + 1

@@ -1,0 +1,47 @@
+"""What a resource's name stands for; looked up for each request, so nothing gone is kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.management.address_control import AddressControl
+from broker.management.broker_control import BrokerControl
+from broker.management.queue_control import QueueControl
+from broker.management.small_controls import AcceptorControl, DivertControl
+
+if TYPE_CHECKING:
+    from broker.management.access import ManagedBroker
+    from broker.management.invocation import Control
+
+__all__ = ["Resources"]
+
+
+class Resources:
+    """See the module's text.
+
+    Args:
+        broker: to manage.
+    """
+
+    def __init__(self, broker: ManagedBroker) -> None:
+        self._broker = broker
+        self._own = BrokerControl(broker)
+
+    def find(self, name: str) -> Control | None:
+        """Give what is managed under a name: broker, queue.X, address.X, divert.X, acceptor.X."""
+        if name == "broker":
+            return self._own
+        kind, _, rest = name.partition(".")
+        addresses = self._broker.core.postoffice.addresses
+        if kind == "queue" and rest in addresses.queues:
+            return QueueControl(self._broker, addresses.queues[rest])
+        if kind == "address" and rest in addresses.by_name:
+            return AddressControl(self._broker, addresses.by_name[rest])
+        if kind == "divert":
+            found = self._own.find_divert(rest)
+            return None if found is None else DivertControl(found[1])
+        if kind == "acceptor":
+            for acceptor in self._broker.acceptors:
+                if acceptor.options.name == rest:
+                    return AcceptorControl(acceptor)
+        return None

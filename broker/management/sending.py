@@ -1,0 +1,97 @@
+"""A message sent by an operator, under a user's name and with his permissions."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import uuid
+from typing import TYPE_CHECKING
+
+from broker.management.errors import ManagementError
+from broker.message import Message
+from broker.session import Session, SessionOptions
+from broker.storage.encoding import BodyWriter
+from broker.storage.properties import Property, PropertyType
+from broker.storage.stored_messages import MessageType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from broker.management.access import ManagedBroker
+
+__all__ = ["send_message"]
+
+
+def send_message(
+    broker: ManagedBroker,
+    address: str,
+    headers: Mapping[str, object],
+    type: int,
+    body: str | None,
+    *,
+    durable: bool,
+    user: str | None,
+    password: str | None,
+    has_user_id: bool,
+) -> str:
+    """Send a message; its id.
+
+    Args:
+        broker: to send it in.
+        address: where to; may be qualified by a queue.
+        headers: properties, all as text.
+        type: of the message; of TEXT the body is text, of others Base64.
+        body: None for none.
+        durable: of the message.
+        user: who sends.
+        password: his.
+        has_user_id: the message gets a message id of its sender.
+
+    Raises:
+        BrokerError: wrong password, no permission, or refused.
+        ManagementError: the body is no Base64, or the type no byte.
+    """
+    if not -128 <= type <= 127:
+        raise ManagementError(f"a message has no type {type}")
+    name = broker.core.security.authenticate(user, password)
+    session = Session(
+        broker.core,
+        broker.administration,
+        f"management::{uuid.uuid4()}",
+        name,
+        SessionOptions(),
+        set(),
+    )
+    message = Message(
+        address,
+        _body(type, body),
+        type=type,
+        durable=durable,
+        timestamp=broker.core.clock_ms(),
+        user_id=uuid.uuid1().bytes if has_user_id else None,
+        properties=[
+            Property(key, PropertyType.STRING, str(value)) for key, value in headers.items()
+        ],
+    )
+    try:
+        session.send(message, _sent)
+    finally:
+        session.close(has_failed=False)
+    return str(message.message_id)
+
+
+def _sent(error: Exception | None) -> None:
+    """The answer to the request waits for the same records."""
+
+
+def _body(type: int, body: str | None) -> bytes:
+    if body is None:
+        return b""
+    if type == MessageType.TEXT:
+        writer = BodyWriter()
+        writer.write_nullable(BodyWriter.write_simple_string, body)
+        return writer.getvalue()
+    try:
+        return base64.b64decode(body, validate=True)
+    except binascii.Error as error:
+        raise ManagementError(f"the body is no Base64: {error}") from error

@@ -1,0 +1,188 @@
+"""What happens in a broker that others may want to hear of, by the reference's names.
+
+Whoever composes the broker puts into the core who tells it (broker.management.notifications);
+`Unheard` stands there otherwise. It is told at the end of a change, never in its middle: a listener
+may get a message in the same turn.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from broker.addresses import Address
+    from broker.consumer import Consumer, Sink
+    from broker.divert import Divert
+    from broker.message import Message
+    from broker.queue import Queue
+
+__all__ = [
+    "IN_PROCESS",
+    "NotificationType",
+    "Notifications",
+    "Origin",
+    "Subject",
+    "TellingSink",
+    "Unheard",
+]
+
+
+class NotificationType(Enum):
+    """What happened (CoreNotificationType); the names go into messages."""
+
+    BINDING_ADDED = auto()
+    BINDING_REMOVED = auto()
+    BINDING_UPDATED = auto()
+    CONSUMER_CREATED = auto()
+    CONSUMER_CLOSED = auto()
+    CONSUMER_SLOW = auto()
+    SECURITY_AUTHENTICATION_VIOLATION = auto()
+    SECURITY_PERMISSION_VIOLATION = auto()
+    ACCEPTOR_STARTED = auto()
+    ACCEPTOR_STOPPED = auto()
+    ADDRESS_ADDED = auto()
+    ADDRESS_REMOVED = auto()
+    CONNECTION_CREATED = auto()
+    CONNECTION_DESTROYED = auto()
+    SESSION_CREATED = auto()
+    SESSION_CLOSED = auto()
+    MESSAGE_DELIVERED = auto()
+    MESSAGE_EXPIRED = auto()
+
+
+class Origin(NamedTuple):
+    """The connection that a session is on.
+
+    Attributes:
+        connection_id: 8 hexadecimal digits.
+        remote: `host:port` of the client.
+        local: `host:port` of ours.
+        client_id: that the client chose.
+        protocol: such as CORE.
+        created_ms: when it came, ms since 1970.
+    """
+
+    connection_id: str
+    remote: str
+    local: str
+    client_id: str | None
+    protocol: str
+    created_ms: int
+
+
+IN_PROCESS: Final = Origin("00000000", "invm:0", "invm:0", None, "CORE", 0)
+
+
+class Subject(Protocol):
+    """A session, as far as it is told of."""
+
+    name: str
+    user: str | None
+    origin: Origin
+
+
+class Notifications(Protocol):
+    """Who tells of what happens; a method for each kind of thing it happens to."""
+
+    hears_deliveries: bool
+    """Whether each delivery is told: consumers that are made then tell."""
+
+    def queue(self, kind: NotificationType, queue: Queue) -> None:
+        """Tell of BINDING_ADDED, _REMOVED, _UPDATED."""
+
+    def divert(self, kind: NotificationType, divert: Divert, address: str) -> None:
+        """Tell of BINDING_ADDED, _REMOVED."""
+
+    def address(self, kind: NotificationType, address: Address) -> None:
+        """Tell of ADDRESS_ADDED, _REMOVED."""
+
+    def consumer(self, kind: NotificationType, consumer: Consumer, session: Subject) -> None:
+        """Tell of CONSUMER_CREATED, _CLOSED, _SLOW."""
+
+    def session(self, kind: NotificationType, session: Subject) -> None:
+        """Tell of SESSION_CREATED, _CLOSED."""
+
+    def connection(self, kind: NotificationType, origin: Origin) -> None:
+        """Tell of CONNECTION_CREATED, _DESTROYED."""
+
+    def acceptor(self, kind: NotificationType, host: str, port: int) -> None:
+        """Tell of ACCEPTOR_STARTED, _STOPPED."""
+
+    def message(
+        self, kind: NotificationType, message: Message, queue: Queue, consumer: Consumer | None
+    ) -> None:
+        """Tell of MESSAGE_DELIVERED, _EXPIRED."""
+
+    def wrong_login(self, user: str | None, remote: str) -> None:
+        """Tell of SECURITY_AUTHENTICATION_VIOLATION."""
+
+    def forbidden(self, user: str | None, permission: str, address: str) -> None:
+        """Tell of SECURITY_PERMISSION_VIOLATION; `permission` as in security-setting."""
+
+
+class Unheard:
+    """Nobody listens."""
+
+    hears_deliveries = False
+
+    def queue(self, kind: NotificationType, queue: Queue) -> None:
+        """Nobody hears it, as the rest."""
+
+    def divert(self, kind: NotificationType, divert: Divert, address: str) -> None:
+        """Nothing."""
+
+    def address(self, kind: NotificationType, address: Address) -> None:
+        """Nothing."""
+
+    def consumer(self, kind: NotificationType, consumer: Consumer, session: Subject) -> None:
+        """Nothing."""
+
+    def session(self, kind: NotificationType, session: Subject) -> None:
+        """Nothing."""
+
+    def connection(self, kind: NotificationType, origin: Origin) -> None:
+        """Nothing."""
+
+    def acceptor(self, kind: NotificationType, host: str, port: int) -> None:
+        """Nothing."""
+
+    def message(
+        self, kind: NotificationType, message: Message, queue: Queue, consumer: Consumer | None
+    ) -> None:
+        """Nothing."""
+
+    def wrong_login(self, user: str | None, remote: str) -> None:
+        """Nothing."""
+
+    def forbidden(self, user: str | None, permission: str, address: str) -> None:
+        """Nothing."""
+
+
+class TellingSink:
+    """A protocol's side of a consumer, and MESSAGE_DELIVERED for whatever goes there.
+
+    Beside consumers instead of in them: nearly nobody wants it, and each message would pay.
+
+    Args:
+        sink: the protocol's.
+        notifications: who tells.
+    """
+
+    __slots__ = ("_notifications", "_sink")
+
+    def __init__(self, sink: Sink, notifications: Notifications) -> None:
+        self._sink = sink
+        self._notifications = notifications
+
+    def deliver(self, consumer: Consumer, message: Message, delivery_count: int) -> int:
+        """Write the message, and tell."""
+        size = self._sink.deliver(consumer, message, delivery_count)
+        self._notifications.message(
+            NotificationType.MESSAGE_DELIVERED, message, consumer.queue, consumer
+        )
+        return size
+
+    def disconnected(self, consumer: Consumer) -> None:
+        """The broker has closed the consumer."""
+        self._sink.disconnected(consumer)

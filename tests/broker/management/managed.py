@@ -1,0 +1,94 @@
+"""A broker on the bench that is managed by messages, as a client would."""
+
+import json
+
+from broker.management.notifications import NotificationMessages
+from broker.management.registry import Resources
+from broker.management.service import Management
+from broker.message import Message
+from broker.options import BrokerOptions
+from broker.storage.encoding import BodyReader, BodyWriter
+from broker.storage.properties import PropertyType
+from broker.stored_settings import StoredSettings
+from tests.broker.bench import Bench, done
+
+ANSWERS = "answers"
+
+
+class Failed(Exception):
+    """The answer says so."""
+
+
+class ManagedBench(Bench):
+    """Is what management sees of a broker, too."""
+
+    def __init__(self, storage=None, loop=None, options=None, **core):
+        super().__init__(storage, loop, **core)
+        self.options = options or BrokerOptions(name="bench", settings=self.settings)
+        self.node_id = "node"
+        self.is_started = True
+        self.started_ms = self.now_ms
+        self.connection_count_total = self.session_count_total = 0
+        self.connections, self.sessions, self.acceptors = {}, {}, []
+        self.stored_settings = StoredSettings(self.core.storage, self.settings)
+        self.core.management = Management(self.core, self.options.management, Resources(self).find)
+        self.core.notifications = NotificationMessages(
+            self.core, self.node_id, self.options.notifications, lambda: self.is_started
+        )
+        self.manager = self.session()
+        self.queue(ANSWERS, is_durable=False)
+        self.answers = self.consume(ANSWERS, session=self.manager)
+
+    def session(self, **options):
+        made = super().session(**options)
+        self.sessions[made.name] = made
+        return made
+
+    def request(self, resource, operation=None, arguments=None, attribute=None, **properties):
+        """Send a request."""
+        message = Message("activemq.management", type=3)
+        if arguments is not None:
+            message.body = text_body(json.dumps(arguments))
+        for name, value in {
+            "_AMQ_ResourceName": resource,
+            "_AMQ_OperationName": operation,
+            "_AMQ_Attribute": attribute,
+            "JMSReplyTo": f"queue://{ANSWERS}",
+            **properties,
+        }.items():
+            if value is not None:
+                message.set(name, PropertyType.STRING, value)
+        self.manager.send(message, done)
+        return message
+
+    def call(self, resource, operation, *arguments):
+        """Do an operation; its result.
+
+        Raises:
+            Failed: the answer says so.
+        """
+        self.request(resource, operation, list(arguments))
+        return self.result()
+
+    def get(self, resource, attribute):
+        """Read an attribute."""
+        self.request(resource, attribute=attribute)
+        return self.result()
+
+    def result(self):
+        self.loop.run_turns()
+        (answer,) = self.answers.got
+        self.answers.got.clear()
+        self.answers.session.acknowledge(0, answer.message_id, done)
+        text = BodyReader(answer.body).read_nullable(BodyReader.read_simple_string)
+        found = None if text is None else json.loads(text)[0]
+        if not answer.get("_AMQ_OperationSucceeded"):
+            raise Failed(found)
+        return found
+
+
+def text_body(text):
+    """The body of a text message."""
+    writer = BodyWriter()
+    writer.write_nullable(BodyWriter.write_simple_string, text)
+    return writer.getvalue()
