@@ -63,6 +63,11 @@ def client(broker):
         ("duplicates", "duplicate [once]"),
         ("xa", "-4"),  # XAER_NOTA: committed already
         ("noQueue", "InvalidSelectorException"),
+        ("manage", "[null, 3, true, 1, 2, 1, failed, null, failed]"),
+        (
+            "notifications",
+            "[BINDING_ADDED, CONSUMER_CREATED, CONSUMER_CLOSED, BINDING_REMOVED]",
+        ),
     ],
 )
 def test_scenario(client, scenario, found):

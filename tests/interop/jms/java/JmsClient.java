@@ -28,6 +28,7 @@ import javax.jms.XASession;
 import javax.transaction.xa.XAException;
 import javax.transaction.xa.XAResource;
 import javax.transaction.xa.Xid;
+import org.apache.activemq.artemis.api.jms.management.JMSManagementHelper;
 import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
 import org.apache.activemq.artemis.jms.client.ActiveMQXAConnectionFactory;
 
@@ -67,6 +68,8 @@ public final class JmsClient {
         scenarios.put("xaPrepare", this::xaPrepare);
         scenarios.put("xaRecover", this::xaRecover);
         scenarios.put("noQueue", this::noQueue);
+        scenarios.put("manage", this::manage);
+        scenarios.put("notifications", this::notifications);
         scenarios.put("large", this::large);
         scenarios.put("sendLarge", this::sendLarge);
         scenarios.put("receiveLarge", this::receiveLarge);
@@ -515,6 +518,78 @@ public final class JmsClient {
             resource.prepare(name);
             return taken;
         }
+    }
+
+    /** What the management helper gets for an operation; the text of a failure. */
+    private static Object manage(Session session, String resource, String operation, Object... arguments) throws Exception {
+        TemporaryQueue answers = session.createTemporaryQueue();
+        Message request = session.createMessage();
+        if (operation.startsWith("?")) {
+            JMSManagementHelper.putAttribute(request, resource, operation.substring(1));
+        } else {
+            JMSManagementHelper.putOperationInvocation(request, resource, operation, arguments);
+        }
+        request.setJMSReplyTo(answers);
+        try (MessageConsumer consumer = session.createConsumer(answers)) {
+            session.createProducer(session.createQueue("activemq.management")).send(request);
+            Message answer = consumer.receive(WAIT_MS);
+            check(request.getJMSMessageID().endsWith(answer.getJMSCorrelationID()), "whose it is");
+            Object result = JMSManagementHelper.getResult(answer);
+            return JMSManagementHelper.hasOperationSucceeded(answer) ? result : "failed: " + result;
+        } finally {
+            answers.delete();
+        }
+    }
+
+    /** manage QUEUE: made, filled, looked into, emptied and deleted by the management helper. */
+    private Object manage(String[] words) throws Exception {
+        String name = words[1];
+        String resource = "queue." + name;
+        List<Object> found = new ArrayList<>();
+        try (Connection connection = connect("")) {
+            Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+            found.add(manage(session, "broker", "createQueue", name, name, "ANYCAST"));
+            MessageProducer producer = session.createProducer(session.createQueue(name));
+            for (int number = 0; number < 3; number++) {
+                Message message = session.createTextMessage("m" + number);
+                message.setIntProperty("n", number);
+                producer.send(message);
+            }
+            found.add(manage(session, resource, "?messageCount"));
+            found.add(manage(session, resource, "?durable"));
+            Object[] maps = (Object[]) manage(session, resource, "listMessages", "n > 0");
+            for (Object map : maps) {
+                found.add(((Map<?, ?>) map).get("n"));
+            }
+            found.add(manage(session, resource, "removeMessages", "n = 1"));
+            found.add(manage(session, resource, "moveMessages", "", name).toString().split(":")[0]);
+            found.add(manage(session, "broker", "destroyQueue", name));
+            found.add(manage(session, resource, "?messageCount").toString().split(":")[0]);
+        }
+        return found;
+    }
+
+    /** notifications QUEUE: what is told while a consumer of a new queue comes and goes. */
+    private Object notifications(String[] words) throws Exception {
+        List<String> found = new ArrayList<>();
+        try (Connection connection = connect("")) {
+            Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+            Topic topic = session.createTopic("activemq.notifications");
+            String selector = "_AMQ_Address = '" + words[1] + "' AND _AMQ_RoutingName = '" + words[1] + "'";
+            try (MessageConsumer listener = session.createConsumer(topic, selector)) {
+                Session other = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+                manage(other, "broker", "createQueue", words[1], words[1], "ANYCAST");
+                other.createConsumer(other.createQueue(words[1])).close();
+                manage(other, "broker", "destroyQueue", words[1]);
+                for (int number = 0; number < 4; number++) {
+                    Message message = listener.receive(WAIT_MS);
+                    check(message.getLongProperty("_AMQ_NotifTimestamp") > 0, "a time");
+                    check(message.getIntProperty("_AMQ_Distance") == 0, "here");
+                    found.add(message.getStringProperty("_AMQ_NotifType"));
+                }
+            }
+        }
+        return found;
     }
 
     /** xaRecover commit|rollback: decides about all there is; how many. */
