@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from broker.storage.open import FileStoreOptions
     from jdbcstore.options import DatabaseStoreOptions
 
-__all__ = ["BrokerOptions", "ManagementOptions", "NotificationOptions"]
+__all__ = ["BrokerOptions", "ManagementOptions", "NotificationOptions", "WebOptions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +56,19 @@ class NotificationOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WebOptions:
+    """Where metrics and health are told over HTTP.
+
+    Attributes:
+        host: address or name.
+        port: 0 lets the system choose.
+    """
+
+    host: str = "localhost"
+    port: int = 8161
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerOptions:
     """See the module's text. Names and defaults are broker.xml's; times in ms.
 
@@ -83,6 +96,7 @@ class BrokerOptions:
         graceful_shutdown_timeout: a stop waits so long for clients to go; 0 not at all.
         management: requests by messages.
         notifications: what is told by messages.
+        web: metrics and health over HTTP; none is served without.
     """
 
     name: str = "localhost"
@@ -108,3 +122,4 @@ class BrokerOptions:
     graceful_shutdown_timeout: int = 0
     management: ManagementOptions = field(default_factory=ManagementOptions)
     notifications: NotificationOptions = field(default_factory=NotificationOptions)
+    web: tuple[WebOptions, ...] = ()

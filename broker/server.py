@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.core import Security
+    from broker.management.web import WebServer
     from broker.notifications import Origin
     from broker.options import BrokerOptions
     from broker.protocols.peer import Handler
@@ -82,6 +83,7 @@ class Broker:
         is_started: clients may come.
         sessions: open ones, by name.
         connections: that speak a protocol, by id.
+        web: where metrics and health are told.
         started_ms: when it was made, ms since 1970.
         failure: what ended the storage, or the lease on it.
     """
@@ -107,6 +109,7 @@ class Broker:
         self.session_count_total = self.connection_count_total = 0
         self.started_ms = clock_ms()
         self.acceptors: list[Acceptor] = []
+        self.web: list[WebServer] = []
         self._stores: Stores | None = None
         self._failed = asyncio.Event()
         self._timers: list[asyncio.TimerHandle] = []
@@ -128,6 +131,7 @@ class Broker:
             self.administration = Administration(self.core)
             self._manage()
             self.administration.deploy(self.options.addresses, self.options.queues)
+            await self._start_web()
             self._core_protocol = CoreProtocol(self)
             for options in self.options.acceptors:
                 acceptor = Acceptor(options, [self._core_protocol.detect])
@@ -146,6 +150,16 @@ class Broker:
             self.node_id,
             time.monotonic() - began_s,
         )
+
+    async def _start_web(self) -> None:
+        if self.options.web:
+            # A fifth of a second, and 25 MiB, that a broker without it does not pay.
+            from broker.management.web import WebServer
+
+            for options in self.options.web:
+                server = WebServer(self, options)
+                await server.start()
+                self.web.append(server)
 
     def _open(self) -> None:
         options = self.options
@@ -356,6 +370,9 @@ class Broker:
         stores, self._stores = self._stores, None
         for acceptor in self.acceptors:
             await acceptor.stop()
+        for server in self.web:
+            await server.stop()
+        self.web.clear()
         if stores is None:
             return
         in_good_order = self.failure is None and hasattr(self, "core")

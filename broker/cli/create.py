@@ -12,6 +12,7 @@ import click
 from broker.cli.instance import BROKER_XML
 from broker.cli.passwords import PASSWORD_VARIABLE
 from broker.config import load
+from broker.config.bootstrap import BOOTSTRAP_XML, render_bootstrap_xml
 from broker.config.cluster import MessageLoadBalancing
 from broker.config.template import (
     InstanceOptions,
@@ -70,6 +71,9 @@ class Destinations(DestinationsType):
 @click.option("--name", help="Of the broker. [default: the host's]")
 @click.option("--host", default="0.0.0.0", show_default=True, help="To listen on.")
 @click.option("--port", "--default-port", default=61616, show_default=True)
+@click.option("--http-host", default="localhost", show_default=True, help="For metrics and health.")
+@click.option("--http-port", default=8161, show_default=True, type=click.IntRange(0, 65535))
+@click.option("--no-web", is_flag=True, help="No metrics and health over HTTP.")
 @click.option("--user", default="admin", show_default=True, help="The first user.")
 @click.option(
     "--password",
@@ -125,6 +129,8 @@ def create(
     name: str | None,
     host: str,
     port: int,
+    http_host: str,
+    http_port: int,
     user: str,
     password: str | None,
     role: str,
@@ -153,6 +159,7 @@ def create(
     backup: bool,
     failover_on_shutdown: bool,
     force: bool,
+    no_web: bool,
 ) -> None:
     """Make the instance DIRECTORY: etc/broker.xml, users and roles, data/."""
     others = tuple(filter(None, map(str.strip, (static_cluster or "").split(","))))
@@ -201,18 +208,28 @@ def create(
         raise click.UsageError(f"{directory} is an instance already; --force writes over its etc/")
     is_random = password is None
     password = password or secrets.token_urlsafe(12)
+    bootstrap = _etc(directory) / BOOTSTRAP_XML
+    if no_web:
+        bootstrap.unlink(missing_ok=True)
+    else:
+        write_private(bootstrap, render_bootstrap_xml(http_host, http_port))
     _write(directory, options, user, password, guest_user=user if allow_anonymous else None)
     say(f"created: {directory}")
     if is_random:
         say(f"user {user}, password {password} (kept as a hash; change it with `broker user`)")
 
 
+def _etc(directory: Path) -> Path:
+    etc = directory / BROKER_XML.parent
+    etc.mkdir(parents=True, exist_ok=True)
+    return etc
+
+
 def _write(
     directory: Path, options: InstanceOptions, user: str, password: str, *, guest_user: str | None
 ) -> None:
     """The files; read back before anything is told."""
-    etc = directory / BROKER_XML.parent
-    etc.mkdir(parents=True, exist_ok=True)
+    etc = _etc(directory)
     (directory / "data").mkdir(mode=0o700, exist_ok=True)
     write_private(etc / USERS_FILE, "# user = password, or user = ENC(hash): see `broker user`\n")
     write_private(etc / ROLES_FILE, "# role = user,user\n")

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import click
 
 from broker.cli.instance import BROKER_XML, INSTANCE
+from broker.cli.logs import FORMATS, set_up
 from broker.config import load
+from broker.config.effect import without_effect
 from broker.config.options import (
     addresses,
     broker_options,
-    not_built,
     queue_requests,
     security_of,
 )
@@ -30,25 +31,35 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-LOG_FORMAT = "%(asctime)s %(levelname)s [%(name)s] %(message)s"
-
 
 @click.command(epilog=example("broker run my-broker"))
 @click.argument("instance", type=INSTANCE)
 @click.option("--lenient", is_flag=True, help="Pass over unknown elements of broker.xml.")
 @click.option("--verbose", is_flag=True, help="Log more.")
+@click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="Lines for people, or a JSON object a line.",
+)
 @click.pass_context
-def run(context: click.Context, instance: Path, *, lenient: bool, verbose: bool) -> None:
+def run(
+    context: click.Context, instance: Path, log_format: str, *, lenient: bool, verbose: bool
+) -> None:
     """Run an instance's broker; prints a line when it serves.
 
     SIGTERM and SIGINT stop it in good order. Exit status 1: its storage failed.
     """
-    logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, format=LOG_FORMAT)
+    set_up(log_format, verbose=verbose)
     config = load(instance / BROKER_XML, lenient=lenient)
     # Paths in it are relative to the instance, whose data are nobody else's business.
     os.umask(0o027)
-    for element in not_built(config):
-        logging.getLogger("broker").warning("<%s> is configured and not built yet", element)
+    useless = without_effect(config)
+    if useless:
+        logging.getLogger("broker").warning(
+            "configured, and without effect in this version: %s", ", ".join(useless)
+        )
     options = replace(
         broker_options(config),
         addresses=tuple((one.name, tuple(one.routing_types)) for one in addresses(config)),
@@ -69,7 +80,8 @@ def run(context: click.Context, instance: Path, *, lenient: bool, verbose: bool)
 
 def _tell(broker: Broker) -> None:
     places = ", ".join(f"{one.options.host}:{one.port}" for one in broker.acceptors)
-    say(f"serving at {places}" if places else "serving, without an acceptor")
+    web = "".join(f"; http://{one.host}:{one.port}" for one in broker.web)
+    say(f"serving at {places}{web}" if places else f"serving, without an acceptor{web}")
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

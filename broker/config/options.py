@@ -1,21 +1,23 @@
 """From a configuration to what the parts of a broker take.
 
-What is configured and not built yet is not passed over in silence: `not_built` names it, and who
-starts the broker says so in the log.
+What is configured and has no effect is named by `effect`.
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
+from broker.config.bootstrap import read_web_bindings
+from broker.config.effect import NOTIFICATION_PLUGIN
 from broker.config.errors import ConfigError
 from broker.config.ha import SharedStoreBackup, SharedStorePrimary
 from broker.config.tls import server_context
 from broker.kinds import BOOLEAN, INT, Kind
-from broker.options import BrokerOptions
+from broker.options import BrokerOptions, ManagementOptions, NotificationOptions, WebOptions
 from broker.queue_defaults import QueueRequest
 from broker.security.door import Door
 from broker.security.login_config import read_login
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TypeVar
 
+    from broker.address import WildcardConfiguration
     from broker.config.addressing import AddressConfig, DivertConfig, QueueConfig
     from broker.config.load import BrokerConfig
     from broker.config.transport import TransportConfig
@@ -40,7 +43,6 @@ __all__ = [
     "addresses",
     "broker_options",
     "memory_limit_bytes",
-    "not_built",
     "queue_requests",
     "security_of",
 ]
@@ -64,7 +66,7 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
         acceptors=tuple(map(_acceptor, config.cluster.acceptors)),
         settings=settings,
         diverts=tuple(_divert(divert) for divert in addressing.diverts),
-        wildcards=addressing.wildcards,
+        wildcards=_wildcards(config),
         id_cache_size=general.id_cache_size,
         persist_id_cache=general.persist_id_cache,
         max_redelivery_records=config.persistence.max_redelivery_records,
@@ -77,6 +79,9 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
         address_queue_scan_period=general.address_queue_scan_period_ms,
         connection_ttl_override=general.connection_ttl_override_ms,
         connection_ttl_check_interval=general.connection_ttl_check_interval_ms,
+        management=_management(config),
+        notifications=_notifications(config),
+        web=_web(config),
         graceful_shutdown_timeout=max(0, general.graceful_shutdown_timeout_ms)
         if general.graceful_shutdown_enabled
         else 0,
@@ -114,6 +119,50 @@ def security_of(config: BrokerConfig) -> Door | None:
     return Door(manager)
 
 
+def _wildcards(config: BrokerConfig) -> WildcardConfiguration:
+    wildcards = config.addressing.wildcards
+    if config.general.wild_card_routing_enabled:
+        return wildcards
+    return replace(wildcards, routing_enabled=False)
+
+
+def _management(config: BrokerConfig) -> ManagementOptions:
+    management = config.management
+    return ManagementOptions(
+        address=management.management_address,
+        rbac_prefix=management.management_rbac_prefix
+        if management.management_message_rbac
+        else None,
+        view_pattern=management.view_permission_method_match_pattern,
+    )
+
+
+def _notifications(config: BrokerConfig) -> NotificationOptions:
+    plugins = config.sections.broker_plugins
+    flags: dict[str, bool] = {}
+    for plugin in () if plugins is None else plugins.children:
+        if plugin.attributes.get("class-name") == NOTIFICATION_PLUGIN:
+            for item in plugin.children:
+                name = item.attributes.get("key", "")
+                # As Boolean.parseBoolean: everything else is false.
+                flags[name] = item.attributes.get("value", "").lower() == "true"
+    return NotificationOptions(
+        address=config.management.management_notification_address,
+        sessions=not config.general.suppress_session_notifications,
+        connections=flags.get("SEND_CONNECTION_NOTIFICATIONS", False),
+        addresses=flags.get("SEND_ADDRESS_NOTIFICATIONS", False),
+        deliveries=flags.get("SEND_DELIVERED_NOTIFICATIONS", False),
+        expiries=flags.get("SEND_EXPIRED_NOTIFICATIONS", False),
+    )
+
+
+def _web(config: BrokerConfig) -> tuple[WebOptions, ...]:
+    if config.file is None:
+        return ()
+    bindings = read_web_bindings(config.file.resolve().parent, os.environ)
+    return tuple(WebOptions(host=host, port=port) for host, port in bindings)
+
+
 def addresses(config: BrokerConfig) -> tuple[AddressConfig, ...]:
     """The addresses that are to be there when the broker has started."""
     return config.addressing.addresses
@@ -123,26 +172,6 @@ def queue_requests(config: BrokerConfig) -> Iterator[QueueRequest]:
     """The queues that are to be there, as their creators ask for them."""
     for queue in config.queues:
         yield _queue_request(queue)
-
-
-def not_built(config: BrokerConfig) -> list[str]:
-    """The elements that are configured and that this broker has no part for yet."""
-    cluster, sections = config.cluster, config.sections
-    found = {
-        "broadcast-groups": cluster.broadcast_groups,
-        "discovery-groups": cluster.discovery_groups,
-        "cluster-connections": cluster.cluster_connections.connections
-        or cluster.cluster_connections.uris,
-        "bridges": cluster.bridges,
-        "grouping-handler": cluster.grouping_handler,
-        "federations": sections.federations,
-        "broker-connections": sections.broker_connections,
-        "connection-routers": sections.connection_routers,
-        "broker-plugins": sections.broker_plugins,
-        "connector-services": sections.connector_services,
-        "resource-limit-settings": config.addressing.resource_limits,
-    }
-    return [name for name, value in found.items() if value]
 
 
 def memory_limit_bytes() -> int:

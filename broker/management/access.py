@@ -25,6 +25,7 @@ class ManagedBroker(Protocol):
     options: BrokerOptions
     node_id: str
     is_started: bool
+    failure: Exception | None
     started_ms: int
     administration: Administration
     stored_settings: StoredSettings

@@ -9,7 +9,8 @@ import pytest
 from broker.cli.guard import run
 from broker.cli.main import broker
 from broker.config import load
-from broker.config.options import broker_options, not_built, security_of
+from broker.config.effect import without_effect
+from broker.config.options import broker_options, security_of
 from broker.security import Users
 from broker.security.masking import mask_text
 from tests.interop.reference import ReferenceUnavailableError
@@ -52,7 +53,7 @@ def test_an_instance_of_the_reference_is_read_whole(tmp_path):
     assert {acceptor.port for acceptor in options.acceptors} >= {61616, 5672, 61613, 1883, 5445}
     assert options.settings.match("x").dead_letter_address == "DLQ"
     assert (config.security.cluster_user, config.security.cluster_password) == ("cu", "cp")
-    assert set(not_built(config)) >= {"cluster-connections", "broadcast-groups"}
+    assert set(without_effect(config)) >= {"<cluster-connections>", "<broadcast-groups>"}
     door = security_of(config)
     assert door.authenticate("me", "pw") == "me"
     door.check("me", "createDurableQueue", "orders", "q")

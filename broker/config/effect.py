@@ -1,0 +1,97 @@
+"""What is configured and has no effect in this version: named in one line when a broker starts.
+
+Elements of a JVM (thread pools, JMX, the critical analyzer) are not among them: nothing is missing
+without. Whoever builds a part takes its names out of the tables here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from broker.config.load import BrokerConfig
+
+__all__ = ["without_effect"]
+
+# Scalar elements: group, attribute, the element's name; told of where they are not the default.
+_SCALARS: Final = (
+    ("general", "graceful_shutdown_enabled", "graceful-shutdown-enabled"),
+    ("general", "temporary_queue_namespace", "temporary-queue-namespace"),
+    ("general", "uuid_namespace", "uuid-namespace"),
+    ("limits", "max_disk_usage_percent", "max-disk-usage"),
+    ("limits", "min_disk_free_bytes", "min-disk-free"),
+    ("management", "message_counter_enabled", "message-counter-enabled"),
+    ("security", "populate_validated_user", "populate-validated-user"),
+    ("security", "reject_empty_validated_user", "reject-empty-validated-user"),
+    ("watch", "network_check_list", "network-check-list"),
+    ("watch", "network_check_url_list", "network-check-URL-list"),
+    ("watch", "server_dump_interval_ms", "server-dump-interval"),
+    (
+        "persistence",
+        "persist_delivery_count_before_delivery",
+        "persist-delivery-count-before-delivery",
+    ),
+)
+# Of address-setting, by attribute.
+_SETTINGS: Final = frozenset(
+    {
+        *("config_delete_addresses", "config_delete_diverts", "config_delete_queues"),
+        *("disk_full_policy", "enable_ingress_timestamp", "max_size_bytes_reject_threshold"),
+        *("page_limit_bytes", "page_limit_messages", "page_full_policy"),
+        *("redistribution_delay_ms", "retroactive_message_count"),
+    }
+)
+# Plugins that are built in, by class.
+NOTIFICATION_PLUGIN: Final = (
+    "org.apache.activemq.artemis.core.server.plugin.impl.NotificationActiveMQServerPlugin"
+)
+BUILT_IN_PLUGINS: Final = (NOTIFICATION_PLUGIN,)
+
+
+def without_effect(config: BrokerConfig) -> list[str]:
+    """The elements that are configured and change nothing."""
+    return [*_sections(config), *_scalars(config), *_address_settings(config)]
+
+
+def _sections(config: BrokerConfig) -> Iterator[str]:
+    cluster, sections = config.cluster, config.sections
+    plugins = sections.broker_plugins
+    foreign = () if plugins is None else plugins.children
+    found = {
+        "broadcast-groups": cluster.broadcast_groups,
+        "discovery-groups": cluster.discovery_groups,
+        "cluster-connections": cluster.cluster_connections.connections
+        or cluster.cluster_connections.uris,
+        "bridges": cluster.bridges,
+        "grouping-handler": cluster.grouping_handler,
+        "federations": sections.federations,
+        "broker-connections": sections.broker_connections,
+        "connection-routers": sections.connection_routers,
+        "broker-plugins": [
+            one for one in foreign if one.attributes.get("class-name") not in BUILT_IN_PLUGINS
+        ],
+        "connector-services": sections.connector_services,
+        "remoting-interceptors": sections.remoting_interceptors,
+        "remoting-incoming-interceptors": sections.remoting_incoming_interceptors,
+        "remoting-outgoing-interceptors": sections.remoting_outgoing_interceptors,
+        "resource-limit-settings": config.addressing.resource_limits,
+    }
+    yield from (f"<{name}>" for name, value in found.items() if value)
+
+
+def _scalars(config: BrokerConfig) -> Iterator[str]:
+    for group, attribute, element in _SCALARS:
+        values = getattr(config, group)
+        if getattr(values, attribute) != getattr(type(values)(), attribute):
+            yield f"<{element}>"
+
+
+def _address_settings(config: BrokerConfig) -> Iterator[str]:
+    given = {name for _, one in config.addressing.address_settings for name in one.given}
+    for item in SETTINGS:
+        if item.attribute in given & _SETTINGS:
+            yield f"<{item.elements[0]}>"

@@ -1,0 +1,242 @@
+"""What a broker counts, for Prometheus; read when it is asked for, from the broker's own objects.
+
+    artemis_…    as the reference's metrics plugin calls it: broker, address and queue as labels
+    quiver_…     beyond the reference
+
+A broker with very many queues would answer with megabytes: only those with most messages have
+series of their own, unless all are asked for; the sums of all are always there. Queues of addresses
+with enable-metrics false have none.
+
+Threads: the event loop's alone: a collector run by another thread would see half a change.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.exposition import choose_encoder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from prometheus_client.core import Metric
+
+    from broker.addresses import Address
+    from broker.management.access import ManagedBroker
+    from broker.queue import Queue
+
+__all__ = ["SERIES_MAX", "Metrics"]
+
+# Queues, and addresses, with series of their own; about 150 KiB of text.
+SERIES_MAX: Final = 100
+
+
+class _Item(NamedTuple):
+    name: str
+    text: str
+    value: Callable[..., float]
+
+
+_BROKER: Final = (
+    _Item("artemis_active", "Whether clients may come", lambda one: one.is_started),
+    _Item("artemis_connection_count", "Open connections", lambda one: len(one.connections)),
+    _Item(
+        "artemis_total_connection_count",
+        "Connections since the start",
+        lambda one: one.connection_count_total,
+    ),
+    _Item("artemis_session_count", "Open sessions", lambda one: len(one.sessions)),
+    _Item(
+        "artemis_total_session_count",
+        "Sessions since the start",
+        lambda one: one.session_count_total,
+    ),
+    _Item(
+        "artemis_address_memory_usage",
+        "Bytes of all messages in memory",
+        lambda one: one.core.postoffice.addresses.memory.size,
+    ),
+    _Item(
+        "quiver_address_memory_limit_bytes",
+        "global-max-size; -1 without limit",
+        lambda one: one.core.postoffice.addresses.memory.size_max,
+    ),
+    _Item(
+        "quiver_addresses",
+        "Addresses",
+        lambda one: len(one.core.postoffice.addresses.by_name),
+    ),
+    _Item("quiver_queues", "Queues", lambda one: len(one.core.postoffice.addresses.queues)),
+    _Item(
+        "quiver_messages",
+        "Messages in all queues",
+        lambda one: sum(
+            queue.message_count for queue in one.core.postoffice.addresses.queues.values()
+        ),
+    ),
+    _Item(
+        "quiver_consumers",
+        "Consumers of all queues",
+        lambda one: sum(
+            queue.consumer_count for queue in one.core.postoffice.addresses.queues.values()
+        ),
+    ),
+)
+_COUNTED: Final = (
+    _Item(
+        "quiver_duplicates_rejected",
+        "Messages whose duplicate id had been seen",
+        lambda counters: counters.duplicates,
+    ),
+    _Item(
+        "quiver_messages_unrouted",
+        "Messages that no queue wanted",
+        lambda counters: counters.unrouted,
+    ),
+    _Item("quiver_messages_expired", "Messages that expired", lambda counters: counters.expired),
+    _Item(
+        "quiver_messages_killed",
+        "Messages delivered too often",
+        lambda counters: counters.killed,
+    ),
+    _Item(
+        "quiver_messages_dropped",
+        "Messages that full addresses dropped",
+        lambda counters: counters.dropped,
+    ),
+)
+_QUEUE: Final = (
+    _Item("artemis_message_count", "Messages", lambda one: one.message_count),
+    _Item(
+        "artemis_delivering_message_count",
+        "Delivered and not acknowledged",
+        lambda one: one.delivering_count,
+    ),
+    _Item("artemis_scheduled_message_count", "Not due yet", lambda one: one.scheduled_count),
+    _Item("artemis_messages_added", "Messages since the start", lambda one: one.added_count),
+    _Item(
+        "artemis_messages_acknowledged",
+        "Acknowledged since the start",
+        lambda one: one.acknowledged_count,
+    ),
+    _Item("artemis_messages_expired", "Expired since the start", lambda one: one.expired_count),
+    _Item("artemis_messages_killed", "Delivered too often", lambda one: one.killed_count),
+    _Item("artemis_consumer_count", "Consumers", lambda one: one.consumer_count),
+)
+_ADDRESS: Final = (
+    _Item("artemis_address_size", "Bytes of messages in memory", lambda one: one.memory.size),
+    _Item("artemis_routed_message_count", "Messages to a queue", lambda one: one.routed_count),
+    _Item("artemis_unrouted_message_count", "Messages to no queue", lambda one: one.unrouted_count),
+)
+
+
+class _Collector:
+    """Implements prometheus_client's Collector for one answer."""
+
+    def __init__(self, broker: ManagedBroker, series_max: int) -> None:
+        self._broker = broker
+        self._series_max = series_max
+
+    def collect(self) -> Iterator[Metric]:
+        broker, name = self._broker, self._broker.options.name
+        for item in _BROKER:
+            gauge = GaugeMetricFamily(item.name, item.text, labels=("broker",))
+            gauge.add_metric((name,), float(item.value(broker)))
+            yield gauge
+        for item in _COUNTED:
+            counter = CounterMetricFamily(item.name, item.text, labels=("broker",))
+            counter.add_metric((name,), float(item.value(broker.core.counters)))
+            yield counter
+        yield from self._of_duplicates()
+        yield from self._of_queues()
+        yield from self._of_addresses()
+
+    def _is_measured(self, address: str) -> bool:
+        return self._broker.core.settings.match(address).enable_metrics
+
+    def _most(
+        self, rows: Iterable[Queue | Address], weight: Callable[..., int]
+    ) -> list[Queue | Address]:
+        if self._series_max < 0:
+            return list(rows)
+        return heapq.nlargest(self._series_max, rows, key=weight)
+
+    def _of_queues(self) -> Iterator[Metric]:
+        name = self._broker.options.name
+        queues = (
+            one
+            for one in self._broker.core.postoffice.addresses.queues.values()
+            if self._is_measured(one.binding.address)
+        )
+        found: list[Queue] = self._most(queues, lambda one: one.message_count)  # type: ignore[assignment] # what goes in comes out
+        for item in _QUEUE:
+            gauge = GaugeMetricFamily(item.name, item.text, labels=("broker", "address", "queue"))
+            for queue in found:
+                labels = (name, queue.binding.address, queue.name)
+                gauge.add_metric(labels, float(item.value(queue)))
+            yield gauge
+
+    def _addresses(self) -> list[Address]:
+        addresses = (
+            one
+            for one in self._broker.core.postoffice.addresses.by_name.values()
+            if self._is_measured(one.name)
+        )
+        return self._most(addresses, lambda one: one.memory.size)  # type: ignore[return-value] # what goes in comes out
+
+    def _of_addresses(self) -> Iterator[Metric]:
+        name = self._broker.options.name
+        found = self._addresses()
+        for item in _ADDRESS:
+            gauge = GaugeMetricFamily(item.name, item.text, labels=("broker", "address"))
+            for address in found:
+                gauge.add_metric((name, address.name), float(item.value(address)))
+            yield gauge
+
+    def _of_duplicates(self) -> Iterator[Metric]:
+        """Where duplicate ids are refused, and how many are remembered."""
+        name = self._broker.options.name
+        rejected = CounterMetricFamily(
+            "quiver_address_duplicates_rejected",
+            "Messages to an address whose duplicate id had been seen",
+            labels=("broker", "address"),
+        )
+        remembered = GaugeMetricFamily(
+            "quiver_address_duplicate_ids",
+            "Duplicate ids that an address remembers",
+            labels=("broker", "address"),
+        )
+        for address in self._addresses():
+            cache = self._broker.core.postoffice.duplicates.find(address.name)
+            if cache is not None:
+                rejected.add_metric((name, address.name), float(cache.rejected_count))
+                remembered.add_metric((name, address.name), float(len(cache)))
+        yield rejected
+        yield remembered
+
+
+class Metrics:
+    """Everything as text.
+
+    Args:
+        broker: to measure.
+    """
+
+    def __init__(self, broker: ManagedBroker) -> None:
+        self._broker = broker
+
+    def answer(self, accept: str | None, *, is_whole: bool = False) -> tuple[str, bytes]:
+        """Give content type and text.
+
+        Args:
+            accept: of the request; OpenMetrics where it wants that.
+            is_whole: series for all queues and addresses.
+        """
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(_Collector(self._broker, -1 if is_whole else SERIES_MAX))
+        ProcessCollector(registry=registry)
+        encoder, content_type = choose_encoder(accept or "")
+        return content_type, encoder(registry)

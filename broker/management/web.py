@@ -1,0 +1,143 @@
+"""What a broker answers over HTTP: metrics, and whether it lives and serves.
+
+    GET /metrics    Prometheus; `?all` gives series for all queues and addresses
+    GET /livez      200 as long as the event loop turns
+    GET /readyz     200 while clients may come, else 503 and why
+    GET /healthz    the same as /readyz
+
+Everything runs in the broker's event loop, so nothing is seen in the middle of a change, and a loop
+that is stuck does not answer. There are no passwords here: it listens on localhost unless told
+otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from uvicorn import Config, Server
+
+from broker.errors import BrokerError, ErrorCode
+from broker.management.metrics import Metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from starlette.requests import Request
+
+    from broker.management.access import ManagedBroker
+    from broker.options import WebOptions
+
+__all__ = ["WebServer"]
+
+log = logging.getLogger("broker")
+
+# Connections at a time, idle ones for so many seconds: nobody but scrapers and probes comes.
+_CONNECTIONS_MAX = 64
+_KEEP_ALIVE_S = 15
+
+
+class _Server(Server):
+    """Without handlers of signals: those are the broker's."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class WebServer:
+    """See the module's text. Belongs to the event loop.
+
+    Args:
+        broker: that it tells of.
+        options: where it listens.
+    """
+
+    def __init__(self, broker: ManagedBroker, options: WebOptions) -> None:
+        self._broker = broker
+        self._options = options
+        self._metrics = Metrics(broker)
+        self._server: _Server | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self.host, self.port = options.host, options.port
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            BrokerError: the address is in use or not of this machine.
+        """
+        listening = self._listen()
+        self.port = listening.getsockname()[1]
+        routes = [
+            Route("/metrics", self._answer_metrics),
+            Route("/livez", self._answer_alive),
+            Route("/readyz", self._answer_ready),
+            Route("/healthz", self._answer_ready),
+        ]
+        config = Config(
+            Starlette(routes=routes),
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            limit_concurrency=_CONNECTIONS_MAX,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+        )
+        self._server = _Server(config)
+        self._serving = asyncio.create_task(self._server.serve(sockets=[listening]))
+        log.info("AMQ241001: HTTP Server started at http://%s:%d", self._options.host, self.port)
+
+    def _listen(self) -> socket.socket:
+        options = self._options
+        try:
+            family, kind, number, _, place = socket.getaddrinfo(
+                options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )[0]
+            listening = socket.socket(family, kind, number)
+            try:
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listening.bind(place)
+                listening.listen(_CONNECTIONS_MAX)
+            except OSError:
+                listening.close()
+                raise
+        except OSError as error:
+            raise BrokerError(
+                ErrorCode.ILLEGAL_STATE,
+                f"the web server cannot listen on {options.host}:{options.port}: "
+                f"{error.strerror or error}",
+            ) from error
+        listening.setblocking(False)
+        return listening
+
+    async def stop(self) -> None:
+        """Listen no more, and end what is open. Idempotent."""
+        server, self._server = self._server, None
+        serving, self._serving = self._serving, None
+        if server is not None and serving is not None:
+            server.should_exit = server.force_exit = True
+            await serving
+
+    # --- answers ------------------------------------------------------------------------------
+
+    async def _answer_metrics(self, request: Request) -> Response:
+        content_type, text = self._metrics.answer(
+            request.headers.get("accept"), is_whole="all" in request.query_params
+        )
+        return Response(text, media_type=content_type)
+
+    async def _answer_alive(self, request: Request) -> Response:
+        return PlainTextResponse("alive\n")
+
+    async def _answer_ready(self, request: Request) -> Response:
+        if self._broker.is_started:
+            return PlainTextResponse("ready\n")
+        failure = self._broker.failure
+        why = "not started yet, or stopping" if failure is None else str(failure)
+        return PlainTextResponse(f"not ready: {why}\n", status_code=503)

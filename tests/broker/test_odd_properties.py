@@ -1,0 +1,158 @@
+"""Properties that mean something to the broker, of every type: an error or no matter, never an end.
+
+A client chooses the types. What is raised while a message is routed must be a BrokerError, which
+is its answer; what is raised later would stop the broker.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import math
+
+import pytest
+
+from broker.divert import Divert
+from broker.errors import BrokerError
+from broker.message import Message
+from broker.storage.binding_records import Divert as DivertRecord
+from broker.storage.binding_records import RoutingType
+from broker.storage.properties import PropertyType
+from tests.broker.bench import START_MS, Bench, done
+from tests.broker.test_recovery import Life, durable
+
+NAMES = (
+    *("_AMQ_SCHED_DELIVERY", "_AMQ_GROUP_ID", "_AMQ_GROUP_SEQUENCE", "_AMQ_LVQ_NAME"),
+    *("_AMQ_DUPL_ID", "_AMQ_BRIDGE_DUP", "_AMQ_ROUTE_TO", "_AMQ_ROUTING_TYPE"),
+    *("_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_QUEUE", "_AMQ_ORIG_MESSAGE_ID", "_AMQ_ORIG_ROUTING_TYPE"),
+    *("_AMQ_ACTUAL_EXPIRY", "_AMQ_LARGE_SIZE", "_AMQ_SCALEDOWN_TO", "JMSReplyTo"),
+    *("JMSCorrelationID", "first", "key", "colour"),
+)
+VALUES = (
+    (PropertyType.NULL, None),
+    (PropertyType.BOOLEAN, True),
+    (PropertyType.BYTE, -1),
+    (PropertyType.BYTE, 1),
+    (PropertyType.SHORT, 7),
+    (PropertyType.INT, -1),
+    (PropertyType.INT, 2**31 - 1),
+    (PropertyType.LONG, -(2**63)),
+    (PropertyType.LONG, 2**63 - 1),
+    (PropertyType.FLOAT, 1.5),
+    (PropertyType.DOUBLE, math.nan),
+    (PropertyType.DOUBLE, math.inf),
+    (PropertyType.STRING, ""),
+    (PropertyType.STRING, "17"),
+    (PropertyType.STRING, "q"),
+    (PropertyType.STRING, "\ud800"),
+    (PropertyType.BYTES, b""),
+    (PropertyType.BYTES, b"\xff" * 8),
+    (PropertyType.BYTES, b"\x00" * 7),
+    (PropertyType.CHAR, "c"),
+)
+QUEUES = {
+    "plain": {},
+    "last": {"last_value": True},
+    "keyed": {"last_value": True, "last_value_key": "key"},
+    "ring": {"ring_size": 2},
+    "buckets": {"group_buckets": 4, "group_first_key": "first"},
+    "groups": {"group_first_key": "first"},
+    "filtered": {"filter": "colour = 'red' OR _AMQ_GROUP_SEQUENCE > 1 OR AMQPriority > 3"},
+    "keeping": {"non_destructive": True},
+}
+
+
+def odd_messages(address):
+    """One message for each name and value, as a client's bytes."""
+    for number, (name, (kind, value)) in enumerate(itertools.product(NAMES, VALUES)):
+        message = Message(address, durable=True, priority=number % 256 - 128)
+        message.set(name, kind, value)
+        yield Message.decode(message.encode())
+
+
+@pytest.mark.parametrize("name", QUEUES)
+def test_on_any_queue(name):
+    bench = Bench()
+    bench.set("#", dead_letter_address="DLQ", expiry_address="EXP", max_delivery_attempts=2)
+    bench.queue("DLQ")
+    bench.queue("EXP")
+    queue = bench.queue("q", **QUEUES[name])
+    bench.consume("q", filter_text="NOT (colour = 17)", consumer_id=0)
+    session = bench.transacted()
+    other = bench.consume("q", session=session, consumer_id=1)
+    divert = Divert(bench.core, DIVERT)
+    bench.addresses.by_name["q"].diverts["d"] = divert
+    bench.addresses.version += 1
+    refused = 0
+
+    for message in odd_messages("q"):
+        try:
+            bench.session().send(message, done)
+        except BrokerError:
+            refused += 1
+        bench.loop.run_turns()
+    for _ in range(3):
+        session.rollback(done)
+        bench.loop.run_turns()
+    bench.loop.pass_time(120)
+    for reference in list(queue.references()):
+        bench.core.dead_letters.expire(reference)
+    bench.loop.run_turns()
+
+    # One list of queue ids that is no multiple of 8 bytes.
+    assert refused == 1
+    assert len(other.got) + queue.added_count > 100
+
+
+DIVERT = DivertRecord(
+    name="d",
+    address="q",
+    forwarding_address="DLQ",
+    routing_name="d",
+    exclusive=False,
+    filter=None,
+    routing_type=RoutingType.STRIP,
+    transformer=None,
+)
+
+
+def test_through_the_journal_and_a_restart(tmp_path):
+    async def lives():
+        async with Life(tmp_path) as life:
+            for name, attributes in QUEUES.items():
+                await life.queue(name, **attributes)
+                session = life.session()
+                for message in odd_messages(name):
+                    with contextlib.suppress(BrokerError):
+                        session.send(message, done)
+                await durable(session.context.after)
+            assert life.broker.failure is None
+        async with Life(tmp_path) as life:
+            for name in QUEUES:
+                sink = life.consume(name)
+                life.broker.close_session(sink.session, has_failed=True)
+            await durable(life.session().context.after)
+            assert life.broker.failure is None
+            assert len(life.bodies("plain")) > 100
+
+    asyncio.run(lives())
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "is_late"),
+    [
+        (PropertyType.LONG, START_MS + 1000, True),
+        (PropertyType.DOUBLE, float(START_MS + 1000), True),
+        (PropertyType.DOUBLE, math.nan, False),
+        (PropertyType.BOOLEAN, True, False),
+        (PropertyType.STRING, str(START_MS + 1000), False),
+    ],
+)
+def test_a_time_to_be_delivered_at_is_any_number(kind, value, is_late):
+    bench = Bench()
+    queue = bench.queue("q")
+    message = Message("q")
+    message.set("_AMQ_SCHED_DELIVERY", kind, value)
+
+    bench.session().send(message, done)
+
+    assert queue.scheduled_count == is_late
