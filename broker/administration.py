@@ -196,7 +196,10 @@ class Administration:
             or binding.auto_delete_delay > 0
             or queue.consumer_count
             or not queue.was_used
-            or 0 <= binding.auto_delete_message_count < queue.message_count
+            or (
+                binding.auto_delete_message_count >= 0
+                and not queue.has_at_most(binding.auto_delete_message_count)
+            )
         ):
             return False
         self._addresses.delete_queue(queue.name)

@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING, Protocol
 from broker.errors import BrokerError, ErrorCode, broker_error
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker.message import Message
+    from broker.paging.browsing import PageBrowser
     from broker.queue import Queue
     from broker.reference import Cursor, Reference
     from broker.transaction import Transaction
@@ -92,6 +95,7 @@ class Consumer:
         "is_pre_acknowledging",
         "is_started",
         "is_unlimited",
+        "page_browser",
         "priority",
         "queue",
         "sink",
@@ -129,6 +133,8 @@ class Consumer:
         self.stream: Stream | None = None
         # Where it looks next, in a queue whose consumers do not all want the same.
         self.cursor: Cursor | None = None
+        # Of a browser: where it looks in the queue's pages.
+        self.page_browser: PageBrowser | None = None
 
     def _refresh(self) -> None:
         self.can_take = (
@@ -182,6 +188,19 @@ class Consumer:
             self.stream.go_on()
         elif self.can_take:
             self.queue.prompt(self)
+
+    def after_read(self, callback: Callable[[], object]) -> bool:
+        """Call it once what is being read from pages for this consumer has come.
+
+        Returns:
+            False where nothing is being read that it could take: nothing is called, then.
+        """
+        pages = self.queue.pages
+        if not self.can_take or pages is None:
+            return False
+        if not self.is_browser:
+            return pages.cursor.after_read(callback)
+        return self.page_browser is not None and self.page_browser.cursor.after_read(callback)
 
     @property
     def can_stream(self) -> bool:

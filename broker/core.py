@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from broker.consumer import Filter
     from broker.dead_letters import DeadLetters
+    from broker.limits import Limits
     from broker.message import Message
     from broker.notifications import Notifications
     from broker.paging.paging import Paging
@@ -148,6 +149,7 @@ class Core:
         transactions: of transaction managers.
         security: who may do what.
         management: None where there is no management address.
+        limits: what producers may send when something is full.
         paging: addresses whose messages wait in pages; None where nothing is kept.
         notifications: who tells of what happens.
         large: bodies of large messages; None where there is no place for them.
@@ -164,6 +166,7 @@ class Core:
     postoffice: PostOffice = field(init=False)
     dead_letters: DeadLetters = field(init=False)
     transactions: XaTransactions = field(init=False)
+    limits: Limits = field(init=False)
     security: Security = field(default_factory=OpenDoor)
     management: Management | None = None
     paging: Paging | None = None

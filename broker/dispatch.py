@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker.paging.browsing import PageBrowser
 from broker.storage.properties import PropertyType
 
 if TYPE_CHECKING:
@@ -226,7 +227,23 @@ def browse(consumer: Consumer) -> bool:
             return False
         reference = cursor.advance()
         if reference is None:
-            return False
+            reference = _next_in_pages(consumer)
+            if reference is None:
+                return False
+        elif consumer.page_browser is not None and consumer.page_browser.has_seen(reference):
+            continue
         if wanted is None or wanted.matches(reference.message):
             consumer.handle(reference, reference.message)
     return True
+
+
+def _next_in_pages(browser: Consumer) -> Reference | None:
+    """Give what comes behind all that the queue has in memory."""
+    queue = browser.queue
+    pages, looking = queue.pages, browser.page_browser
+    if pages is None:
+        browser.page_browser = None
+        return None
+    if looking is None or looking.subscription is not pages:
+        looking = browser.page_browser = PageBrowser(pages, lambda: queue.prompt(browser))
+    return looking.next()

@@ -1,14 +1,16 @@
 """How much memory the messages of one address take, and of the whole broker.
 
 A message counts once for its address however many queues have it, by `Message.memory_size`, the
-reference's own estimate. What happens at a limit is decided by who sends: session.py for credits,
-postoffice.py for messages.
+reference's own estimate. What follows when a limit is reached: limits.py for whoever sends, paging/
+for messages.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from typing import TYPE_CHECKING
+
+from broker.policies import AddressFullPolicy, DiskFullPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,15 +27,27 @@ class GlobalMemory:
     Args:
         size_max: bytes (global-max-size); -1 without limit.
         count_max: messages (global-max-messages); -1 without limit.
+
+    Attributes:
+        is_disk_full: a disk is fuller than it may be; see disk.py.
     """
 
-    __slots__ = ("count", "count_max", "on_unused", "size", "size_max", "waiting")
+    __slots__ = (
+        "count",
+        "count_max",
+        "is_disk_full",
+        "on_unused",
+        "size",
+        "size_max",
+        "waiting",
+    )
 
     def __init__(self, size_max: int = -1, count_max: int = -1) -> None:
         self.size = 0
         self.count = 0
         self.size_max = size_max
         self.count_max = count_max
+        self.is_disk_full = False
         # Called with a large message that no queue has any more.
         self.on_unused: Callable[[Message], object] | None = None
         # Addresses where somebody waits for room.
@@ -43,6 +57,17 @@ class GlobalMemory:
     def is_full(self) -> bool:
         """Whether a limit is reached."""
         return (0 < self.size_max <= self.size) or (0 < self.count_max <= self.count)
+
+    def set_disk_full(self, *, is_full: bool) -> None:
+        """A disk has reached its limit, or all are within theirs again."""
+        self.is_disk_full = is_full
+        if not is_full:
+            self.wake()
+
+    def wake(self) -> None:
+        """Somewhere is room now: let those go on who wait where no limit is reached."""
+        for address in list(self.waiting):
+            address.wake()
 
 
 class AddressMemory:
@@ -74,6 +99,22 @@ class AddressMemory:
             0 <= settings.max_size_messages <= self.count
         )
 
+    @property
+    def is_blocking(self) -> bool:
+        """Whether producers wait: for memory (BLOCK), or for the disk unless it says otherwise."""
+        settings = self._settings.match(self.address)
+        if self.broker.is_disk_full and settings.disk_full_policy in (None, DiskFullPolicy.BLOCK):
+            return True
+        return settings.address_full_policy is AddressFullPolicy.BLOCK and self.is_full
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether producers are refused: for memory, or for the disk."""
+        settings = self._settings.match(self.address)
+        if self.broker.is_disk_full:
+            return settings.disk_full_policy is DiskFullPolicy.FAIL
+        return settings.address_full_policy is AddressFullPolicy.FAIL and self.is_full
+
     def add(self, message: Message) -> None:
         """One more queue has the message, which was sent to this address."""
         message.owner = self
@@ -97,7 +138,7 @@ class AddressMemory:
             if message.is_large and self.broker.on_unused is not None:
                 self.broker.on_unused(message)
             if self.broker.waiting:
-                self._wake()
+                self.broker.wake()
 
     def hold(self, size: int) -> None:
         """A message of a page is in memory; it belongs to one queue alone."""
@@ -113,18 +154,17 @@ class AddressMemory:
         self.broker.size -= size
         self.broker.count -= 1
         if self.broker.waiting:
-            self._wake()
+            self.broker.wake()
 
     def when_there_is_room(self, callback: Callable[[], object]) -> None:
-        """Call it once the address is not full, in the order of the calls."""
+        """Call it once the address does not block, in the order of the calls."""
         self._waiting.append(callback)
         self.broker.waiting[self] = None
 
-    def _wake(self) -> None:
-        """Somewhere is room now: let those go on who wait where no limit is reached."""
-        for address in list(self.broker.waiting):
-            waiting = address._waiting
-            while waiting and not address.is_full:
-                waiting.popleft()()
-            if not waiting:
-                self.broker.waiting.pop(address, None)
+    def wake(self) -> None:
+        """Let those go on who wait, as long as nothing blocks them."""
+        waiting = self._waiting
+        while waiting and not self.is_blocking:
+            waiting.popleft()()
+        if not waiting:
+            self.broker.waiting.pop(self, None)

@@ -86,6 +86,9 @@ class BrokerOptions:
         max_redelivery_records: delivery counts above this one are not recorded; -1 all are.
         global_max_size: bytes that all messages in memory may take; -1 without limit.
         global_max_messages: how many; -1 without limit.
+        max_disk_usage: percent of a disk from which on producers are blocked; -1 never.
+        min_disk_free: bytes below which they are, instead of that; -1 never.
+        disk_scan_period: between two looks at the disks.
         page_max_concurrent_io: pages that are read at the same time.
         transaction_timeout: of an XA transaction that is not prepared.
         transaction_timeout_scan_period: between two looks for such.
@@ -112,6 +115,9 @@ class BrokerOptions:
     max_redelivery_records: int = 10
     global_max_size: int = -1
     global_max_messages: int = -1
+    max_disk_usage: int = -1
+    min_disk_free: int = -1
+    disk_scan_period: int = 5000
     page_max_concurrent_io: int = 5
     transaction_timeout: int = 300_000
     transaction_timeout_scan_period: int = 1000

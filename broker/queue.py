@@ -123,6 +123,11 @@ class Queue:
         count = self.waiting.count + self.delivering_count + self.scheduled_count
         return count if self.pages is None else count + self.pages.unread_count
 
+    def has_at_most(self, count: int) -> bool:
+        """Whether it holds no more than that; false while nobody knows, after a start."""
+        is_counted = self.pages is None or self.pages.store.is_counted
+        return is_counted and self.message_count <= count
+
     @property
     def consumer_count(self) -> int:
         """How many consumers it has, browsers included."""
@@ -422,11 +427,14 @@ class Queue:
         """Deliver what can be delivered, in this turn and the next ones."""
         if self._is_delivering:
             return
-        if self.is_dispatching and (self.waiting.count or self.pages is not None):
+        pages = self.pages
+        if pages is not None and pages.is_dropping and not self.is_dispatching:
+            pages.replenish()
+        if self.is_dispatching and (self.waiting.count or pages is not None):
             self._is_delivering = True
             try:
-                if self.pages is not None:
-                    self.pages.replenish()
+                if pages is not None:
+                    pages.replenish()
                 has_more = dispatch(self)
             finally:
                 self._is_delivering = False
@@ -470,11 +478,14 @@ class Queue:
     # --- the end ------------------------------------------------------------------------------
 
     def remove_all(self) -> int:
-        """Remove all that waits or is not due yet; how many."""
+        """Remove all that waits, is not due yet, or lies in pages; how many.
+
+        What lies in pages goes as it is read, in later turns.
+        """
         removed = list(self.references())
         for reference in removed:
             self.remove(reference)
-        return len(removed)
+        return len(removed) + (0 if self.pages is None else self.pages.drop_all())
 
     def delete(self) -> None:
         """Remove everything, what is being delivered too, and close all consumers."""

@@ -48,6 +48,9 @@ class ExpiryReaper:
 
     def _steps(self) -> Iterator[None]:
         for queue in list(self._core.postoffice.addresses.queues.values()):
+            if queue.pages is not None and queue.waiting.count == 0:
+                # What expires in pages is found as it comes into memory.
+                queue.pages.look_ahead(_LOOK_COUNT)
             if not queue.has_expiring:
                 continue
             cursor = queue.waiting.cursor()
@@ -106,11 +109,12 @@ class AddressReaper:
         binding = queue.binding
         if not binding.auto_delete or queue.consumer_count or queue.is_temporary:
             return False
-        if 0 <= binding.auto_delete_message_count < queue.message_count:
+        most = binding.auto_delete_message_count
+        if most >= 0 and not queue.has_at_most(most):
             return False
         settings = queue.settings
         if at_start:
-            return binding.auto_created and queue.message_count == 0
+            return binding.auto_created and queue.has_at_most(0)
         if not queue.was_used and not settings.auto_delete_queues_skip_usage_check:
             return False
         idle_ms = self._core.clock_ms() - queue.last_consumer_left_ms

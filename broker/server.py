@@ -23,9 +23,11 @@ from typing import TYPE_CHECKING, Any, Final
 from broker.administration import Administration
 from broker.core import Core
 from broker.dead_letters import DeadLetters
+from broker.disk import DiskMonitor
 from broker.divert import Divert
 from broker.errors import BrokerError, ErrorCode
 from broker.filters import parse_filter
+from broker.limits import Limits
 from broker.management.notifications import NotificationMessages
 from broker.management.registry import Resources
 from broker.management.service import Management
@@ -231,6 +233,7 @@ class Broker:
         core.postoffice = PostOffice(core, memory, options.wildcards)
         core.dead_letters = DeadLetters(core)
         core.transactions = XaTransactions(core, options.transaction_timeout)
+        core.limits = Limits(core)
 
     def _paging(self, stores: Stores, folders: PageFolders, storage: StorageManager) -> Paging:
         writing = ThreadWork(self._loop, 1, "pages-write")
@@ -277,6 +280,15 @@ class Broker:
         options, core = self.options, self.core
         context = core.storage.new_context()
         expiry, addresses = ExpiryReaper(core), AddressReaper(core)
+        if self._stores is not None:
+            disk = DiskMonitor(
+                self._stores.folders,
+                core.postoffice.addresses.memory,
+                max_usage_percent=options.max_disk_usage,
+                min_free=options.min_disk_free,
+            )
+            disk.look()
+            self._every(options.disk_scan_period, disk.look)
         self._every(options.message_expiry_scan_period, expiry.look)
         self._every(options.address_queue_scan_period, addresses.look)
         self._every(

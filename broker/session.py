@@ -18,7 +18,6 @@ from broker.address import split_fqqn
 from broker.consumer import Consumer
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.notifications import IN_PROCESS, NotificationType, TellingSink
-from broker.policies import AddressFullPolicy
 from broker.postoffice import Routing
 from broker.session_xa import XaWork
 from broker.storage.large_files import LargeFile
@@ -244,7 +243,7 @@ class Session(XaWork):
             return Routing.ROUTED
         self._check("send", address, queue)
         self._prepare_address(address, queue, message.routing_type)
-        if not self._has_room(address, message):
+        if not self._core.limits.admits(address, message):
             return Routing.NO_BINDINGS
         return self._core.postoffice.route(message, self.context, tx)
 
@@ -274,38 +273,12 @@ class Session(XaWork):
         self._administration.prepare_for_send(address, queue, routing_type)
         self.context.note()
 
-    def _has_room(self, address: str, message: Message) -> bool:
-        """Whether the address takes one more; false where it drops it silently."""
-        found = self._addresses.by_name.get(address)
-        if found is None or not found.memory.is_full:
-            return True
-        policy = self._core.settings.match(address).address_full_policy
-        if policy is AddressFullPolicy.DROP:
-            self._core.counters.dropped += 1
-            return False
-        if policy is AddressFullPolicy.FAIL:
-            raise broker_error(
-                "address_is_full",
-                f'Address "{address}" is full. Message encode size = {message.encoded_size}B',
-            )
-        return True
-
     def request_credits(self, address: str, grant: Callable[[bool], object]) -> None:
         """Call `grant(is_failing)` once a producer may send to an address; often at once.
 
         It fails instead where the address is full and says so (FAIL).
         """
-        found = self._addresses.by_name.get(split_fqqn(address)[0])
-        if found is None or not found.memory.is_full:
-            grant(False)
-            return
-        policy = self._core.settings.match(found.name).address_full_policy
-        if policy is AddressFullPolicy.FAIL:
-            grant(True)
-        elif policy is AddressFullPolicy.BLOCK:
-            found.memory.when_there_is_room(lambda: grant(False))
-        else:
-            grant(False)
+        self._core.limits.request_credits(address, grant)
 
     # --- consuming ----------------------------------------------------------------------------
 

@@ -76,6 +76,7 @@ class Cursor:
     """
 
     __slots__ = (
+        "_after_read",
         "_data",
         "_data_at",
         "_data_number",
@@ -113,6 +114,7 @@ class Cursor:
         self._entries: Iterator[PageEntry] | None = None
         self._late: deque[LateRange] = deque()
         self._late_now: LateRange | None = None
+        self._after_read: list[Callable[[], object]] = []
         self.is_reading = False
 
     @property
@@ -123,6 +125,12 @@ class Cursor:
     def start_at(self, other: Cursor) -> None:
         """Stand where another one reads next."""
         self._page, self._offset, self._number = other._page, other._offset, other._number
+
+    def after_read(self, callback: Callable[[], object]) -> bool:
+        """Call it once what is being read has come; false where nothing is: it is not called."""
+        if self.is_reading:
+            self._after_read.append(callback)
+        return self.is_reading
 
     def read_again(self, late: LateRange) -> None:
         """Read this before everything else."""
@@ -203,10 +211,19 @@ class Cursor:
         late = self._late_now
         if late is None and not page.is_gone and not entry_size(data, 0):
             # Damage that came after the page was counted: what is behind it cannot be found.
-            log.error("AMQ222277: page %d of %s is damaged", page.number, self._store.address)
+            log.error(
+                "AMQ222033: page %d of %s has no record at position %d, number %d",
+                page.number,
+                self._store.address,
+                offset,
+                self._number,
+            )
             page.is_invalid = True
             self._offset = page.written_size
         self._data, self._data_at = data, offset
         self._data_number = self._number if late is None else late.number
         self._entries = entries(data, 0, self._data_number)
+        callbacks, self._after_read = self._after_read, []
         self._on_read()
+        for callback in callbacks:
+            callback()

@@ -42,6 +42,10 @@ _COUNTERS: Final = (
 )
 
 
+# With no more bytes in pages than these the start waits for their counts: a tenth of a second.
+_COUNTED_AT_ONCE: Final = 32 * 1024 * 1024
+
+
 class PageLoader:
     """See the module's text; queues and addresses are loaded before.
 
@@ -174,8 +178,14 @@ class PageLoader:
         """
         for record_id in self._doomed:
             self._paging.appends.delete(record_id)
-        for store in self._paging.stores.values():
+        stores = self._paging.stores.values()
+        total = sum(page.size for store in stores for page in store.pages.values())
+        for store in stores:
             self._count_last(store)
+            if total <= _COUNTED_AT_ONCE:
+                for page in store.pages.values():
+                    if page.remaining is None:
+                        self._count(page)
         if self._doomed:
             self._paging.core.storage.sync()
 
@@ -184,10 +194,14 @@ class PageLoader:
         """The last page is appended to, if it ends as it should and no queue is done with it."""
         if store.pages:
             page = store.pages[max(store.pages)]
-            apply(page, summarize(page.folder.read(page.number, 0, page.size)))
+            PageLoader._count(page)
             is_done = any(page.number in one.complete for one in store.subscriptions.values())
             if not page.is_invalid and not is_done:
                 store.go_on_with(page)
+
+    @staticmethod
+    def _count(page: Page) -> None:
+        apply(page, summarize(page.folder.read(page.number, 0, page.size)))
 
     def count(self, done: Callable[[], object]) -> None:
         """Count the other pages beside the event loop; `done` is called then."""

@@ -120,6 +120,11 @@ class PagingStore:
             self._delete_if_done(page)
         self.wake_waiting()
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is known what all pages hold."""
+        return all(page.remaining is not None for page in self.pages.values())
+
     def delete_what_is_done(self) -> None:
         """After a start: delete pages that nobody has anything left in."""
         for page in list(self.pages.values()):
@@ -138,7 +143,7 @@ class PagingStore:
             return
         self.is_paging = False
         self.paging.active_count -= 1
-        log.info("AMQ222039: Stopped paging on address '%s'", self.address)
+        log.info("AMQ224108: Stopped paging on address '%s'", self.address)
         if page is not None:
             self._current = None
             page.is_closed = True
@@ -149,6 +154,24 @@ class PagingStore:
         # Its records are with the pages that are being deleted; a new beginning has new ones.
         self.subscriptions = {}
         self._waiting.clear()
+
+    @property
+    def is_page_full(self) -> bool:
+        """Whether page-limit-bytes or -messages is reached, where page-full-policy is set.
+
+        Bytes count in whole pages, messages for the queue that has most (PagingStoreImpl).
+        """
+        settings = self._core.settings.match(self.address)
+        if settings.page_full_policy is None:
+            return False
+        size, count = settings.page_limit_bytes, settings.page_limit_messages
+        if size is not None and size >= 0 and len(self.pages) > size // self.paging.page_size(self):
+            return True
+        return (
+            count is not None
+            and count >= 0
+            and max((one.count for one in self.subscriptions.values()), default=0) >= count
+        )
 
     # --- messages come ------------------------------------------------------------------------
 
@@ -285,6 +308,14 @@ class PagingStore:
                 body.delete()
         for subscription in subscriptions:
             self.paging.delete_records(subscription.take_records(page.number))
+
+    @property
+    def end(self) -> tuple[int, int]:
+        """Behind all that was appended: page, and number of a message."""
+        if not self.pages:
+            return (0, 0)
+        page = self.pages[max(self.pages)]
+        return (page.number, page.count)
 
     # --- what cursors need --------------------------------------------------------------------
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from broker.paging.cursor import Found
     from broker.paging.page import Page
     from broker.paging.store import PagingStore
-    from broker.paging.transactions import PageTransaction
     from broker.queue import Queue
     from broker.storage.page_records import PageEntry
     from broker.transaction import Transaction
@@ -54,6 +53,7 @@ class PageSubscription:
 
     __slots__ = (
         "_cursor",
+        "_drop_end",
         "_is_held_back",
         "acknowledged",
         "complete",
@@ -76,6 +76,8 @@ class PageSubscription:
         self.is_closed = False
         self._cursor = Cursor(store, queue.queue_id, self.wake)
         self._is_held_back = False
+        # Page and number before which everything is dropped.
+        self._drop_end: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         return f"PageSubscription({self.queue.name!r}, {self.unread_count} unread)"
@@ -84,6 +86,11 @@ class PageSubscription:
     def cursor(self) -> Cursor:
         """Where the queue reads."""
         return self._cursor
+
+    @property
+    def count(self) -> int:
+        """Messages that may be read and are not acknowledged."""
+        return self.unread_count + self.held_count
 
     @property
     def wants_to_go_on(self) -> bool:
@@ -105,38 +112,65 @@ class PageSubscription:
     def replenish(self) -> None:
         """Put into the queue what was read, and read on, as far as the window has room."""
         window = Window(self)
-        cursor = self._cursor
-        while window.has_room():
-            found = cursor.next()
+        while self._drop_end is not None or window.has_room():
+            found = self._next()
             if found is None:
-                if not cursor.read_on():
-                    self.store.wait_for_more(self)
                 return
             self._place(found)
         self._is_held_back = True
 
-    def _place(self, found: Found) -> None:
-        page, entry = found.page, found.entry
-        if self.queue.queue_id not in entry.queue_ids:
-            return
-        acknowledged = self.acknowledged.get(page.number)
-        if acknowledged is not None and entry.number in acknowledged:
-            return
-        transaction = None
-        if entry.tx_id >= 0:
-            transaction = self.store.transactions.get(entry.tx_id)
-            if transaction is None:
+    def look_ahead(self, count: int) -> None:
+        """Put so many into the queue at most, though nobody takes from it: some may be expired."""
+        while self.held_count < count:
+            found = self._next()
+            if found is None:
                 return
-            if not transaction.is_committed:
-                self._put_off(found, transaction)
-                return
-        self.unread_count -= 1
-        reference = self.reference_of(page, entry, found.data)
-        if reference is not None:
-            self.queue.load(reference)
+            self._place(found)
 
-    def _put_off(self, found: Found, transaction: PageTransaction) -> None:
-        """It is read again when its transaction has committed."""
+    def _next(self) -> Found | None:
+        """Give the next message at hand, or read on."""
+        found = self._cursor.next()
+        if found is None and not self._cursor.read_on():
+            self._drop_end = None
+            self.store.wait_for_more(self)
+        return found
+
+    def is_visible(self, found: Found) -> bool:
+        """Whether the queue has this message, and may see it."""
+        entry = found.entry
+        if self.queue.queue_id not in entry.queue_ids:
+            return False
+        acknowledged = self.acknowledged.get(found.page.number)
+        if acknowledged is not None and entry.number in acknowledged:
+            return False
+        if entry.tx_id < 0:
+            return True
+        transaction = self.store.transactions.get(entry.tx_id)
+        return transaction is not None and transaction.is_committed
+
+    def _place(self, found: Found) -> None:
+        if not self.is_visible(found):
+            self._put_off_if_open(found)
+            return
+        self.unread_count -= 1
+        reference = self.reference_of(found.page, found.entry, found.data)
+        if reference is None:
+            return
+        if self._drop_end is not None and not found.is_late:
+            if (reference.page.number, reference.number) < self._drop_end:
+                reference.record_gone()
+                reference.let_go()
+                return
+            self._drop_end = None
+        self.queue.load(reference)
+
+    def _put_off_if_open(self, found: Found) -> None:
+        """A message whose transaction is open is read again when that has committed."""
+        if found.entry.tx_id < 0 or self.queue.queue_id not in found.entry.queue_ids:
+            return
+        transaction = self.store.transactions.get(found.entry.tx_id)
+        if transaction is None or transaction.is_committed:
+            return
         key = (self, found.page, found.offset)
         late = transaction.late.get(key)
         if late is None:
@@ -153,7 +187,7 @@ class PageSubscription:
 
         None where it cannot be read here: it stays in its page.
         """
-        message = self._message(page, entry, data)
+        message = self.message_of(page, entry, data)
         if message is None:
             return None
         transaction = self.store.transactions.get(entry.tx_id) if entry.tx_id >= 0 else None
@@ -165,7 +199,8 @@ class PageSubscription:
         self.store.memory.hold(reference.size)
         return reference
 
-    def _message(self, page: Page, entry: PageEntry, data: bytes) -> Message | None:
+    def message_of(self, page: Page, entry: PageEntry, data: bytes) -> Message | None:
+        """Give the message of a record; None where it cannot be read here."""
         place = (entry.number, page.number, self.store.address)
         if not entry.is_core:
             log.warning("message %d of page %d of %s cannot be read: it stays there", *place)
@@ -249,6 +284,19 @@ class PageSubscription:
         found = [one for one in self.acknowledged.pop(page, {}).values() if one > 0]
         complete = self.complete.pop(page, 0)
         return [*found, complete] if complete else found
+
+    def drop_all(self) -> int:
+        """Acknowledge all that may be read and is not in memory, as it is read; how many."""
+        count = self.unread_count
+        if count:
+            self._drop_end = self.store.end
+            self.queue.deliver_later()
+        return count
+
+    @property
+    def is_dropping(self) -> bool:
+        """Whether it is read although nobody takes from the queue."""
+        return self._drop_end is not None
 
     def close(self) -> None:
         """The queue goes, with everything it has in pages; its records stay. Idempotent."""

@@ -95,6 +95,7 @@ class Stores:
         is_shared: whether other nodes can reach them: a database.
         large: bodies of large messages; None where there is no place for them.
         pages: of messages; None where there is no place for them.
+        folders: that are written to; none of a database.
         page_size_max: bytes of one page at most; None as the settings of addresses say.
         sync_transactional: what transactions do is synced (journal-sync-transactional).
         sync_non_transactional: and everything else (journal-sync-non-transactional).
@@ -106,6 +107,7 @@ class Stores:
     is_shared: bool
     large: LargeFiles | None
     pages: PageFolders | None
+    folders: tuple[Path, ...]
     page_size_max: int | None
     sync_transactional: bool
     sync_non_transactional: bool
@@ -173,6 +175,23 @@ def open_stores(
     return _open_tables(options, on_lost, sync_transactional, sync_non_transactional)
 
 
+def _large_folder(options: FileStoreOptions) -> Path:
+    return options.large_messages or options.messages.directory.parent / "largemessages"
+
+
+def _paging_folder(options: FileStoreOptions) -> Path:
+    return options.paging or options.messages.directory.parent / "paging"
+
+
+def _folders(options: FileStoreOptions) -> tuple[Path, ...]:
+    return (
+        options.messages.directory,
+        options.bindings.directory,
+        _paging_folder(options),
+        _large_folder(options),
+    )
+
+
 def _open_files(options: FileStoreOptions) -> Stores:
     lock = NodeLock(options.lock_directory or options.messages.directory)
     lock.await_free(options.lock_timeout_ms)
@@ -182,9 +201,7 @@ def _open_files(options: FileStoreOptions) -> Stores:
         messages.open()
         # Behind them: see NodeLock.acquire().
         lock.acquire()
-        large = LargeFiles(
-            options.large_messages or options.messages.directory.parent / "largemessages"
-        )
+        large = LargeFiles(_large_folder(options))
     except BaseException:
         _close_all([messages.close, bindings.close, lock.release])
         raise
@@ -194,7 +211,8 @@ def _open_files(options: FileStoreOptions) -> Stores:
         node_id=lock.node_id,
         is_shared=False,
         large=large,
-        pages=FileFolders(options.paging or options.messages.directory.parent / "paging"),
+        pages=FileFolders(_paging_folder(options)),
+        folders=_folders(options),
         page_size_max=None,
         sync_transactional=options.messages.sync_transactional,
         sync_non_transactional=options.messages.sync_non_transactional,
@@ -245,6 +263,7 @@ def _open_tables(
         is_shared=True,
         large=None,
         pages=None,
+        folders=(),
         page_size_max=options.max_page_size_bytes,
         sync_transactional=sync_transactional,
         sync_non_transactional=sync_non_transactional,

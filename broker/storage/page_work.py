@@ -54,11 +54,12 @@ class _ThreadJob:
             Exception: what a bug in the work raised.
         """
         done, self._done = self._done, None
-        assert self.future is not None, "it runs"
-        if done is None:
+        # The future knows of this job, and would keep what was read until a garbage collection.
+        future, self.future = self.future, None
+        if done is None or future is None:
             return
         try:
-            result = self.future.result()
+            result = future.result()
         except JournalError as error:
             done(None, error)
         else:

@@ -8,6 +8,7 @@ from broker.administration import Administration
 from broker.core import Core
 from broker.dead_letters import DeadLetters
 from broker.filters import parse_filter
+from broker.limits import Limits
 from broker.memory import GlobalMemory
 from broker.message import Message
 from broker.postoffice import PostOffice
@@ -118,6 +119,7 @@ class Bench:
         self.core.postoffice = PostOffice(self.core, GlobalMemory(), WildcardConfiguration())
         self.core.dead_letters = DeadLetters(self.core, random_number=lambda: 0.5)
         self.core.transactions = XaTransactions(self.core)
+        self.core.limits = Limits(self.core)
         self.addresses = self.core.postoffice.addresses
         self.administration = Administration(self.core)
         self._names = 0

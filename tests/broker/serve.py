@@ -1,6 +1,7 @@
-"""A broker in a process of its own: `python -m tests.broker.serve FOLDER PORT`.
+"""A broker in a process of its own: `python -m tests.broker.serve FOLDER PORT [MESSAGES]`.
 
-FOLDER `-` keeps nothing. Prints `READY port` when it serves; ends with the broker's exit status.
+Behind so many MESSAGES an address pages, in pages of 64 KiB. FOLDER `-` keeps nothing. Prints
+`READY port` when it serves; ends with the broker's exit status.
 """
 
 import asyncio
@@ -23,10 +24,18 @@ ROOT = Path(__file__).resolve().parents[2]
 START_S = 60
 
 
-def options(folder, port):
+def options(folder, port, max_messages=-1):
     """What the broker of a folder is: journals by NIO, an expiry and a dead letter address."""
     settings = SettingsRepository()
-    settings.add("#", AddressSettings(dead_letter_address="DLQ", expiry_address="ExpiryQueue"))
+    settings.add(
+        "#",
+        AddressSettings(
+            dead_letter_address="DLQ",
+            expiry_address="ExpiryQueue",
+            max_size_messages=max_messages,
+            page_size_bytes=64 * 1024,
+        ),
+    )
     store = None
     if folder != "-":
         store = FileStoreOptions(
@@ -43,8 +52,9 @@ def options(folder, port):
 class BrokerProcess:
     """A running broker; `kill()` is -9, `stop()` is SIGTERM."""
 
-    def __init__(self, folder, port=0):
-        command = [sys.executable, "-m", "tests.broker.serve", str(folder), str(port)]
+    def __init__(self, folder, port=0, max_messages=-1):
+        command = [sys.executable, "-m", "tests.broker.serve"]
+        command += map(str, (folder, port, max_messages))
         self.process = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -74,10 +84,10 @@ class BrokerProcess:
 
 def main():
     logging.basicConfig(level=logging.ERROR)
-    folder, port = sys.argv[1:]
+    folder, port, *limit = sys.argv[1:]
 
     async def live():
-        broker = Broker(options(folder, int(port)))
+        broker = Broker(options(folder, int(port), *map(int, limit)))
         return await serve(
             broker, on_start=lambda one: print("READY", one.acceptors[0].port, flush=True)
         )

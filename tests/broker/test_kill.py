@@ -69,11 +69,12 @@ def drain(port, ledger):
 
 
 @pytest.mark.slow
-def test_kill_9_loses_and_doubles_nothing(tmp_path, effort):
+@pytest.mark.parametrize("max_messages", [-1, 50], ids=["in memory", "paging"])
+def test_kill_9_loses_and_doubles_nothing(tmp_path, effort, max_messages):
     ledger = Ledger()
     seeded = random.Random(4)
     for round_number in range(effort(100, least=3)):
-        broker = BrokerProcess(tmp_path)
+        broker = BrokerProcess(tmp_path, max_messages=max_messages)
         with WireClient(broker.port, f"maker-{round_number}") as client:
             client.queue("q")
         workers = [
@@ -87,7 +88,7 @@ def test_kill_9_loses_and_doubles_nothing(tmp_path, effort):
         for worker in workers:
             worker.join(60)
 
-    broker = BrokerProcess(tmp_path)
+    broker = BrokerProcess(tmp_path, max_messages=max_messages)
     left = drain(broker.port, ledger)
     status = broker.stop()
 

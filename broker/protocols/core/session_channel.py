@@ -312,7 +312,9 @@ class SessionChannel:
     def _send_marker(self, error: Exception | None, consumer: Consumer, marker: Message) -> None:
         if error is None and not consumer.is_closed:
             consumer.queue.prompt(consumer)
-            self.channel.send(messages.ReceiveMessage(marker, consumer.consumer_id, 0))
+            # What is on its way from pages comes before it.
+            if not consumer.after_read(lambda: self._send_marker(None, consumer, marker)):
+                self.channel.send(messages.ReceiveMessage(marker, consumer.consumer_id, 0))
 
     def _expired(self, packet: sessions.Expired, size: int) -> None:
         self.session.expire(packet.consumer_id, packet.message_id)

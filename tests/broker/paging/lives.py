@@ -5,6 +5,7 @@ import shutil
 
 from broker.options import BrokerOptions
 from broker.policies import AddressFullPolicy
+from broker.reaper import ExpiryReaper
 from broker.settings import AddressSettings, SettingsRepository
 from tests.broker import test_recovery
 from tests.broker.bench import message
@@ -56,6 +57,24 @@ class Life(test_recovery.Life):
         """Acknowledge, and wait until that is durable."""
         await durable(lambda done: sink.session.acknowledge(0, message_id, done, **how))
 
+    async def acknowledge_of(self, session, message_id):
+        """The same, for a session alone."""
+        await durable(lambda done: session.acknowledge(0, message_id, done))
+
+    def look_for_expired(self):
+        """As the broker does from time to time."""
+        ExpiryReaper(self.broker.core).look()
+
+    def is_quiet(self):
+        """Whether nothing is under way on the disk."""
+        paging = self.paging
+        return (
+            self.broker.core.storage.completions.is_idle
+            and not paging._writing._jobs
+            and not paging._reading._jobs
+            and not paging._doomed_records
+        )
+
     async def until(self, is_so):
         """Let the loop turn until something is so."""
         async with asyncio.timeout(WAIT_S):
@@ -84,7 +103,8 @@ def lives(tmp_path, *parts, how="stop", **changes):
             async with Life(folder, **changes) as life:
                 await part(life)
                 if how == "crash":
-                    # Pages are deleted in a thread: a copy may meet them on their way.
+                    # A copy takes time; a crash does not.
+                    await life.until(life.is_quiet)
                     folder = copy_of(folder, tmp_path / f"copy{number}")
 
     asyncio.run(all_lives())

@@ -1,0 +1,367 @@
+"""What a queue can do goes on when most of it lies in pages."""
+
+import tracemalloc
+
+import pytest
+
+from broker.errors import BrokerError, ErrorCode
+from broker.message import Message
+from broker.paging import loading
+from broker.policies import AddressFullPolicy, DiskFullPolicy, PageFullPolicy
+from broker.queue_defaults import QueueRequest
+from broker.storage.binding_records import RoutingType
+from tests.broker.bench import Sink, message
+from tests.broker.paging.lives import durable, lives
+
+WIDE = {"max_read_page_bytes": 1024 * 1024}
+
+
+def browser(life, name="q", selector=None):
+    sink = Sink()
+    sink.session = life.session()
+    sink.consumer = sink.session.create_consumer(
+        0, name, sink, filter_text=selector, is_browser=True
+    )
+    sink.session.start()
+    return sink
+
+
+def test_fifty_times_the_memory_drains_in_order_in_bounded_memory(tmp_path):
+    """10,000 messages of 1 KiB, 200 KiB of memory, a window of 100 KiB."""
+    settings = {
+        "max_size_messages": -1,
+        "max_size_bytes": 200 * 1024,
+        "page_size_bytes": 512 * 1024,
+        "max_read_page_bytes": 100 * 1024,
+    }
+    body = "x" * 1000
+
+    async def part(life):
+        await life.queue()
+        session = life.session()
+        for start in range(0, 10_000, 500):
+            for number in range(start, start + 499):
+                session.send(message(f"{number} {body}"), lambda error: None)
+            await durable(session.send, message(f"{start + 499} {body}"))
+        queue, memory = life.queue_of(), life.broker.core.postoffice.addresses.memory
+        assert queue.message_count == 10_000
+        assert memory.size < 210 * 1024
+        tracemalloc.start()
+        seen, most = [], 0
+
+        class Counting(Sink):
+            def deliver(self, consumer, message, delivery_count):
+                seen.append(int(bytes(message.body).split()[0]))
+                self.last = message.message_id
+                return 100
+
+        sink = Counting()
+        session = life.session()
+        consumer = session.create_consumer(0, "q", sink)
+        session.start()
+        consumer.receive_credits(-1)
+        while len(seen) < 10_000:
+            before = len(seen)
+            await life.acknowledge_of(session, sink.last)
+            most = max(most, memory.size)
+            await life.until(lambda known=before: len(seen) > known or len(seen) == 10_000)
+        await life.acknowledge_of(session, sink.last)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert seen == list(range(10_000))
+        assert most < 310 * 1024
+        # Beside the window: what is read at once, twice, and what the test itself remembers.
+        assert peak < 3 * 1024 * 1024
+        await life.until(lambda: not life.pages())
+
+    lives(tmp_path, part, settings=settings)
+
+
+def test_a_browser_sees_everything_and_takes_nothing(tmp_path):
+    async def part(life):
+        await life.queue()
+        await life.send_numbers(range(200))
+        sink = browser(life)
+        sink.consumer.receive_credits(-1)
+        await life.until(lambda: len(sink.got) == 200)
+        assert sink.bodies == [str(number) for number in range(200)]
+        # What comes later it sees too, and what others take meanwhile not again.
+        await life.send_numbers(range(200, 210))
+        life.queue_of().deliver()
+        await life.until(lambda: len(sink.got) == 210)
+        assert await life.drain(210) == list(range(210))
+        assert len(sink.got) == 210
+
+        with_selector = browser(life, selector="AMQDurable = 'DURABLE'")
+        with_selector.consumer.receive_credits(-1)
+        assert with_selector.got == []
+
+    lives(tmp_path, part)
+
+
+def test_a_browser_goes_on_where_its_credits_ended(tmp_path):
+    async def part(life):
+        await life.queue()
+        await life.send_numbers(range(100))
+        sink = browser(life)
+        for _ in range(25):
+            sink.consumer.receive_credits(400)
+            wanted = len(sink.got)
+            await life.until(lambda known=wanted: len(sink.got) >= known)
+            for _ in range(5):
+                await durable(life.session().context.after)
+        await life.until(lambda: len(sink.got) == 100)
+        assert sink.bodies == [str(number) for number in range(100)]
+
+    lives(tmp_path, part)
+
+
+def test_removing_all_messages_removes_those_in_pages(tmp_path):
+    async def part(life):
+        await life.queue()
+        await life.send_numbers(range(200))
+        queue = life.queue_of()
+        assert queue.remove_all() == 200
+        await life.send_numbers(range(1000, 1003))
+        await life.until(lambda: queue.message_count == 3)
+        assert await life.drain(3) == [1000, 1001, 1002]
+        await life.until(lambda: not life.pages())
+        await life.until(lambda: len(life.broker._stores.messages) == 0)
+
+    lives(tmp_path, part)
+
+
+def test_messages_expire_in_pages_though_nobody_takes_them(tmp_path):
+    async def part(life):
+        await life.queue()
+        await life.queue("late")
+        now_ms = life.broker.core.clock_ms()
+        await life.send_numbers(range(12), expiration=now_ms - 1)
+        await life.send_numbers(range(100, 150), expiration=now_ms - 1)
+        await life.send_numbers([7])
+        queue = life.queue_of()
+
+        def looked():
+            life.look_for_expired()
+            return queue.message_count == 1
+
+        await life.until(looked)
+        assert await life.drain(1) == [7]
+        await life.until(lambda: life.queue_of("late").message_count == 62)
+        assert len(await life.drain(62, "late")) == 62
+
+    lives(tmp_path, part, settings={"expiry_address": "late"})
+
+
+def test_a_queue_that_comes_while_its_address_is_paging_sees_what_comes_then(tmp_path):
+    async def part(life):
+        await life.queue("old", address="t", routing_type=RoutingType.MULTICAST)
+        await life.send_numbers(range(50), "t")
+        await life.queue("new", address="t", routing_type=RoutingType.MULTICAST)
+        await life.send_numbers(range(50, 60), "t")
+        assert life.queue_of("new").message_count == 10
+        assert await life.drain(10, "new") == list(range(50, 60))
+        assert await life.drain(60, "old") == list(range(60))
+        await life.until(lambda: not life.pages("t"))
+
+    lives(tmp_path, part)
+
+
+def test_a_queue_that_is_not_durable_has_pages_and_no_records(tmp_path):
+    async def part(life):
+        session = life.session()
+        session.create_queue(
+            QueueRequest(
+                name="sub", address="t", routing_type=RoutingType.MULTICAST, is_durable=False
+            )
+        )
+        await durable(session.context.after)
+        await life.send_numbers(range(60), "t")
+        sink = life.consume("sub")
+        await life.until(lambda: len(sink.got) == 60)
+        assert life.pages("t")
+        await life.acknowledge(sink, sink.ids[29])
+        assert len(life.broker._stores.messages) == 0
+
+    async def after(life):
+        assert not life.pages("t")
+
+    lives(tmp_path, part, after, settings=WIDE)
+
+
+def test_a_queue_bound_to_a_pattern_has_pages_of_its_own(tmp_path):
+    async def part(life):
+        await life.queue("own", address="a.b", routing_type=RoutingType.MULTICAST)
+        await life.queue("all", address="a.#", routing_type=RoutingType.MULTICAST)
+        await life.send_numbers(range(100), "a.b")
+        assert life.pages("a.b")
+        assert life.pages("a.#")
+        assert await life.drain(100, "all") == list(range(100))
+        await life.until(lambda: not life.pages("a.#"))
+        assert await life.drain(100, "own") == list(range(100))
+        await life.until(lambda: not life.pages("a.b"))
+
+    lives(tmp_path, part)
+
+
+def test_what_is_due_later_waits_after_it_left_its_page(tmp_path):
+    async def part(life):
+        await life.queue()
+        due_ms = life.broker.core.clock_ms() + 3_600_000
+        await life.send_numbers(range(20))
+        await life.send_numbers(range(100, 105), _AMQ_SCHED_DELIVERY=due_ms)
+        await life.send_numbers(range(20, 40))
+        assert await life.drain(40) == list(range(40))
+        assert life.queue_of().scheduled_count == 5
+
+    async def after(life):
+        await life.until(lambda: life.queue_of().message_count == 5)
+        life.consume()
+        await life.until(lambda: life.queue_of().scheduled_count == 5)
+
+    lives(tmp_path, part, after, settings=WIDE)
+
+
+def test_too_many_deliveries_move_a_paged_message_to_the_dead_letters(tmp_path):
+    async def part(life):
+        await life.queue()
+        await life.queue("dead")
+        await life.send_numbers(range(40))
+        for _ in range(2):
+            session = life.session(auto_commit_acks=False, auto_commit_sends=False)
+            sink = life.consume(session=session)
+            await life.until(lambda one=sink: len(one.got) == 40)
+            session.acknowledge(0, sink.ids[-1], lambda error: None)
+            session.stop()
+            await durable(session.rollback)
+            session.close(has_failed=False)
+        await life.until(lambda: life.queue_of().message_count == 0)
+        assert await life.drain(40, "dead") == list(range(40))
+        await life.until(lambda: not life.pages())
+
+    settings = {**WIDE, "max_delivery_attempts": 2, "dead_letter_address": "dead"}
+    lives(tmp_path, part, settings=settings)
+
+
+@pytest.mark.parametrize("policy", list(PageFullPolicy))
+@pytest.mark.parametrize("limit", [{"page_limit_messages": 30}, {"page_limit_bytes": 4096}])
+def test_pages_have_a_limit(tmp_path, policy, limit):
+    async def part(life):
+        await life.queue()
+        refused = 0
+        for number in range(200):
+            try:
+                await life.send_numbers([number])
+            except BrokerError as error:
+                refused += error.code is ErrorCode.ADDRESS_FULL
+        count = life.queue_of().message_count
+        assert 30 < count < 150
+        assert refused == (200 - count if policy is PageFullPolicy.FAIL else 0)
+        assert await life.drain(count) == list(range(count))
+        await life.send_numbers([1000])
+        assert await life.drain(1) == [1000]
+
+    lives(tmp_path, part, settings={"page_full_policy": policy, **limit})
+
+
+def test_without_persistence_nothing_is_paged(tmp_path):
+    async def part(life):
+        await life.queue()
+        await life.send_numbers(range(50))
+        assert life.paging is None
+        assert await life.drain(50) == list(range(50))
+
+    lives(tmp_path, part, store=None)
+
+
+def test_everything_goes_to_pages_with_a_limit_of_0(tmp_path):
+    async def part(life):
+        await life.queue()
+        await life.send_numbers(range(5))
+        assert life.queue_of().waiting.count == 0
+        assert await life.drain(5) == list(range(5))
+
+    lives(tmp_path, part, settings={"max_size_messages": -1, "max_size_bytes": 0})
+
+
+def test_the_broker_as_a_whole_may_be_full(tmp_path):
+    async def part(life):
+        await life.queue("a")
+        await life.queue("b")
+        await life.send_numbers(range(30), "a")
+        await life.send_numbers(range(30), "b")
+        assert life.pages("a")
+        assert life.pages("b")
+        assert life.queue_of("b").waiting.count == 0
+        assert await life.drain(30, "a") == list(range(30))
+        assert await life.drain(30, "b") == list(range(30))
+
+    lives(tmp_path, part, settings={"max_size_messages": -1}, global_max_messages=20)
+
+
+@pytest.mark.parametrize("how", ["stop", "crash"])
+def test_large_messages_keep_their_bodies_while_they_are_paged(tmp_path, how):
+    body = bytes(range(256)) * 1000
+
+    async def send_large(life):
+        session = life.session()
+        session.begin_large(Message.decode_headers(message("").encode_headers()))
+        session.append_large(body)
+        await durable(lambda done: session.end_large(-1, done))
+
+    async def before(life):
+        await life.queue()
+        await life.send_numbers(range(15))
+        for _ in range(3):
+            await send_large(life)
+        assert len(list(life.folder.glob("largemessages/*.msg"))) == 3
+
+    async def after(life):
+        await life.until(lambda: life.queue_of().message_count == 18)
+        sink = life.consume()
+        await life.until(lambda: len(sink.got) == 18)
+        for one in sink.got[15:]:
+            assert one.large.read(0, 1 << 20) == body
+            one.large.close()
+        await life.acknowledge(sink, sink.ids[-1])
+        await life.until(lambda: not life.pages())
+        await life.until(lambda: not list(life.folder.glob("largemessages/*.msg")))
+
+    lives(tmp_path, before, after, how=how, settings=WIDE)
+
+
+def test_a_full_disk_is_noticed(tmp_path):
+    async def part(life):
+        await life.queue()
+        with pytest.raises(BrokerError, match="the disk is"):
+            await life.send_numbers([1])
+
+    lives(
+        tmp_path,
+        part,
+        settings={
+            "disk_full_policy": DiskFullPolicy.FAIL,
+            "address_full_policy": AddressFullPolicy.PAGE,
+        },
+        max_disk_usage=0,
+    )
+
+
+def test_a_queue_whose_pages_are_not_counted_yet_is_not_taken_for_empty(tmp_path, monkeypatch):
+    monkeypatch.setattr(loading, "_COUNTED_AT_ONCE", 0)
+
+    async def before(life):
+        await life.queue(is_auto_created=True, auto_delete=True)
+        await life.send_numbers(range(300))
+        # Nothing in memory, and nothing in the last page.
+        sink = life.consume()
+        await life.until(lambda: len(sink.got) == 300)
+        for number in [*range(10), *range(250, 300)]:
+            await life.acknowledge(sink, sink.ids[number], is_individual=True)
+
+    async def after(life):
+        assert "q" in life.broker.core.postoffice.addresses.queues
+        assert not life.queue_of().has_at_most(1000)
+        assert await life.drain(240) == list(range(10, 250))
+
+    lives(tmp_path, before, after, how="crash", settings=WIDE)

@@ -1,0 +1,178 @@
+"""What producers may send when memory or the disk is full: BLOCK, FAIL, DROP, and credits."""
+
+from pathlib import Path
+
+import pytest
+
+from broker.disk import DiskMonitor, DiskSpace, disk_space
+from broker.errors import BrokerError, ErrorCode
+from broker.policies import AddressFullPolicy, DiskFullPolicy
+from tests.broker.bench import Answers, Bench, done, message
+
+
+@pytest.fixture
+def bench():
+    made = Bench()
+    made.queue()
+    return made
+
+
+def acknowledge(sink, count=1):
+    for one in sink.got[:count]:
+        sink.session.acknowledge(0, one.message_id, done, is_individual=True)
+
+
+def test_block_holds_credits_back_until_there_is_room(bench):
+    bench.set(max_size_messages=2, address_full_policy=AddressFullPolicy.BLOCK)
+    session, granted = bench.session(), []
+    session.request_credits("q", granted.append)
+    for _ in range(3):
+        # What was within the credits is taken.
+        session.send(message(), done)
+    session.request_credits("q", granted.append)
+    assert granted == [False]
+
+    sink = bench.consume()
+    for one in sink.got[:2]:
+        assert granted == [False]
+        sink.session.acknowledge(0, one.message_id, done, is_individual=True)
+
+    assert granted == [False, False]
+
+
+def test_fail_refuses_messages_and_credits(bench):
+    bench.set(max_size_messages=1, address_full_policy=AddressFullPolicy.FAIL)
+    session, granted = bench.session(), []
+    session.send(message(), done)
+
+    with pytest.raises(BrokerError) as refusal:
+        session.send(message(), done)
+    session.request_credits("q", granted.append)
+
+    assert refusal.value.code is ErrorCode.ADDRESS_FULL
+    assert granted == [True]
+    assert bench.addresses.queues["q"].message_count == 1
+
+
+def test_drop_takes_and_forgets(bench):
+    bench.set(max_size_messages=1, address_full_policy=AddressFullPolicy.DROP)
+    answers = Answers()
+    for _ in range(3):
+        bench.session().send(message(), answers)
+
+    assert answers.errors == [None] * 3
+    assert bench.addresses.queues["q"].message_count == 1
+    assert bench.core.counters.dropped == 2
+
+
+def test_the_broker_as_a_whole_may_be_full(bench):
+    bench.set(address_full_policy=AddressFullPolicy.FAIL)
+    bench.addresses.memory.size_max = 1
+    bench.session().send(message(), done)
+    bench.queue("other")
+
+    with pytest.raises(BrokerError):
+        bench.session().send(message(address="other"), done)
+
+
+class Disk:
+    """A disk of 100 bytes."""
+
+    def __init__(self):
+        self.usable = 50
+
+    def __call__(self, folder):
+        return DiskSpace(self.usable, 100)
+
+
+@pytest.fixture
+def disk():
+    return Disk()
+
+
+def monitor(bench, disk, **limits):
+    limits = {"max_usage_percent": 90, **limits}
+    return DiskMonitor([Path("/somewhere")], bench.addresses.memory, measure=disk, **limits)
+
+
+@pytest.mark.parametrize("policy", [None, DiskFullPolicy.BLOCK])
+@pytest.mark.parametrize("address", ["q", "new"])
+def test_a_full_disk_blocks_producers_and_no_consumer(bench, disk, policy, address):
+    bench.set(disk_full_policy=policy)
+    watch = monitor(bench, disk)
+    session, granted = bench.session(), []
+    session.send(message("there"), done)
+    disk.usable = 10
+    watch.look()
+
+    session.request_credits(address, granted.append)
+    sink = bench.consume()
+    acknowledge(sink)
+    assert granted == []
+    assert sink.bodies == ["there"]
+
+    disk.usable = 11
+    watch.look()
+    assert granted == [False]
+
+
+def test_a_full_disk_refuses_where_it_is_told_to(bench, disk):
+    bench.set(disk_full_policy=DiskFullPolicy.FAIL)
+    disk.usable = 0
+    monitor(bench, disk).look()
+    granted = []
+
+    with pytest.raises(BrokerError, match="the disk is") as refusal:
+        bench.session().send(message(), done)
+    bench.session().request_credits("q", granted.append)
+
+    assert refusal.value.code is ErrorCode.ADDRESS_FULL
+    assert granted == [True]
+
+
+def test_a_full_disk_drops_where_it_is_told_to(bench, disk):
+    bench.set(disk_full_policy=DiskFullPolicy.DROP)
+    disk.usable = 0
+    monitor(bench, disk).look()
+    bench.session().send(message(), done)
+
+    assert bench.addresses.queues["q"].message_count == 0
+    assert bench.core.counters.dropped == 1
+
+
+def test_bytes_that_must_stay_free_count_instead_of_the_usage(bench, disk):
+    watch = monitor(bench, disk, min_free=49)
+    watch.look()
+    assert not bench.addresses.memory.is_disk_full
+
+    disk.usable = 49
+    watch.look()
+    assert bench.addresses.memory.is_disk_full
+
+
+def test_no_limit_looks_at_nothing(bench):
+    def never(folder):
+        raise AssertionError(folder)
+
+    monitor(bench, never, max_usage_percent=-1).look()
+
+
+def test_who_waits_for_memory_and_disk_goes_on_when_there_is_both(bench, disk):
+    bench.set(max_size_messages=1, address_full_policy=AddressFullPolicy.BLOCK)
+    watch = monitor(bench, disk)
+    session, granted = bench.session(), []
+    session.send(message(), done)
+    disk.usable = 0
+    watch.look()
+    session.request_credits("q", granted.append)
+
+    acknowledge(bench.consume())
+    assert granted == []
+    disk.usable = 50
+    watch.look()
+
+    assert granted == [False]
+
+
+def test_the_disk_of_a_folder_that_is_not_there_yet(tmp_path):
+    assert disk_space(tmp_path / "not" / "there").total == disk_space(tmp_path).total > 0
