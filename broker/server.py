@@ -39,6 +39,7 @@ from broker.protocols.core.handler import CoreProtocol
 from broker.reaper import AddressReaper, ExpiryReaper
 from broker.recovery import recover
 from broker.session import Session
+from broker.slow_consumers import SlowConsumers
 from broker.storage.binding_records import RoutingType
 from broker.storage.identifiers import IdGenerator
 from broker.storage.images import BindingsImage, MessagesImage
@@ -54,9 +55,10 @@ from journal.errors import JournalError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker.consumer import Consumer
     from broker.core import Security
     from broker.management.web import WebServer
-    from broker.notifications import Origin
+    from broker.notifications import Origin, Subject
     from broker.options import BrokerOptions
     from broker.protocols.peer import Handler
     from broker.session import SessionOptions
@@ -67,6 +69,7 @@ __all__ = ["Broker", "serve"]
 log = logging.getLogger("broker")
 
 _PROGRESS_S: Final = 2.0  # Between two lines about a load.
+_SLOW_CONSUMER_SCAN_MS: Final = 1000  # slow-consumer-check-period is whole seconds.
 EXIT_OK, EXIT_FAILED = 0, 1
 _OURS: Final = ("broker", "journal", "jdbcstore")
 
@@ -291,10 +294,26 @@ class Broker:
             self._every(options.disk_scan_period, disk.look)
         self._every(options.message_expiry_scan_period, expiry.look)
         self._every(options.address_queue_scan_period, addresses.look)
+        self._every(_SLOW_CONSUMER_SCAN_MS, SlowConsumers(core, self._owners, self._kill).look)
         self._every(
             options.transaction_timeout_scan_period, lambda: core.transactions.reap(context)
         )
         self._every(options.connection_ttl_check_interval, self._core_protocol.check)
+
+    def _owners(self) -> dict[Consumer, Session]:
+        """Give whose each consumer is."""
+        return {
+            consumer: session
+            for session in self.sessions.values()
+            for consumer in session.consumers.values()
+        }
+
+    def _kill(self, owner: Subject) -> None:
+        """End the connection of a session with a slow consumer."""
+        session = self.sessions.get(owner.name)
+        connection = self.connections.get(owner.origin.connection_id)
+        if session is not None and connection is not None:
+            connection.kill(session)
 
     def _every(self, period_ms: int, work: Callable[[], object]) -> None:
         if period_ms <= 0:

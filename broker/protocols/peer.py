@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from broker.notifications import Origin
+    from broker.session import Session
 
 __all__ = ["Handler", "Peer"]
 
@@ -50,7 +51,10 @@ class Handler(Protocol):
         """What sessions, and those who manage the broker, know of the connection."""
 
     def fail(self) -> None:
-        """End it with all its sessions: an operator wants it so, or a consumer is too slow."""
+        """End it with all its sessions: an operator wants it so."""
+
+    def kill(self, session: Session) -> None:
+        """End it with all its sessions, and tell the client that one of them is too slow."""
 
     def receive(self, data: bytes) -> None:
         """Take the next bytes; any exception closes the connection."""

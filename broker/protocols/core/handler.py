@@ -375,6 +375,16 @@ class CoreConnection:
         else:
             self._forget_if_empty()
 
+    def kill(self, session: Session) -> None:
+        """End it with all its sessions, and tell the client that one of them is too slow."""
+        for channel in list(self._channels.values()):
+            if channel.session is session:
+                # On the session's channel, where clients look; the reference's broker sends it on
+                # channel 1, where its own do not.
+                channel.channel.send(connections.DisconnectConsumerKill(self._sessions.node_id))
+            self._fail_session(channel)
+        self._connection.close()
+
     def disconnect(self) -> None:
         """The broker stops: confirm, tell, close."""
         for channel in self._channels.values():

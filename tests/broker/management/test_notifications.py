@@ -1,0 +1,179 @@
+"""Notifications: which are told, with which properties."""
+
+import pytest
+
+from broker.errors import BrokerError, ErrorCode
+from broker.notifications import NotificationType, Origin
+from broker.options import BrokerOptions, NotificationOptions
+from broker.storage.binding_records import RoutingType
+from tests.broker.bench import done, message
+from tests.broker.management.managed import ManagedBench
+
+ORIGIN = Origin("0a1b2c3d", "1.2.3.4:5", "0.0.0.0:61616", "me", "CORE", 7)
+COMMON = {"_AMQ_NotifType", "_AMQ_NotifTimestamp"}
+
+
+class Heard(ManagedBench):
+    def __init__(self, **options):
+        notifications = NotificationOptions(**options)
+        super().__init__(options=BrokerOptions(notifications=notifications))
+        self.queue("told", "activemq.notifications", RoutingType.MULTICAST, filter=None)
+        self.seen = len(list(self.addresses.queues["told"].references()))
+
+    @property
+    def told(self):
+        """What was told since the last look: type and properties."""
+        found = [one.message for one in self.addresses.queues["told"].references()][self.seen :]
+        self.seen += len(found)
+        return [
+            (
+                one.get("_AMQ_NotifType"),
+                {name: one.get(name) for name in one.properties if name not in COMMON},
+            )
+            for one in found
+        ]
+
+
+def test_queues_that_come_change_and_go():
+    bench = Heard()
+    queue = bench.queue("q", "a", RoutingType.MULTICAST, filter="x = 1")
+    bench.addresses.update_queue("q", max_consumers=3)
+    bench.addresses.delete_queue("q")
+
+    common = {
+        "_AMQ_Address": "a",
+        "_AMQ_ClusterName": "qnode",
+        "_AMQ_RoutingName": "q",
+        "_AMQ_Binding_ID": queue.queue_id,
+        "_AMQ_Distance": 0,
+        "_AMQ_FilterString": "x = 1",
+    }
+    assert bench.told == [
+        ("BINDING_ADDED", {**common, "_AMQ_Binding_Type": 0}),
+        ("BINDING_UPDATED", common),
+        ("BINDING_REMOVED", common),
+    ]
+
+
+def test_consumers_and_sessions_that_come_and_go():
+    bench = Heard()
+    bench.queue("q")
+    session = bench.session()
+    session.user, session.origin = "ann", ORIGIN
+    assert [kind for kind, _ in bench.told] == ["BINDING_ADDED"]
+
+    bench.core.notifications.session(NotificationType.SESSION_CREATED, session)
+    bench.consume("q", session, filter_text="n = 1")
+    bench.consume("q", session, consumer_id=1, is_browser=True)
+    session.close_consumer(0)
+
+    (first, created, closed) = bench.told
+    assert first == (
+        "SESSION_CREATED",
+        {
+            "_AMQ_ConnectionName": "0a1b2c3d",
+            "_AMQ_User": "ann",
+            "_AMQ_SessionName": session.name,
+            "_AMQ_Client_ID": "me",
+            "_AMQ_RemoteAddress": "1.2.3.4:5",
+            "_AMQ_Protocol_Name": "CORE",
+            "_AMQ_Address": "activemq.notifications",
+            "_AMQ_Distance": 0,
+        },
+    )
+    common = {
+        "_AMQ_Address": "q",
+        "_AMQ_ClusterName": "qnode",
+        "_AMQ_RoutingName": "q",
+        "_AMQ_Distance": 0,
+        "_AMQ_ConsumerCount": 1,
+        "_AMQ_User": "ann",
+        "_AMQ_RemoteAddress": "1.2.3.4:5",
+        "_AMQ_SessionName": session.name,
+        "_AMQ_FilterString": "n = 1",
+        "_AMQ_Client_ID": "me",
+        "_AMQ_ConsumerName": 0,
+    }
+    validated = {"_AMQ_ValidatedUser": "ann", "_AMQ_CertSubjectDN": None}
+    # The browser is told of by nobody, and counts.
+    assert created == ("CONSUMER_CREATED", {**common, **validated})
+    assert closed == ("CONSUMER_CLOSED", common)
+
+
+def test_a_deleted_queue_closes_its_consumers_and_says_so():
+    bench = Heard()
+    bench.queue("q")
+    sink = bench.consume("q")
+    sink.disconnected = sink.session.disconnected
+    assert len(bench.told) == 2
+
+    bench.addresses.delete_queue("q")
+
+    assert [kind for kind, _ in bench.told] == ["CONSUMER_CLOSED", "BINDING_REMOVED"]
+
+
+def test_what_somebody_may_not():
+    bench = Heard()
+
+    class Closed:
+        def check(self, user, permission, address, queue):
+            raise BrokerError(ErrorCode.SECURITY_EXCEPTION, "no")
+
+    bench.core.security = Closed()
+    session = bench.session()
+    session.user = "eve"
+    with pytest.raises(BrokerError):
+        session.create_address("a", [RoutingType.ANYCAST], is_auto_created=False)
+    bench.core.notifications.wrong_login("eve", "1.2.3.4:5")
+
+    forbidden = {"_AMQ_Address": "a", "_AMQ_CheckType": "CREATE_ADDRESS", "_AMQ_User": "eve"}
+    login = {
+        "_AMQ_User": "eve",
+        "_AMQ_CertSubjectDN": None,
+        "_AMQ_RemoteAddress": "1.2.3.4:5",
+    }
+    assert bench.told == [
+        ("SECURITY_PERMISSION_VIOLATION", forbidden),
+        ("SECURITY_AUTHENTICATION_VIOLATION", login),
+    ]
+
+
+def events(bench):
+    """Everything that a plugin asks for happens."""
+    bench.queue("q")
+    session = bench.session()
+    session.send(message("1"), done)
+    session.send(message("2", expiration=bench.now_ms + 5), done)
+    bench.core.notifications.connection(NotificationType.CONNECTION_CREATED, ORIGIN)
+    bench.core.notifications.session(NotificationType.SESSION_CREATED, session)
+    sink = bench.consume("q", credits=0)
+    sink.consumer.receive_credits(1)
+    bench.loop.pass_time(1)
+    sink.consumer.receive_credits(200)
+    bench.addresses.delete("q", force=True)
+    return [kind for kind, _ in bench.told]
+
+
+def test_what_the_plugin_tells_is_told_only_where_it_is_asked_to():
+    always = ["BINDING_ADDED", "SESSION_CREATED", "CONSUMER_CREATED", "BINDING_REMOVED"]
+    assert events(Heard()) == always
+    assert events(Heard(sessions=False)) == [one for one in always if "SESSION" not in one]
+    everything = Heard(connections=True, addresses=True, deliveries=True, expiries=True)
+    assert events(everything) == [
+        *("ADDRESS_ADDED", "BINDING_ADDED", "CONNECTION_CREATED", "SESSION_CREATED"),
+        *("CONSUMER_CREATED", "MESSAGE_DELIVERED", "MESSAGE_EXPIRED", "BINDING_REMOVED"),
+        "ADDRESS_REMOVED",
+    ]
+
+
+def test_nothing_is_told_before_the_broker_serves_or_where_nobody_listens():
+    bench = Heard()
+    bench.is_started = False
+    bench.queue("q")
+    assert bench.told == []
+    bench.is_started = True
+    bench.addresses.delete_queue("told")
+
+    bench.queue("another")
+
+    assert bench.core.counters.unrouted == 0
