@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import uuid4
 
 from broker.client.aio.administration import Administration
@@ -22,6 +22,12 @@ from broker.client.errors import (
     ClosedError,
     TransactionOutcomeUnknown,
     TransactionRolledBack,
+)
+from broker.client.management import (
+    MANAGEMENT_ADDRESS,
+    attribute_request,
+    operation_request,
+    result_of,
 )
 from broker.client.selectors import translate_selector
 from broker.client.session_state import AckMode
@@ -325,6 +331,33 @@ class AsyncSession(Administration, Distributed):
             where = where.removeprefix(prefix)
         async with self.producer(where) as producer:
             await producer.send(message)
+
+    # Management.
+
+    async def manage(self, resource: str, operation: str, *arguments: object) -> Any:  # noqa: ANN401 - what it gives
+        """Have the broker do something with one of its parts; the result, as JSON has it.
+
+        Args:
+            resource: `broker`, `queue.NAME`, `address.NAME`, ...
+            operation: its name, as in the reference's controls.
+            *arguments: what JSON can hold.
+
+        Raises:
+            BrokerRefused: it failed, and why.
+        """
+        answer = await self.request(
+            MANAGEMENT_ADDRESS, operation_request(resource, operation, arguments)
+        )
+        return result_of(answer.message, answer.content)
+
+    async def attribute(self, resource: str, name: str) -> Any:  # noqa: ANN401 - whatever it is
+        """Read an attribute of a part of the broker, such as `messageCount` of `queue.NAME`.
+
+        Raises:
+            BrokerRefused: there is none, and why.
+        """
+        answer = await self.request(MANAGEMENT_ADDRESS, attribute_request(resource, name))
+        return result_of(answer.message, answer.content)
 
     # Metadata.
 

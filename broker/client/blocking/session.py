@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from broker.client.blocking.consumer import Consumer, Received
 from broker.client.blocking.producer import Producer
@@ -220,6 +220,14 @@ class Session:
     def query_address(self, address: str) -> BindingQueryResponse:
         """Ask about an address."""
         return self._runner.wait(self._session.query_address(address))
+
+    def manage(self, resource: str, operation: str, *arguments: object) -> Any:  # noqa: ANN401 - what it gives
+        """Have the broker do something with one of its parts; the result, as JSON has it."""
+        return self._runner.wait(self._session.manage(resource, operation, *arguments))
+
+    def attribute(self, resource: str, name: str) -> Any:  # noqa: ANN401 - whatever it is
+        """Read an attribute of a part of the broker."""
+        return self._runner.wait(self._session.attribute(resource, name))
 
     def add_metadata(self, key: str, data: str, *, unique: bool = False) -> None:
         """Name the session, for operators."""
