@@ -1,0 +1,34 @@
+"""The guide names every operation that there is, and no other."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from broker.management.address_control import AddressControl
+from broker.management.broker_control import BrokerControl
+from broker.management.metrics import SERIES_MAX
+from broker.management.queue_control import QueueControl
+from broker.management.small_controls import AcceptorControl, DivertControl
+
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "management.md"
+
+
+@pytest.mark.parametrize(
+    ("resource", "control"),
+    [
+        ("broker", BrokerControl),
+        ("queue.NAME", QueueControl),
+        ("address.NAME", AddressControl),
+        ("divert.NAME", DivertControl),
+        ("acceptor.NAME", AcceptorControl),
+    ],
+)
+def test_every_operation_is_named(resource, control):
+    section = re.search(rf"### `{re.escape(resource)}`\n\n(.*?)\n\n", GUIDE.read_text(), re.DOTALL)
+
+    assert set(re.findall(r"\w+", section[1])) == control.names()
+
+
+def test_how_many_series_there_are_is_said():
+    assert f"the {SERIES_MAX} with most in them" in GUIDE.read_text()
