@@ -1,15 +1,16 @@
 """Where a table of records is cut, so that it can be read in pages of bounded size.
 
 By key and not by a cursor: most drivers fetch a cursor's whole result at once, and only a key tells
-where to go on when the connection was lost. First the sizes of the next rows are asked for, then
-so many of the rows as fit.
+where to go on when the connection was lost. First it is asked how much the next rows are, as one
+sum; then they are read, if they are no more than a page. Only where they are, the size of each is
+asked for. How many rows that is about follows from the page before.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import func, select
+from sqlalchemy import BigInteger, cast, func, select
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,10 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["PAGE_ROWS", "PAGE_SIZE", "RowPages", "cuts"]
 
-# Rows whose sizes are asked for together.
+# Rows of one page, at most.
 PAGE_ROWS: Final = 4000
 # Bytes of bodies in one page: one row more only where it alone is larger.
 PAGE_SIZE: Final = 4 * 1024 * 1024
+# What the next rows should come to if they are like those before: a little less than a page.
+AIM: Final = PAGE_SIZE * 9 // 10
 
 
 class RowPages:
@@ -33,15 +36,13 @@ class RowPages:
 
     def __init__(self, table: Table) -> None:
         self._seq = table.c.seq
-        self._sizes = (
-            select(
-                table.c.seq,
-                func.coalesce(table.c.variableSize, 0) + func.coalesce(table.c.txDataSize, 0),
-            )
-            .order_by(table.c.seq)
-            .limit(PAGE_ROWS)
+        # Not in the columns' own type: Derby and SQL Server would sum them up in 32 bits.
+        size = cast(func.coalesce(table.c.variableSize, 0), BigInteger) + cast(
+            func.coalesce(table.c.txDataSize, 0), BigInteger
         )
+        self._sizes = select(table.c.seq, size.label("bytes")).order_by(table.c.seq)
         self._left = select(func.count()).select_from(table)
+        self._rows = PAGE_ROWS
 
     def ends_after(self, connection: Connection, after: int | None) -> list[int]:
         """The last seq of each of the next pages; none at the end of the table.
@@ -54,13 +55,22 @@ class RowPages:
             sqlalchemy.exc.DBAPIError: the database fails, for `errors.classify`.
         """
         is_next = self._seq.is_not(None) if after is None else self._seq > after
-        coming = connection.execute(self._sizes.where(is_next)).fetchall()
+        sizes = self._sizes.where(is_next).limit(self._rows)
+        coming = sizes.subquery("coming")
+        total = select(func.count(), func.max(coming.c.seq), func.sum(coming.c.bytes))
+        count, final, size = connection.execute(total).one()
         # MariaDB (seen: 10.11) reports a SELECT with a LIMIT as done, with no rows, when it is
         # cancelled (KILL QUERY, max_statement_time) while it chooses an index: a load would end
-        # early, and lose the rest. A count is one row, or fails.
-        while not coming and connection.execute(self._left.where(is_next)).scalar_one():
-            coming = connection.execute(self._sizes.where(is_next)).fetchall()
-        return list(cuts([(int(seq), int(size)) for seq, size in coming]))
+        # early, and lose the rest. A count without a LIMIT is right, or fails.
+        while not count:
+            if not connection.execute(self._left.where(is_next)).scalar_one():
+                return []
+            count, final, size = connection.execute(total).one()
+        self._rows = min(PAGE_ROWS, max(1, AIM * int(count) // max(1, int(size))))
+        if size <= PAGE_SIZE:
+            return [int(final)]
+        each = connection.execute(sizes).all()
+        return list(cuts((int(seq), int(size)) for seq, size in each))
 
 
 def cuts(coming: Iterable[tuple[int, int]]) -> Iterator[int]:

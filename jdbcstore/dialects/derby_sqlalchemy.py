@@ -6,6 +6,7 @@ features were tried.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import exc, types
@@ -113,8 +114,8 @@ class DerbyExecutionContext(default.DefaultExecutionContext):
         return int(row[0])
 
 
-class DerbyDialect(default.DefaultDialect):
-    """Apache Derby 10.10 and later, by its JDBC driver."""
+class DerbyDialect(default.DefaultDialect, ABC):
+    """Apache Derby 10.10 and later, by its JDBC driver: in this process, or as a server."""
 
     name = "derby"
     driver = "jdbc"
@@ -157,9 +158,9 @@ class DerbyDialect(default.DefaultDialect):
             properties["password"] = str(url.password)
         return [self.jdbc_url(url), properties], {}
 
+    @abstractmethod
     def jdbc_url(self, url: URL) -> str:
         """The URL for the JDBC driver, without properties."""
-        raise NotImplementedError
 
     # Connections.
 

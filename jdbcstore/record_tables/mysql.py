@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from jdbcstore.rows import Row
 
-__all__ = ["MySqlTable", "quoted_bytes"]
+__all__ = ["MySqlTable", "literal"]
 
 COM_QUERY: Final = 0x03
 COM_STMT_PREPARE: Final = 0x16
@@ -47,17 +47,13 @@ UNKNOWN_THREAD: Final = 1094
 PACKET_MARGIN: Final = 64 * 1024
 
 
-def quoted_bytes(value: bytes) -> bytes:
-    r"""A literal of bytes, for a session without NO_BACKSLASH_ESCAPES.
+def literal(value: bytes) -> bytes:
+    """A literal of bytes, in hexadecimal: what it means depends on no sql_mode.
 
-    Within quotes the server's parser treats only the quote and the backslash in a special way
-    (https://dev.mysql.com/doc/refman/8.4/en/string-literals.html); all other bytes, the zero
-    included, stand for themselves.
-
-    >>> quoted_bytes(b"a'b" + bytes([92, 0]))
-    b"_binary'a\\'b\\\\\x00'"
+    >>> literal(b"a'b"), literal(b"")
+    (b"x'612762'", b"x''")
     """
-    return b"_binary'%b'" % value.replace(b"\\", b"\\\\").replace(b"'", b"\\'")
+    return b"x'%b'" % value.hex().encode("ascii")
 
 
 def packets(commands: list[bytes]) -> bytes:
@@ -204,7 +200,7 @@ class MySqlTable(GenericTable):
 
     @property
     def body_size_max(self) -> int:
-        """Half a packet, since every byte of a literal may have to be escaped."""
+        """Half a packet, since every byte of a literal takes two."""
         return min(super().body_size_max, (self.packet_size_max - PACKET_MARGIN) // 2)
 
     @property
@@ -335,9 +331,9 @@ class MySqlTable(GenericTable):
                 tx_id,
                 signed_byte(user_type),
                 len(body),
-                quoted_bytes(body),
+                literal(body),
                 len(tx_data),
-                quoted_bytes(tx_data),
+                literal(tx_data),
                 seq,
             )
             if size + len(value) > room and values:

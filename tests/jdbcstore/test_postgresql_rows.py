@@ -4,7 +4,6 @@ import pytest
 
 from jdbcstore.batch import Batch
 from jdbcstore.record_tables.copy_binary import copy_rows, scanned_row
-from jdbcstore.record_tables.mysql import quoted_bytes
 from jdbcstore.record_tables.postgresql import numbered, quoted
 
 
@@ -39,14 +38,6 @@ def test_a_quoted_text_ends_at_its_last_quote_only(text):
 
 def test_marks_are_numbered():
     assert numbered("a = %s AND b LIKE '5%%' AND c = %s") == "a = $1 AND b LIKE '5%' AND c = $2"
-
-
-@pytest.mark.parametrize("body", [b"'", b"\\", b"\\'", b"a\0b", bytes(range(256))])
-def test_quoted_bytes_hold_no_bare_quote(body):
-    inside = quoted_bytes(body)[len(b"_binary'") : -1]
-
-    assert inside.replace(b"\\\\", b"").replace(b"\\'", b"").count(b"'") == 0
-    assert inside.replace(b"\\'", b"'").replace(b"\\\\", b"\\") == body
 
 
 def scanned(*fields):
