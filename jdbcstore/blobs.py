@@ -125,6 +125,15 @@ class SqlFiles:
 
         return SqlFile(self, name, self.read(lambda c: self.rows.find(c, name)) or self.write(make))
 
+    def find(self, name: str) -> SqlFile | None:
+        """The file of this name; None if there is none.
+
+        Raises:
+            JournalIOError: the database refused.
+        """
+        rows = self.read(lambda cursor: self.rows.find(cursor, name))
+        return SqlFile(self, name, rows) if rows else None
+
     def exists(self, name: str) -> bool:
         """Whether there is a file of this name.
 

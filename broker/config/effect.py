@@ -22,8 +22,6 @@ _SCALARS: Final = (
     ("general", "graceful_shutdown_enabled", "graceful-shutdown-enabled"),
     ("general", "temporary_queue_namespace", "temporary-queue-namespace"),
     ("general", "uuid_namespace", "uuid-namespace"),
-    ("limits", "max_disk_usage_percent", "max-disk-usage"),
-    ("limits", "min_disk_free_bytes", "min-disk-free"),
     ("management", "message_counter_enabled", "message-counter-enabled"),
     ("security", "populate_validated_user", "populate-validated-user"),
     ("security", "reject_empty_validated_user", "reject-empty-validated-user"),
@@ -40,8 +38,7 @@ _SCALARS: Final = (
 _SETTINGS: Final = frozenset(
     {
         *("config_delete_addresses", "config_delete_diverts", "config_delete_queues"),
-        *("disk_full_policy", "enable_ingress_timestamp", "max_size_bytes_reject_threshold"),
-        *("page_limit_bytes", "page_limit_messages", "page_full_policy"),
+        *("enable_ingress_timestamp", "max_size_bytes_reject_threshold"),
         *("redistribution_delay_ms", "retroactive_message_count"),
     }
 )

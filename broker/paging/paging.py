@@ -149,7 +149,8 @@ class Paging:
         if self.core.settings.match(name).address_full_policy is not AddressFullPolicy.PAGE:
             return None
         if store is None:
-            store = self.add_store(name, address.memory, self.folders.create(name))
+            folder = self.folders.create(name, self.core.storage.new_id())
+            store = self.add_store(name, address.memory, folder)
         store.begin(address.queues.values())
         return store
 

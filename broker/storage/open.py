@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 from broker.storage.large_files import LargeFiles
 from broker.storage.node_lock import NodeLock
 from broker.storage.page_folders import FileFolders
+from broker.storage.page_tables import TableFolders
 from broker.storage.wire import RecordType
 from journal import Journal
 from journal.errors import JournalError
@@ -230,6 +231,7 @@ def _open_tables(
 ) -> Stores:
     # Here, for a broker on files runs without SQLAlchemy.
     from jdbcstore import Database, NodeManager, SqlStore
+    from jdbcstore.pages import PageStores
 
     database = Database(options)
     node = NodeManager(database, on_lost=on_lost)
@@ -247,9 +249,11 @@ def _open_tables(
             sync_transactional=sync_transactional,
             sync_non_transactional=sync_non_transactional,
         )
+        pages = PageStores(database, fence=node.primary_lease)
         try:
             bindings.open()
             messages.open()
+            pages.start()
         except BaseException:
             _close_all([messages.close, bindings.close])
             raise
@@ -262,7 +266,7 @@ def _open_tables(
         node_id=node.node_id,
         is_shared=True,
         large=None,
-        pages=None,
+        pages=TableFolders(pages),
         folders=(),
         page_size_max=options.max_page_size_bytes,
         sync_transactional=sync_transactional,

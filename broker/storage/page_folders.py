@@ -70,8 +70,13 @@ class PageFolders(Protocol):
     def load(self) -> dict[str, PageFolder]:
         """Give what is there, by address."""
 
-    def create(self, address: str) -> PageFolder:
-        """Give an address, which has none, a folder; nothing is written before its first page."""
+    def create(self, address: str, store_id: int) -> PageFolder:
+        """Give an address, which has none, a folder; nothing is written before its first page.
+
+        Args:
+            address: its name.
+            store_id: an id of the broker's that was never used.
+        """
 
 
 class FileFolders:
@@ -105,7 +110,7 @@ class FileFolders:
             raise _failure(error, "cannot read the paging directory", self._folder) from error
         return found
 
-    def create(self, address: str) -> PageFolder:
+    def create(self, address: str, store_id: int) -> PageFolder:
         """Give an address a folder of a name that nobody had before."""
         return FileFolder(self._folder / str(uuid.uuid1()), address)
 

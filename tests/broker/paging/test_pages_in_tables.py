@@ -1,0 +1,98 @@
+"""Pages in a database: the same tables as the reference's, one for each address."""
+
+import pytest
+import sqlalchemy
+
+from broker.storage.binding_records import RoutingType
+from broker.storage.message_records import Xid
+from jdbcstore.options import DatabaseStoreOptions
+from tests.broker.paging.lives import durable, lives
+
+XID = Xid(1, b"b", b"g")
+WIDE = {"max_read_page_bytes": 1024 * 1024}
+KINDS = pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+
+
+def page_tables(database):
+    """Names of the tables that hold pages, and how many files each has."""
+    engine = sqlalchemy.create_engine(database.url)
+    with engine.connect() as connection:
+        names = [
+            name
+            for name in sqlalchemy.inspect(connection).get_table_names()
+            if name.lower().startswith("page_store") and name.lower() != "page_store"
+        ]
+        found = {
+            name: connection.execute(
+                sqlalchemy.text(f"SELECT COUNT(*) FROM {name} WHERE EXTENSION = 'page'")
+            ).scalar()
+            for name in names
+        }
+    engine.dispose()
+    return found
+
+
+@KINDS
+def test_pages_survive_a_restart_in_tables(tmp_path, new_database, kind):
+    database = new_database(kind)
+    store = DatabaseStoreOptions(connection_url=database.url)
+
+    async def before(life):
+        await life.queue()
+        await life.send_numbers(range(100))
+        session = life.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
+        session.xa_start(XID)
+        await life.send_numbers(range(100, 120), session=session)
+        session.xa_end(XID, has_failed=False)
+        await durable(session.xa_prepare, XID)
+        sink = life.consume()
+        await life.until(lambda: len(sink.got) == 100)
+        await life.acknowledge(sink, sink.ids[39])
+        tables = page_tables(database)
+        assert len(tables) == 1
+        assert sum(tables.values()) > 1
+
+    async def after(life):
+        await life.until(lambda: life.queue_of().message_count == 60)
+        session = life.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
+        await durable(session.xa_commit, XID, False)
+        assert await life.drain(80) == list(range(40, 120))
+        await life.until(lambda: not any(page_tables(database).values()))
+
+    async def at_last(life):
+        assert life.queue_of().message_count == 0
+        assert len(life.broker._stores.messages) == 0
+        await life.send_numbers(range(30))
+        assert await life.drain(30) == list(range(30))
+
+    lives(tmp_path, before, after, at_last, settings=WIDE, store=store)
+
+
+@KINDS
+def test_the_table_of_a_deleted_address_is_dropped(tmp_path, new_database, kind):
+    database = new_database(kind)
+
+    async def part(life):
+        await life.queue("q", address="t", routing_type=RoutingType.MULTICAST)
+        await life.send_numbers(range(40), "t")
+        assert page_tables(database)
+        life.broker.core.postoffice.addresses.delete("t", force=True)
+        await life.until(lambda: not page_tables(database))
+
+    async def after(life):
+        assert not life.paging.stores
+
+    store = DatabaseStoreOptions(connection_url=database.url)
+    lives(tmp_path, part, after, store=store)
+
+
+def test_a_page_in_a_table_is_as_large_as_the_database_options_allow(tmp_path, new_database):
+    database = new_database("sqlite")
+
+    async def part(life):
+        await life.queue()
+        await life.send_numbers(range(100))
+        assert sum(page_tables(database).values()) > 10
+
+    store = DatabaseStoreOptions(connection_url=database.url, max_page_size_bytes=500)
+    lives(tmp_path, part, store=store)
