@@ -11,7 +11,7 @@ from tests.broker import test_recovery
 from tests.broker.bench import message
 from tests.broker.test_recovery import durable
 
-WAIT_S = 20
+WAIT_S = 60
 SMALL = {
     "max_size_messages": 10,
     "page_size_bytes": 4096,
