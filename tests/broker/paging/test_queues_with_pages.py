@@ -184,7 +184,8 @@ def test_a_queue_that_is_not_durable_has_pages_and_no_records(tmp_path):
         assert len(life.broker._stores.messages) == 0
 
     async def after(life):
-        assert not life.pages("t")
+        await life.until(lambda: not life.pages("t"))
+        assert not life.paging.active_count
 
     lives(tmp_path, part, after, settings=WIDE)
 
