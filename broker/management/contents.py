@@ -6,10 +6,12 @@ at; who runs it lets others in then. What comes into the queue meanwhile may be 
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from broker.dead_letters import ORIGINAL_ADDRESS, ORIGINAL_QUEUE
 from broker.management.errors import ManagementError
+from broker.paging.browsing import PageBrowser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -19,15 +21,37 @@ if TYPE_CHECKING:
     from broker.queue import Queue
     from broker.reference import Reference
 
-__all__ = ["LOOK_COUNT", "change_priority", "delivering", "each", "look", "retry", "select"]
+__all__ = [
+    "LOOK_COUNT",
+    "InPages",
+    "change_priority",
+    "delivering",
+    "each",
+    "look",
+    "retry",
+    "select",
+]
 
 LOOK_COUNT: Final = 1000
+# Messages of pages that a queue holds at most while somebody looks for some to be taken out of it;
+# with so many that are not wanted before them, those behind are not found.
+HELD_MAX: Final = 100_000
 
 
-def look(queue: Queue, wanted: Callable[[Reference], bool]) -> Iterator[Reference | None]:
-    """Give what waits, then what is not due yet, as far as it is wanted; None to let others in.
+class InPages(Enum):
+    """What becomes of messages that lie in pages."""
 
-    The one given last may be taken out of the queue.
+    SHOWN = auto()  # Looked at where they are.
+    TAKEN = auto()  # Read into the queue, HELD_MAX of them at a time: they may be taken out.
+    LEFT = auto()
+
+
+def look(
+    queue: Queue, wanted: Callable[[Reference], bool], in_pages: InPages = InPages.SHOWN
+) -> Iterator[Reference | None]:
+    """Give what waits, in pages too, then what is not due yet; None to let others in.
+
+    The one given last may be taken out of the queue, but for those in pages that are only shown.
     """
     count = 0
     cursor = queue.waiting.cursor()
@@ -35,17 +59,57 @@ def look(queue: Queue, wanted: Callable[[Reference], bool]) -> Iterator[Referenc
         while not queue.is_deleted:
             reference = cursor.advance()
             if reference is None:
+                if in_pages is InPages.TAKEN and _is_more_read(queue):
+                    yield None
+                    continue
                 break
             if wanted(reference):
                 yield reference
             count += 1
             if count % LOOK_COUNT == 0:
                 yield None
+        if in_pages is InPages.SHOWN:
+            yield from _shown_in_pages(queue, wanted)
     finally:
         cursor.close()
     for reference in list(queue.scheduled()):
         if reference.scheduled_ms and wanted(reference):
             yield reference
+
+
+def _is_more_read(queue: Queue) -> bool:
+    """Read more into the queue; whether some is there, or on its way."""
+    pages = queue.pages
+    if pages is None or not pages.unread_count:
+        return False
+    before = queue.waiting.count
+    pages.look_ahead(min(pages.held_count + LOOK_COUNT, HELD_MAX))
+    return queue.waiting.count > before or pages.cursor.is_reading
+
+
+def _shown_in_pages(
+    queue: Queue, wanted: Callable[[Reference], bool]
+) -> Iterator[Reference | None]:
+    if queue.pages is None:
+        return
+    browser = PageBrowser(queue.pages, _nothing)
+    count = 0
+    while not queue.is_deleted:
+        reference = browser.next()
+        if reference is None:
+            if not browser.cursor.is_reading:
+                return
+            yield None
+            continue
+        if wanted(reference):
+            yield reference
+        count += 1
+        if count % LOOK_COUNT == 0:
+            yield None
+
+
+def _nothing() -> None:
+    """Who looks comes again in the next turn, whether anything was read or not."""
 
 
 def delivering(queue: Queue) -> Iterator[tuple[str, list[Reference]]]:
@@ -70,6 +134,7 @@ def each(
     act: Callable[[Reference], bool],
     *,
     count_max: int = -1,
+    in_pages: InPages = InPages.TAKEN,
 ) -> Generator[None, None, int]:
     """Do something to each that is wanted; how often it was done.
 
@@ -78,9 +143,10 @@ def each(
         wanted: which.
         act: whether it did something.
         count_max: no more than so many; -1 all.
+        in_pages: TAKEN where it takes them out of the queue.
     """
     count = 0
-    for reference in look(queue, wanted):
+    for reference in look(queue, wanted, in_pages):
         if reference is None:
             yield
             continue
@@ -96,6 +162,8 @@ def change_priority(
 ) -> Generator[None, None, int]:
     """Put what waits behind those of another priority; how many.
 
+    What lies in pages keeps its own: it is read in the order of the pages, whatever its priority.
+
     Raises:
         ManagementError: there is no such priority.
     """
@@ -106,7 +174,7 @@ def change_priority(
         )
     # First found, then changed: a cursor would meet in a lower priority what it has seen.
     found = []
-    for reference in look(queue, wanted):
+    for reference in look(queue, wanted, InPages.LEFT):
         if reference is None:
             yield
         else:

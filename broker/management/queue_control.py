@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from broker.management.contents import change_priority, delivering, each, look, retry, select
+from broker.management.contents import (
+    InPages,
+    change_priority,
+    delivering,
+    each,
+    look,
+    retry,
+    select,
+)
 from broker.management.errors import ManagementError
 from broker.management.invocation import BOOLEAN, INT, LONG, MAP, TEXT, Control, operation
 from broker.management.json_texts import json_text
@@ -243,8 +251,11 @@ class QueueControl(Control):
     def count_messages(self, text: str | None = None) -> Generator[None, None, int]:
         """How many it holds; with a filter how many of those that wait or are not due yet."""
         if text:
-            return (yield from each(self.queue, self._wanted(text), lambda one: True))
+            return (yield from self._count(self._wanted(text)))
         return self.queue.message_count
+
+    def _count(self, wanted: Callable[[Reference], bool]) -> Generator[None, None, int]:
+        return (yield from each(self.queue, wanted, lambda one: True, in_pages=InPages.SHOWN))
 
     @operation("countMessages", TEXT, TEXT)
     def count_by_property(self, text: str | None, name: str | None) -> Generator[None, None, str]:
@@ -320,7 +331,13 @@ class QueueControl(Control):
     @operation("removeMessages", TEXT)
     def remove_messages(self, text: str | None = None) -> Generator[None, None, int]:
         """Remove what waits or is not due yet; how many."""
-        return each(self.queue, self._wanted(text), self._remove)
+        if text:
+            return (yield from each(self.queue, self._wanted(text), self._remove))
+        wanted = self._wanted(None)
+        count = yield from each(self.queue, wanted, self._remove, in_pages=InPages.LEFT)
+        pages = self.queue.pages
+        # What lies in pages is promised to go; it is counted until it was read.
+        return count if pages is None else count + pages.drop_all()
 
     @operation("removeMessages", INT, TEXT)
     def remove_messages_in_parts(
