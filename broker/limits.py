@@ -112,7 +112,7 @@ class Limits:
         else:
             broker = self._core.postoffice.addresses.memory
             memory = AddressMemory(address, self._core.settings, broker)
-        if not memory.broker.is_disk_full and not memory.is_full:
+        if not (memory.broker.is_disk_full or memory.is_full or memory.is_blocked):
             grant(False)
         elif memory.is_failing:
             grant(True)

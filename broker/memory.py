@@ -79,13 +79,15 @@ class AddressMemory:
         broker: of all addresses.
     """
 
-    __slots__ = ("_settings", "_waiting", "address", "broker", "count", "size")
+    __slots__ = ("_settings", "_waiting", "address", "broker", "count", "is_blocked", "size")
 
     def __init__(self, address: str, settings: Settings, broker: GlobalMemory) -> None:
         self.address = address
         self.broker = broker
         self.size = 0
         self.count = 0
+        # An operator lets producers wait, whatever the limits.
+        self.is_blocked = False
         self._settings = settings
         self._waiting: deque[Callable[[], object]] = deque()
 
@@ -102,6 +104,8 @@ class AddressMemory:
     @property
     def is_blocking(self) -> bool:
         """Whether producers wait: for memory (BLOCK), or for the disk unless it says otherwise."""
+        if self.is_blocked:
+            return True
         settings = self._settings.match(self.address)
         if self.broker.is_disk_full and settings.disk_full_policy in (None, DiskFullPolicy.BLOCK):
             return True

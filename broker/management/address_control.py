@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from broker.management.contents import remove_all
 from broker.management.invocation import BOOLEAN, INT, MAP, TEXT, Control, operation
 from broker.management.json_texts import json_text
 from broker.management.sending import send_message
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from broker.addresses import Address
     from broker.management.access import ManagedBroker
     from broker.management.invocation import Getters
+    from broker.paging.store import PagingStore
 
 __all__ = ["AddressControl", "limit_percent"]
 
@@ -56,6 +58,11 @@ class AddressControl(Control):
         "isAutoCreated": lambda self: self.address.is_auto_created,
         "isInternal": lambda self: self.address.is_internal,
         "isTemporary": lambda self: self.address.is_temporary,
+        "isPaging": lambda self: self.pages is not None and self.pages.is_paging,
+        "getNumberOfPages": lambda self: 0 if self.pages is None else len(self.pages.pages),
+        "getNumberOfBytesPerPage": lambda self: (
+            self._core.settings.match(self.address.name).page_size_bytes
+        ),
         "getCurrentDuplicateIdCacheSize": lambda self: self.duplicate_id_count,
     }
 
@@ -63,6 +70,12 @@ class AddressControl(Control):
         self._broker = broker
         self._core = broker.core
         self.address = address
+
+    @property
+    def pages(self) -> PagingStore | None:
+        """Its pages; None where it never had any."""
+        paging = self._core.paging
+        return None if paging is None else paging.stores.get(self.address.name)
 
     @property
     def routing_types(self) -> list[str]:
@@ -100,13 +113,24 @@ class AddressControl(Control):
         """Let its queues deliver again."""
         self._core.postoffice.addresses.pause(self.address, is_paused=False)
 
+    @operation("block")
+    def block(self) -> bool:
+        """Let producers wait for their credits; whether they did not before."""
+        was_blocked, self.address.memory.is_blocked = self.address.memory.is_blocked, True
+        return not was_blocked
+
+    @operation("unblock")
+    def unblock(self) -> None:
+        """Let producers go on, where no limit is reached."""
+        self.address.memory.is_blocked = False
+        self.address.memory.wake()
+
     @operation("purge")
     def purge(self) -> Generator[None, None, int]:
         """Remove what waits in its queues; how many."""
         count = 0
         for queue in list(self.address.queues.values()):
-            count += queue.remove_all()
-            yield
+            count += yield from remove_all(queue)
         return count
 
     @operation("sendMessage", MAP, INT, TEXT, BOOLEAN, TEXT, TEXT)

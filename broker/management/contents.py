@@ -28,6 +28,7 @@ __all__ = [
     "delivering",
     "each",
     "look",
+    "remove_all",
     "retry",
     "select",
 ]
@@ -155,6 +156,18 @@ def each(
         if act(reference):
             count += 1
     return count
+
+
+def remove_all(queue: Queue) -> Generator[None, None, int]:
+    """Remove what waits, in pages too, or is not due yet; how many."""
+
+    def remove(reference: Reference) -> bool:
+        queue.remove(reference)
+        return True
+
+    count = yield from each(queue, lambda one: True, remove, in_pages=InPages.LEFT)
+    # What lies in pages is promised to go; it is counted until it was read.
+    return count if queue.pages is None else count + queue.pages.drop_all()
 
 
 def change_priority(

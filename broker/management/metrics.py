@@ -153,6 +153,7 @@ class _Collector:
         yield from self._of_duplicates()
         yield from self._of_queues()
         yield from self._of_addresses()
+        yield from self._of_pages()
 
     def _is_measured(self, address: str) -> bool:
         return self._broker.core.settings.match(address).enable_metrics
@@ -195,6 +196,18 @@ class _Collector:
             for address in found:
                 gauge.add_metric((name, address.name), float(item.value(address)))
             yield gauge
+
+    def _of_pages(self) -> Iterator[Metric]:
+        name = self._broker.options.name
+        pages = GaugeMetricFamily(
+            "artemis_number_of_pages", "Pages of an address", labels=("broker", "address")
+        )
+        paging = self._broker.core.paging
+        for address in self._addresses() if paging is not None else ():
+            store = paging.stores.get(address.name) if paging is not None else None
+            if store is not None:
+                pages.add_metric((name, address.name), float(len(store.pages)))
+        yield pages
 
     def _of_duplicates(self) -> Iterator[Metric]:
         """Where duplicate ids are refused, and how many are remembered."""

@@ -10,6 +10,7 @@ from broker.management.contents import (
     delivering,
     each,
     look,
+    remove_all,
     retry,
     select,
 )
@@ -333,11 +334,7 @@ class QueueControl(Control):
         """Remove what waits or is not due yet; how many."""
         if text:
             return (yield from each(self.queue, self._wanted(text), self._remove))
-        wanted = self._wanted(None)
-        count = yield from each(self.queue, wanted, self._remove, in_pages=InPages.LEFT)
-        pages = self.queue.pages
-        # What lies in pages is promised to go; it is counted until it was read.
-        return count if pages is None else count + pages.drop_all()
+        return (yield from remove_all(self.queue))
 
     @operation("removeMessages", INT, TEXT)
     def remove_messages_in_parts(

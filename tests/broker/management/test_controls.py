@@ -339,3 +339,17 @@ def test_wildcards_and_types_of_queues_are_told(bench):
     assert bench.call("broker", "getQueueNames", "multicast") == ["m"]
     assert "name=q" in bench.call("broker", "listBindingsForAddress", "q")
     assert bench.call("broker", "listAddresses", ",").split(",")[0] == "answers"
+
+
+def test_producers_wait_while_an_address_is_blocked(bench):
+    granted = []
+    session = bench.session()
+    assert bench.call("address.q", "block") is True
+    assert bench.call("address.q", "block") is False
+
+    session.request_credits("q", granted.append)
+    bench.loop.run_turns()
+    assert granted == []
+    bench.call("address.q", "unblock")
+
+    assert granted == [False]

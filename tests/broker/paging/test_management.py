@@ -48,6 +48,8 @@ def test_what_lies_in_pages_is_listed_and_counted(tmp_path):
     async def part(life):
         manage = await filled(life)
 
+        assert await manage("address.q", "isPaging") is True
+        assert await manage("address.q", "getNumberOfPages") == len(life.pages())
         assert await manage("queue.q", "countMessages", "n >= 0") == 300
         assert await manage("queue.q", "countMessages", "n > 289") == 10
         found = await manage("queue.q", "listMessages", "n > 289")
