@@ -163,17 +163,40 @@ class QueueControl(Control):
     def _map(self, message: Message) -> dict[str, object]:
         return message_map(message, self.queue.settings.management_message_attribute_size_limit)
 
-    def _listed(self, text: str | None) -> Generator[None, None, list[dict[str, object]]]:
+    def _listed(
+        self, text: str | None, first: int = 0, most: int | None = None
+    ) -> Generator[None, None, list[dict[str, object]]]:
+        """Give messages that wait, from the one of this number on."""
         found: list[dict[str, object]] = []
-        most = self.queue.settings.management_browse_page_size
+        if most is None:
+            most = self.queue.settings.management_browse_page_size
+        number = 0
         for reference in look(self.queue, self._wanted(text)):
             if reference is None:
                 yield
             elif 0 <= most <= len(found):
                 break
             elif not reference.scheduled_ms:
-                found.append(self._map(reference.message))
+                if number >= first:
+                    found.append(self._map(reference.message))
+                number += 1
         return found
+
+    @operation("browse")
+    @operation("browse", TEXT)
+    def browse(self, text: str | None = None) -> Generator[None, None, list[dict[str, object]]]:
+        """As listMessages; the reference gives serialised Java here."""
+        return self._listed(text)
+
+    @operation("browse", INT, INT)
+    @operation("browse", INT, INT, TEXT)
+    def browse_page(
+        self, page: int, page_size: int, text: str | None = None
+    ) -> Generator[None, None, list[dict[str, object]]]:
+        """One page of it, from 1."""
+        if page < 1 or page_size < 1:
+            raise ManagementError("pages are counted from 1, and have at least one message")
+        return self._listed(text, (page - 1) * page_size, page_size)
 
     @operation("listMessages", TEXT)
     def list_messages(self, text: str | None) -> Generator[None, None, list[dict[str, object]]]:

@@ -1,8 +1,11 @@
 """`broker run`: serves until it is told to stop; says in one line why it cannot."""
 
+import json
+import re
 import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -50,6 +53,34 @@ def test_it_serves_until_it_is_told_to_stop(instance):
     assert second[0] == 2
     assert f"in use by another broker (process {running.pid})" in second[1].splitlines()[-1]
     assert ended(running)[0] == 0
+
+
+def test_it_logs_for_machines_and_tells_its_health(instance):
+    xml = instance / "etc" / "broker.xml"
+    text = xml.read_text().replace(
+        "<acceptors>", "<populate-validated-user>true</populate-validated-user><acceptors>"
+    )
+    xml.write_text(text)
+    running = broker("run", instance, "--log-format", "json")
+    lines = []
+    try:
+        for line in running.stderr:
+            lines.append(line)
+            if line.startswith("serving at"):
+                break
+        (web,) = re.findall(r"http://\S+", lines[-1])
+        with urllib.request.urlopen(f"{web}/readyz", timeout=END_S) as answer:
+            assert answer.read() == b"ready\n"
+        with urllib.request.urlopen(f"{web}/metrics", timeout=END_S) as answer:
+            assert b"artemis_active" in answer.read()
+    finally:
+        running.send_signal(signal.SIGTERM)
+
+    assert ended(running)[0] == 0
+    events = [json.loads(line) for line in lines[:-1]]
+    assert "AMQ221007" in [event.get("code") for event in events]
+    useless = [event["message"] for event in events if "without effect" in event["message"]]
+    assert useless == ["configured, and without effect in this version: <populate-validated-user>"]
 
 
 def test_a_configuration_that_cannot_be_is_one_line(instance):

@@ -63,6 +63,18 @@ def test_no_more_are_listed_than_the_settings_allow_and_long_values_are_cut(benc
     assert found[0]["text"] == "abc, + 3 more"
 
 
+def test_messages_are_browsed_page_by_page(bench):
+    fill(bench, *"12345")
+
+    assert [one["n"] for one in bench.call("queue.q", "browse")] == [1, 2, 3, 4, 5]
+    assert [one["n"] for one in bench.call("queue.q", "browse", "n > 3")] == [4, 5]
+    assert [one["n"] for one in bench.call("queue.q", "browse", 2, 2)] == [3, 4]
+    assert [one["n"] for one in bench.call("queue.q", "browse", 2, 2, "n > 2")] == [5]
+    with pytest.raises(Failed, match="from 1"):
+        bench.call("queue.q", "browse", 0, 2)
+    assert bench.get("queue.q", "messageCount") == 5
+
+
 def test_messages_are_removed_one_or_some_or_all(bench):
     fill(bench, *"123456")
     (first, *_) = bench.addresses.queues["q"].references()
