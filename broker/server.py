@@ -294,11 +294,17 @@ class Broker:
             self._every(options.disk_scan_period, disk.look)
         self._every(options.message_expiry_scan_period, expiry.look)
         self._every(options.address_queue_scan_period, addresses.look)
-        self._every(_SLOW_CONSUMER_SCAN_MS, SlowConsumers(core, self._owners, self._kill).look)
+        slow = SlowConsumers(core, self._owners, self._kill)
+        self._every(_SLOW_CONSUMER_SCAN_MS, lambda: self._look_for(slow))
         self._every(
             options.transaction_timeout_scan_period, lambda: core.transactions.reap(context)
         )
         self._every(options.connection_ttl_check_interval, self._core_protocol.check)
+
+    def _look_for(self, slow: SlowConsumers) -> None:
+        """Look at all queues only if any setting asks for it: there may be very many."""
+        if any(one.slow_consumer_threshold >= 0 for _, one in self.options.settings.items()):
+            slow.look()
 
     def _owners(self) -> dict[Consumer, Session]:
         """Give whose each consumer is."""
