@@ -26,6 +26,7 @@ EXTENSIONS: dict[str, list[str]] = {
     "journal.files.aio": [],
     "journal.files.uring": [],
     "journal.files.mapped": [],
+    "journal.files.chunks": [],
     "journal.files.tap": [],
     "journal.buffer": ["clock", "park"],
     "journal.completion": [],

@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from journal.buffer cimport GroupBuffer
 from journal.files.base cimport Folder
+from journal.files.chunks cimport ChunkWriter
 from journal.format cimport Record
 from journal.held cimport HeldRecord, HeldRecords, HeldTransaction
 from journal.index cimport RecordIndex
@@ -27,7 +28,7 @@ cdef class Compactor:
     cdef readonly NewFiles target
     cdef IndexMoves moves       # what the index is to be told
 
-    cdef int copy_file(self, FileScan scan) except -1 nogil
+    cdef int copy_step(self, FileScan scan) except -1 nogil
     cdef int copy_records(self, FileScan scan, const size_t *picked,
                           int count) except -1 nogil
     cdef int end_held(self, const Record *record) except -1 nogil

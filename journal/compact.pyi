@@ -3,6 +3,7 @@ from typing import Self, final
 from journal.api import Progress
 from journal.buffer import GroupBuffer
 from journal.files.base import Folder
+from journal.files.chunks import ChunkWriter
 from journal.index import RecordIndex
 from journal.new_files import NewFiles
 from journal.old_files import OldFile
@@ -19,10 +20,12 @@ class Compactor:
         pool: FilePool,
         index: RecordIndex,
         buffer: GroupBuffer,
+        writer: ChunkWriter,
         old_files: list[OldFile],
         options: JournalOptions,
         file_size: int,
         file_id_end: int,
+        weighs: bool,
     ) -> Self: ...
     @property
     def old_files(self) -> list[OldFile]: ...

@@ -36,7 +36,7 @@ Why a crash never tears anything
   meanwhile its end lies in a younger file, and if a crash loses that end it is still open.
 - An old file is not given a new use before the control file, which would have it deleted, is
   gone; and by then it is called `.tmp`, or a load would take its records again. It gets its name
-  back with a new id on disk (FilePool.take_back).
+  back with a new id on disk (FilePool.take_back()).
 
 What the index is told (publish) stands in moves.pyx.
 
@@ -46,7 +46,7 @@ held.pyx; control file and names are replacement.pyx.
 Rejected: to copy the index at the start, as the reference does (a second index in memory, and all
 appends wait for it).
 
-Memory: two old files and one chunk of a new one, 24 bytes a copied record, and bodies of
+Memory: what old_files.pyx and new_files.pyx say, 24 bytes a copied record, and bodies of
 transactions that have not ended and of replaceable updates.
 """
 
@@ -54,16 +54,16 @@ import errno
 
 from libc.string cimport memset
 
-from journal.errors import JournalDamaged, JournalError
+from journal.errors import JournalError
 
 from journal.buffer cimport pthread_mutex_lock, pthread_mutex_unlock
 from journal.format cimport (
     ADD_RECORD, COMMIT_RECORD, DELETE_RECORD, DELETE_RECORD_TX, EVENT_RECORD, PREPARE_RECORD,
     ROLLBACK_RECORD, SCAN_RECORD, UPDATE_RECORD, UPDATE_RECORD_TX, record_size)
+from journal.files.chunks cimport ChunkWriter
 from journal.held cimport HeldRecord, HeldTransaction, borrow, no_memory
 from journal.index cimport LEAVES, NO_MEMORY, FileCounts, id_map_get
 from journal.moves cimport Copied, CopiedOperation
-from journal.judge cimport judge
 from journal.scan cimport LIVE, Item
 
 __all__ = ["Compactor"]
@@ -77,17 +77,20 @@ cdef class Compactor:
 
     Args:
         folder, pool, index, buffer: the journal's; the index watches since the old files were told.
+        writer: what the new files are written through; it rests.
         old_files: OldFile of each, in order of their ids.
         options: the journal's.
         file_size: bytes, of every file.
         file_id_end: id of the first file that is not compacted.
+        weighs: as of OldFiles.
 
     Order of calls: copy(); then the caller syncs the journal, and Replacement commits; publish();
     or abandon() in place of all that follows copy(). Threads: one, but for stop().
     """
 
-    def __cinit__(self, Folder folder, pool, RecordIndex index, GroupBuffer buffer, list old_files,
-                  options, uint64_t file_size, int64_t file_id_end):
+    def __cinit__(self, Folder folder, pool, RecordIndex index, GroupBuffer buffer,
+                  ChunkWriter writer, list old_files, options, uint64_t file_size,
+                  int64_t file_id_end, bint weighs):
         self.folder = folder
         self.index = index
         self.buffer = buffer
@@ -95,10 +98,10 @@ cdef class Compactor:
         self.file_size = file_size
         for user_type in options.replaceable_types:
             self.replaceable[<uint8_t>(user_type & 0xFF)] = True
-        self.source = OldFiles(folder, old_files, options.user_version)
+        self.source = OldFiles(folder, old_files, options.user_version, weighs)
         self.held = HeldRecords()
-        self.target = NewFiles(folder, pool, index, buffer, old_files, options, file_size,
-                               file_id_end)
+        self.target = NewFiles(folder, pool, index, buffer, writer, old_files, options,
+                               file_size, file_id_end)
         self.moves = IndexMoves(index, buffer)
 
     def stop(self):
@@ -117,25 +120,23 @@ cdef class Compactor:
         Raises:
             JournalDamaged: an old file does not hold what was written to it.
             JournalIOError: a file cannot be read or written.
+            NotSound: without `weighs`; the target is to be removed.
             NothingGained: no ids left for another new file.
             CompactionStopped: stop() was called.
         """
         cdef FileScan scan
         self.target.open()
         try:
-            self.source.read_ahead()
             for number in range(len(self.old_files)):
                 self.target.check_stop()
-                scan = self.source.take()
-                judge(scan, False)
-                damages = [damage for damage, is_ours in scan.found if is_ours]
-                if damages:
-                    raise JournalDamaged(damages)
+                scan = self.source.open_next()
                 self.reading = number
                 # One stretch: to get the GIL back may take long where many threads append.
                 with nogil:
-                    self.copy_file(scan)
-                    self.held.own_bodies(self.reading)
+                    while self.source.more():
+                        self.copy_step(scan)
+                        self.held.own_bodies()
+                self.source.end()
                 if progress is not None:
                     progress(number + 1, len(self.old_files), (number + 1) * self.file_size,
                              len(self.old_files) * self.file_size)
@@ -147,14 +148,14 @@ cdef class Compactor:
             self.target.close()
         self.folder.sync()
 
-    cdef int copy_file(self, FileScan scan) except -1 nogil:
-        """Copy, hold or drop every record of one file, in order."""
+    cdef int copy_step(self, FileScan scan) except -1 nogil:
+        """Copy, hold or drop every record that the source found last, in order."""
         cdef size_t[CHUNK] picked
         cdef int count = 0
         cdef size_t i
         cdef const Item *item
         cdef uint8_t type
-        for i in range(scan.count):
+        for i in range(self.source.first, scan.count):
             item = &scan.items[i]
             if item.what != SCAN_RECORD or item.verdict != LIVE:
                 continue
@@ -171,7 +172,7 @@ cdef class Compactor:
                 count = 0
                 self.end_held(&item.record)
             elif type != EVENT_RECORD:
-                self.held.hold(&item.record, self.source.data, self.reading)
+                self.held.hold(&item.record, self.source.body_of(&item.record), self.reading)
         return self.copy_records(scan, picked, count)
 
     cdef int copy_records(self, FileScan scan, const size_t *picked,
@@ -198,9 +199,9 @@ cdef class Compactor:
                 continue
             record = &scan.items[picked[i]].record
             if record.type == UPDATE_RECORD and self.replaceable[record.user_type]:
-                self.held.hold_update(record, self.source.data)
+                self.held.hold_update(record, self.source.body_of(record))
                 continue
-            borrow(&copy, record, self.source.data)
+            borrow(&copy, record, self.source.body_of(record))
             if record.type != DELETE_RECORD:
                 self.target.split(record.compact_count)
             self.target.make_room(record_size(record.type, record.body_size))

@@ -1,9 +1,11 @@
 """When an open journal is compacted: the typed header of compaction.pyx."""
 
 from journal.data_files cimport DataFiles
+from journal.files.chunks cimport ChunkWriter
 
 cdef class Compaction:
     cdef DataFiles files
     cdef object lock            # one compaction at a time
     cdef object compactor       # the Compactor at work
+    cdef ChunkWriter writer     # what it writes through
     cdef bint ending            # the journal closes

@@ -17,11 +17,12 @@ from journal.buffer cimport (
 from journal.compact cimport Compactor
 from journal.data_files cimport DataFile, DataFiles
 from journal.files.base cimport OpenFile
+from journal.files.chunks cimport ChunkWriter
 from journal.index cimport FileCounts
 
 from journal.errors import JournalClosed, JournalError, JournalIOError
 from journal.new_files import CompactionStopped, NothingGained
-from journal.old_files import OldFile
+from journal.old_files import NotSound, OldFile
 from journal.replacement import Replacement
 
 __all__ = ["Compaction"]
@@ -116,6 +117,8 @@ cdef class Compaction:
             return self.replace_files(files, progress)
         finally:
             self.compactor = None
+            if self.writer is not None and self.writer.failed:
+                self.close_writer()
             pthread_mutex_lock(&self.files.buffer.lock)
             self.files.index.unwatch()
             pthread_mutex_unlock(&self.files.buffer.lock)
@@ -130,18 +133,18 @@ cdef class Compaction:
         started = time.monotonic()
         old_files = [OldFile(file.name, file.opened.number, file.opened.file_id, file.opened.slot)
                      for file in files]
-        compactor = Compactor(
-            self.files.folder, self.files.pool, self.files.index, self.files.buffer, old_files,
-            self.files.options, self.files.pool.file_size, following.opened.file_id)
-        control = Replacement(self.files.folder, self.files.pool, old_files,
-                              compactor.target.outputs, self.files.options)
-        self.compactor = compactor
+        compactor = self.begin(old_files, following, False)
+        control = Replacement(self.files.folder, self.files.pool, old_files, self.files.options)
         try:
-            if self.ending:
-                compactor.stop()
-            compactor.copy(progress)
+            try:
+                compactor.copy(progress)
+            except NotSound as found:
+                log.info("compaction begins again: %s", found)
+                compactor.target.remove()
+                compactor = self.begin(old_files, following, True)
+                compactor.copy(progress)
             self.files.sync()
-            control.prepare()
+            control.prepare(compactor.target.outputs)
         except NothingGained as error:
             compactor.abandon()
             log.info("%s", error)
@@ -156,9 +159,20 @@ cdef class Compaction:
                  compactor.target.records_copied, compactor.target.bytes_written)
         return True
 
+    def begin(self, old_files, DataFile following, weighs):
+        """A Compactor, which end() stops."""
+        if self.writer is None:
+            self.writer = ChunkWriter(self.files.folder, self.files.pool.file_size)
+        self.compactor = Compactor(
+            self.files.folder, self.files.pool, self.files.index, self.files.buffer, self.writer,
+            old_files, self.files.options, self.files.pool.file_size, following.opened.file_id,
+            weighs)
+        if self.ending:
+            self.compactor.stop()
+        return self.compactor
+
     def publish(self, Compactor compactor, control, files):
         """From the control file on: whatever fails now ends the journal."""
-        cdef DataFile file
         try:
             control.commit()
             try:
@@ -170,10 +184,9 @@ cdef class Compaction:
                 DataFile(output.name, output.number, output.file_id, output.slot)
                 for output in compactor.target.outputs]
             control.install()
-            for file in files:
-                self.files.pool.take_back(
-                    file.name, file.opened.number,
-                    others=len(self.files.older) + len(self.files.ready) + 1)
+            self.files.pool.take_back(
+                [(old.name, old.number) for old in compactor.old_files],
+                others=len(self.files.older) + len(self.files.ready) + 1)
         except BaseException as error:
             self.files.fail(error if isinstance(error, JournalIOError) else JournalIOError(
                 errno.EIO, f"compaction failed: {error}", str(self.files.options.directory)))
@@ -259,4 +272,10 @@ cdef class Compaction:
         with self.files.changed:
             self.files.changed.notify_all()
         with self.lock:
-            pass
+            self.close_writer()
+
+    def close_writer(self):
+        """What is on its way is awaited."""
+        if self.writer is not None:
+            self.writer.close()
+            self.writer = None

@@ -8,7 +8,7 @@ from journal.index cimport IdMap
 # An operation of a transaction, or a replaceable update, that cannot be copied yet.
 cdef struct HeldRecord:
     int64_t record_id
-    uint8_t *body               # in the file being read, or a copy of our own
+    uint8_t *body               # in what is in memory of the file, or a copy of our own
     uint32_t body_size
     uint8_t type
     uint8_t user_type
@@ -22,9 +22,12 @@ cdef struct HeldTransaction:
     HeldRecord *records         # operations and prepares, in order
     size_t count
     size_t room
+    size_t owned                # so many of the first have bodies of their own
     int32_t last_file           # number of the file that the counter counts in
     int32_t counter
     bint is_used
+    bint borrows                # it is among the borrowers
+    int32_t next_borrower
     bint is_invalid             # a prepare claims what is not there
     int32_t next_unused
 
@@ -34,17 +37,19 @@ cdef class HeldRecords:
     cdef HeldTransaction *transactions
     cdef int32_t count, room, unused
     cdef uint64_t sequence
+    cdef int32_t borrowers      # place of the first that borrows bodies; -1: none
     # Replaceable updates.
     cdef IdMap[256] update_maps     # by user type: record id -> place of its last update
     cdef HeldRecord *updates
     cdef size_t update_count, update_room
 
-    cdef int hold(self, const Record *record, uint8_t *data, int32_t reading) except -1 nogil
-    cdef int hold_update(self, const Record *record, uint8_t *data) except -1 nogil
+    cdef int hold(self, const Record *record, const uint8_t *body,
+                  int32_t reading) except -1 nogil
+    cdef int hold_update(self, const Record *record, const uint8_t *body) except -1 nogil
     cdef HeldTransaction *find(self, int64_t tx_id, bint make) except? NULL nogil
     cdef void drop(self, HeldTransaction *tx) noexcept nogil
     cdef void order_by_beginning(self) noexcept nogil
-    cdef int own_bodies(self, int32_t reading) except -1 nogil
+    cdef int own_bodies(self) except -1 nogil
 
-cdef void borrow(HeldRecord *held, const Record *record, uint8_t *data) noexcept nogil
+cdef void borrow(HeldRecord *held, const Record *record, const uint8_t *body) noexcept nogil
 cdef int no_memory(str what) except -1 with gil

@@ -1,8 +1,8 @@
 """What a compaction has read and cannot copy yet.
 
 Operations and prepares of transactions wait for the end of their transaction, and of the updates
-of a replaceable type only the last for a record counts. Both borrow their bodies from the file in
-memory, and get copies of their own when that makes room for another.
+of a replaceable type only the last for a record counts. Operations borrow their bodies from what is
+in memory of the file, and get copies of their own when that makes room for more.
 
 Memory: bodies of transactions that have not ended, and of replaceable updates.
 """
@@ -27,6 +27,7 @@ cdef class HeldRecords:
 
     def __cinit__(self):
         self.unused = -1
+        self.borrowers = -1
         if id_map_init(&self.map) < 0:
             raise MemoryError
 
@@ -48,7 +49,8 @@ cdef class HeldRecords:
         free(self.transactions)
         free(self.updates)
 
-    cdef int hold(self, const Record *record, uint8_t *data, int32_t reading) except -1 nogil:
+    cdef int hold(self, const Record *record, const uint8_t *body,
+                  int32_t reading) except -1 nogil:
         """Keep an operation or prepare until the end of its transaction is known."""
         cdef HeldTransaction *tx = self.find(record.tx_id, True)
         cdef HeldRecord *records
@@ -68,8 +70,12 @@ cdef class HeldRecords:
                 no_memory("no memory for a transaction")
             tx.records = records
             tx.room = room
-        borrow(&tx.records[tx.count], record, data)
+        borrow(&tx.records[tx.count], record, body)
         tx.count += 1
+        if not tx.borrows:
+            tx.borrows = True
+            tx.next_borrower = self.borrowers
+            self.borrowers = <int32_t>(tx - self.transactions)
         return 0
 
     cdef HeldTransaction *find(self, int64_t tx_id, bint make) except? NULL nogil:
@@ -118,6 +124,7 @@ cdef class HeldRecords:
             if tx.records[i].owns_body:
                 free(tx.records[i].body)
         tx.count = 0
+        tx.owned = 0
         tx.is_used = False
         tx.next_unused = self.unused
         self.unused = <int32_t>(tx - self.transactions)
@@ -126,7 +133,7 @@ cdef class HeldRecords:
         """Put the transactions in the order in which they began; none may be looked up after."""
         qsort(self.transactions, self.count, sizeof(HeldTransaction), &by_beginning)
 
-    cdef int hold_update(self, const Record *record, uint8_t *data) except -1 nogil:
+    cdef int hold_update(self, const Record *record, const uint8_t *body) except -1 nogil:
         """Keep the update, in place of an earlier one of its type for its record."""
         cdef IdMap *map = &self.update_maps[record.user_type]
         cdef HeldRecord *updates
@@ -150,21 +157,23 @@ cdef class HeldRecords:
             if id_map_put(map, record.record_id, <uint32_t>place) < 0:
                 no_memory("no memory for an update")
             self.update_count += 1
-        borrow(&self.updates[place], record, data)
+        borrow(&self.updates[place], record, body)
+        if not own_body(&self.updates[place]):
+            no_memory("no memory for an update")
         return 0
 
-    cdef int own_bodies(self, int32_t reading) except -1 nogil:
-        """The file that was read makes room for the next: copy what is still needed of it."""
-        cdef int32_t i
-        cdef size_t j
-        for i in range(self.count):
-            if self.transactions[i].is_used and self.transactions[i].last_file == reading:
-                for j in range(self.transactions[i].count):
-                    if not own_body(&self.transactions[i].records[j]):
-                        no_memory("no memory for a transaction")
-        for j in range(self.update_count):
-            if not own_body(&self.updates[j]):
-                no_memory("no memory for an update")
+    cdef int own_bodies(self) except -1 nogil:
+        """What was read makes room for more: copy what is still needed of it."""
+        cdef HeldTransaction *tx
+        while self.borrowers >= 0:
+            tx = &self.transactions[self.borrowers]
+            # It may have ended meanwhile, and another have begun in its place.
+            while tx.owned < tx.count:
+                if not own_body(&tx.records[tx.owned]):
+                    no_memory("no memory for a transaction")
+                tx.owned += 1
+            tx.borrows = False
+            self.borrowers = tx.next_borrower
         return 0
 
 
@@ -177,10 +186,10 @@ cdef int by_beginning(const void *first, const void *second) noexcept nogil:
     return (a > b) - (a < b)
 
 
-cdef void borrow(HeldRecord *held, const Record *record, uint8_t *data) noexcept nogil:
-    """The record as it stands in the file that is in memory."""
+cdef void borrow(HeldRecord *held, const Record *record, const uint8_t *body) noexcept nogil:
+    """The record with its body where it stands in memory."""
     held.record_id = record.record_id
-    held.body = data + record.body_offset
+    held.body = <uint8_t *>body
     held.body_size = record.body_size
     held.type = record.type
     held.user_type = record.user_type

@@ -9,6 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 cdef enum:
     NO_MEMORY = -1
+    NO_FILE = -1                # of a RecordEntry: it is unused
 
 # --- a map from a 64-bit id to a 32-bit place, open addressing ---------------------------------
 cdef struct IdEntry:

@@ -389,6 +389,7 @@ cdef class RecordIndex:
                 and id_map_put(&self.removed, record_id, <uint32_t>file) < 0:
             return NO_MEMORY
         id_map_pop(&self.record_map, record_id)
+        entry.file = NO_FILE
         entry.updates = <int32_t>self.record_unused
         self.record_unused = <uint32_t>place
         return 1
@@ -422,6 +423,7 @@ cdef class RecordIndex:
             update.next = self.update_unused
             self.update_unused = i
             i = following
+        entry.file = NO_FILE
         entry.updates = <int32_t>self.record_unused
         self.record_unused = <uint32_t>place
 

@@ -17,10 +17,11 @@ from posix.unistd cimport usleep
 from journal.buffer cimport pthread_mutex_lock, pthread_mutex_unlock
 from journal.format cimport DELETE_RECORD_TX, PREPARE_RECORD
 from journal.index cimport (
-    LEAVES, NO_MEMORY, STAYS, FileCounts, id_map_get, id_map_put)
+    LEAVES, NO_FILE, NO_MEMORY, STAYS, FileCounts, id_map_get, id_map_put)
 
 cdef enum:
     CHUNK = 64                  # records under one hold of the lock
+    LOOKS = 1024                # the same, where a record is one look
     # Holds of the lock between two rests: a quarter of a millisecond or so, which is what an
     # append may wait then. A rest takes twice its time, since the kernel's timers have slack.
     REST_AFTER = 64
@@ -112,7 +113,7 @@ cdef class IndexMoves:
         # Nothing may name an old file now: its slot is about to be another's.
         while place < self.index.record_used and result >= 0:
             pthread_mutex_lock(&self.buffer.lock)
-            place_end = min(place + 4 * CHUNK, self.index.record_used)
+            place_end = min(place + LOOKS, self.index.record_used)
             while place < place_end and result >= 0:
                 if self.is_left_behind(place):
                     result = LEFT_BEHIND
@@ -124,9 +125,7 @@ cdef class IndexMoves:
     cdef bint is_left_behind(self, uint32_t place) noexcept nogil:
         cdef RecordEntry *entry = &self.index.records[place]
         cdef int32_t i
-        if entry.updates < 0 and self.index.files[entry.file].compaction != LEAVES:
-            return False        # Most are so, and need no look into the map.
-        if id_map_get(&self.index.record_map, entry.record_id) != place:
+        if entry.file == NO_FILE:
             return False
         if self.index.files[entry.file].compaction == LEAVES:
             return True

@@ -3,6 +3,7 @@ from typing import NamedTuple, Self, final
 from journal.buffer import GroupBuffer
 from journal.errors import JournalError
 from journal.files.base import Folder
+from journal.files.chunks import ChunkWriter
 from journal.index import RecordIndex
 from journal.old_files import OldFile
 from journal.options import JournalOptions
@@ -27,6 +28,7 @@ class NewFiles:
         pool: FilePool,
         index: RecordIndex,
         buffer: GroupBuffer,
+        writer: ChunkWriter,
         old_files: list[OldFile],
         options: JournalOptions,
         file_size: int,
@@ -46,5 +48,5 @@ class NewFiles:
     def sync(self) -> None: ...
     def close(self) -> None: ...
     def remove(self) -> None: ...
-    def sync_output(self, fd: int, name: str) -> None: ...
+    def sync_output(self, fd: int, name: str, size: int) -> None: ...
     def await_syncs(self, left: int) -> None: ...

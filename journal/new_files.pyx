@@ -3,12 +3,11 @@
 New files take the ids of old ones, from the first on. They are called <name>.cmp, and written to
 their very end, since the space may hold records of that id from an earlier use.
 
-Nothing is synced before a file is full; but the disk is given each chunk as it is written, so that
-the sync, in a thread of its own, finds little left to do.
+Chunks go to the disk while the next is filled (files/chunks.pyx), past the page cache if they can,
+whatever the journal type is: nobody reads these files soon. A file is synced, in a thread of its
+own, once it is full and its last chunk was written, and counts for nothing before.
 
-Rejected: to write through O_DIRECT (files that nobody appends to gain nothing by it).
-
-Memory: one chunk.
+Memory: a few chunks.
 """
 
 import errno
@@ -16,13 +15,12 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from journal.errors import JournalError, JournalIOError
 
 from journal.buffer cimport pthread_mutex_lock, pthread_mutex_unlock
-from journal.files.base cimport io_start_sync, io_write
+from journal.files.chunks cimport ChunkWriter
 from journal.format cimport (
     ADD_RECORD, ADD_RECORD_TX, COMPACT_COUNT_MAX, END_MARK, HEADER_SIZE, LEADER_SIZE, ORDINAL_MAX,
     UPDATE_RECORD, UPDATE_RECORD_TX, encode_header, encode_header_leader, encode_leader,
@@ -35,7 +33,6 @@ log = logging.getLogger("journal")
 
 cdef enum:
     SPLIT_LINE = 2
-    WRITE_SIZE = 1 << 20
     SYNCS_MAX = 4               # new files that are synced while another is written
 
 
@@ -61,6 +58,7 @@ cdef class NewFiles:
 
     Args:
         folder, pool, index, buffer: the journal's.
+        writer: to write through; it rests.
         old_files: those that are compacted, in order of their ids.
         options: the journal's.
         file_size: bytes, of every file.
@@ -70,12 +68,14 @@ cdef class NewFiles:
     remove(), if they are not wanted after all. Threads: one, but for stop().
     """
 
-    def __cinit__(self, Folder folder, pool, RecordIndex index, GroupBuffer buffer, list old_files,
-                  options, uint64_t file_size, int64_t file_id_end):
+    def __cinit__(self, Folder folder, pool, RecordIndex index, GroupBuffer buffer,
+                  ChunkWriter writer, list old_files, options, uint64_t file_size,
+                  int64_t file_id_end):
         self.folder = folder
         self.pool = pool
         self.index = index
         self.buffer = buffer
+        self.writer = writer
         self.leaders = options.checksums
         self.user_version = options.user_version
         self.old_count = len(old_files)
@@ -85,9 +85,7 @@ cdef class NewFiles:
         self.outputs = []
         self.syncs = []
         self.fd = -1
-
-    def __dealloc__(self):
-        free(self.chunk)
+        self.ended_fd = -1
 
     def stop(self):
         """Have check_stop(), and the next file, raise CompactionStopped. From any thread."""
@@ -103,7 +101,8 @@ cdef class NewFiles:
             raise CompactionStopped("compaction stopped: the journal closes")
 
     def open(self):
-        """Have a thread ready to sync what is written."""
+        """Have chunks to write through, and a thread ready to sync what is written."""
+        self.writer.open()
         self.sync_thread = ThreadPoolExecutor(1, "journal-compaction-sync")
 
     def sync(self):
@@ -113,21 +112,26 @@ cdef class NewFiles:
             JournalIOError: one cannot be written.
         """
         self.end_output()
+        self.settle_ended()
         self.await_syncs(0)
 
     def close(self):
-        """Wait for syncs that are under way."""
-        self.sync_thread.shutdown()
+        """Wait for what is under way."""
+        self.writer.rest()
+        if self.sync_thread is not None:
+            self.sync_thread.shutdown()
 
     def remove(self):
-        """Delete the files, and have the index forget them."""
+        """Delete the files, and have the index forget them. Idempotent."""
         cdef int32_t slot
         for future in self.syncs:
             future.exception()
         self.syncs.clear()
-        if self.is_open:
-            self.is_open = False
-            self.folder.close_file(self.fd)
+        for fd in (self.fd, self.ended_fd):
+            if fd >= 0:
+                self.folder.close_file(fd)
+        self.fd = self.ended_fd = -1
+        self.is_open = False
         for output in self.outputs:
             try:
                 self.folder.unlink(f"{output.name}.cmp")
@@ -140,6 +144,7 @@ cdef class NewFiles:
                 pthread_mutex_lock(&self.buffer.lock)
                 self.index.file_drop(slot)
                 pthread_mutex_unlock(&self.buffer.lock)
+        self.outputs.clear()
 
     cdef int split(self, uint8_t compact_count) except -1 nogil:
         """Begin a new file, once, where often copied records end; if there are ids enough."""
@@ -153,7 +158,7 @@ cdef class NewFiles:
 
     cdef bint fits(self, uint32_t size) noexcept nogil:
         """Whether the file being written takes a record of `size` bytes."""
-        cdef uint64_t start = self.chunk_offset + self.used
+        cdef uint64_t start = self.writer.offset + self.writer.used
         if not self.leaders:
             return start + size <= self.file_size
         if self.is_plain:
@@ -173,23 +178,17 @@ cdef class NewFiles:
                    int32_t records_in_file) except -1 nogil:
         """Append one record to the new file, which has room for it."""
         cdef uint32_t size = record_size(type, record.body_size)
-        cdef uint64_t start = self.chunk_offset + self.used
+        cdef uint64_t start = self.writer.offset + self.writer.used
         cdef uint32_t before = 0
         cdef uint8_t compact_count = 0
         cdef uint8_t *where
         if self.leaders and not self.is_plain:
             before = leader_padding(start) + LEADER_SIZE
-        if self.used + before + size + LEADER_SIZE > self.chunk_room:
-            self.flush_chunk()
-            if before + size + LEADER_SIZE > self.chunk_room:
-                free(self.chunk)
-                self.chunk_room = before + size + LEADER_SIZE
-                self.chunk = <uint8_t *>malloc(self.chunk_room)
-                if self.chunk == NULL:
-                    self.chunk_room = 0
-                    self.fail(errno_ENOMEM, "no memory to write a compacted file")
-        memset(self.chunk + self.used, 0, before)
-        where = self.chunk + self.used + before
+        where = self.writer.make_room(before + size)
+        if where == NULL:
+            self.fail(-self.writer.failed, "cannot write a compacted file")
+        memset(where, 0, before)
+        where += before
         if type == ADD_RECORD or type == UPDATE_RECORD or type == ADD_RECORD_TX \
                 or type == UPDATE_RECORD_TX:
             compact_count = min(record.compact_count + 1, COMPACT_COUNT_MAX)
@@ -198,27 +197,17 @@ cdef class NewFiles:
         if before:
             encode_leader(where, self.file_id, self.ordinal, size)
             self.ordinal += 1
-        self.used += before + size
+        self.writer.used += before + size
         self.records_copied += 1
-        return 0
-
-    cdef int flush_chunk(self) except -1 nogil:
-        cdef int result
-        if self.used == 0:
-            return 0
-        result = io_write(self.fd, self.chunk, self.used, self.chunk_offset, False)
-        if result < 0:
-            self.fail(-result, "cannot write a compacted file")
-        # A hint: if it fails, so does the sync.
-        io_start_sync(self.fd, self.chunk_offset, self.used)
-        self.chunk_offset += self.used
-        self.bytes_written += self.used
-        self.used = 0
+        # Chunks are used again in turn, so this does not wait long.
+        if self.has_ended and self.writer.is_written(self.ended):
+            self.settle_ended()
         return 0
 
     cdef int begin_output(self, uint32_t size) except -1 with gil:
         """Begin the next file, with room for a record of `size` bytes."""
         cdef uint64_t first = HEADER_SIZE + LEADER_SIZE
+        cdef uint8_t *header
         self.check_stop()
         if HEADER_SIZE + <uint64_t>size > self.file_size:
             raise JournalIOError(errno.EFBIG, "a record is larger than journal-file-size",
@@ -226,12 +215,6 @@ cdef class NewFiles:
         if self.next_file_id >= self.file_id_end:
             raise NothingGained("compaction gains nothing: the live records fill more files than "
                                 f"the {self.old_count} that hold them")
-        if self.chunk == NULL:
-            self.chunk_room = min(<uint64_t>WRITE_SIZE, self.file_size)
-            self.chunk = <uint8_t *>malloc(self.chunk_room)
-            if self.chunk == NULL:
-                self.chunk_room = 0
-                raise MemoryError
         self.await_syncs(SYNCS_MAX - 1)
         pooled = self.pool.take_free()
         number = self.pool.new_id() if pooled is None else pooled.number
@@ -250,45 +233,71 @@ cdef class NewFiles:
             self.folder.rename(name, f"{name}.cmp")
             # Or a crash could give the new contents the old name, and a load would take them.
             self.folder.sync()
-        self.fd = self.folder.open(f"{name}.cmp", create=True)
+        self.fd = self.folder.open(f"{name}.cmp", create=True, direct=self.writer.direct)
         self.is_open = True
+        if pooled is None and self.writer.direct:
+            # A write that makes a file longer would keep its caller waiting.
+            self.folder.truncate(self.fd, self.file_size, f"{name}.cmp")
         self.file_id = self.next_file_id
         self.next_file_id += 1
-        self.chunk_offset = 0
         self.ordinal = 0
-        encode_header(self.chunk, self.user_version, self.file_id)
-        self.used = HEADER_SIZE
+        self.writer.begin(self.fd)
+        header = self.writer.make_room(HEADER_SIZE + LEADER_SIZE)
+        if header == NULL:
+            self.fail(-self.writer.failed, "cannot write a compacted file")
+        encode_header(header, self.user_version, self.file_id)
+        self.writer.used = HEADER_SIZE
         first += leader_padding(first) + LEADER_SIZE
         self.is_plain = not self.leaders or first + size + LEADER_SIZE > self.file_size
         if not self.is_plain:
-            encode_header_leader(self.chunk, self.file_size)
-            self.used += LEADER_SIZE
+            encode_header_leader(header, self.file_size)
+            self.writer.used += LEADER_SIZE
         return 0
 
     cdef int end_output(self) except -1 with gil:
-        """Write the rest of the file, and have it synced and closed meanwhile."""
-        cdef uint64_t offset
-        cdef int fd = self.fd
+        """End the file; it is synced and closed when all of it was written."""
+        cdef uint8_t *where
         if not self.is_open:
             return 0
         if not self.is_plain:
-            if self.used + LEADER_SIZE > self.chunk_room:
-                self.flush_chunk()
-            encode_mark(self.chunk + self.used, END_MARK, self.file_id, self.ordinal)
-            self.used += LEADER_SIZE
-        self.flush_chunk()
-        name = f"{self.outputs[len(self.outputs) - 1].name}.cmp"
-        offset = self.chunk_offset
-        if offset < self.file_size:
-            self.folder.fill(fd, offset, self.file_size - offset, False, name)
+            where = self.writer.make_room(LEADER_SIZE)
+            if where == NULL:
+                self.fail(-self.writer.failed, "cannot write a compacted file")
+            encode_mark(where, END_MARK, self.file_id, self.ordinal)
+            self.writer.used += LEADER_SIZE
+        if self.writer.end() < 0:
+            self.fail(-self.writer.failed, "cannot write a compacted file")
+        self.bytes_written += self.writer.offset
+        self.settle_ended()
+        self.ended = self.writer.file
+        self.ended_name = f"{self.outputs[len(self.outputs) - 1].name}.cmp"
+        self.ended_fd = self.fd
+        self.ended_size = self.writer.offset
+        self.has_ended = True
         self.is_open = False
         self.fd = -1
-        self.syncs.append(self.sync_thread.submit(self.sync_output, fd, name))
         return 0
 
-    def sync_output(self, int fd, name):
-        """Sync and close a new file."""
+    cdef int settle_ended(self) except -1 with gil:
+        """Have the file that ended last synced, and closed, meanwhile."""
+        cdef int fd = self.ended_fd
+        if not self.has_ended:
+            return 0
+        with nogil:
+            self.writer.settle(self.ended)
+        if self.writer.failed:
+            self.fail(-self.writer.failed, "cannot write a compacted file")
+        self.syncs.append(
+            self.sync_thread.submit(self.sync_output, fd, self.ended_name, self.ended_size))
+        self.has_ended = False
+        self.ended_fd = -1
+        return 0
+
+    def sync_output(self, int fd, name, uint64_t size):
+        """Fill a new file from `size` on, sync and close it."""
         try:
+            if size < self.file_size:
+                self.folder.fill(fd, size, self.file_size - size, self.writer.direct, name)
             self.folder.sync_file(fd, name, metadata=True)
         finally:
             self.folder.close_file(fd, name)

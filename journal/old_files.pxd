@@ -3,6 +3,7 @@
 from libc.stdint cimport int32_t, uint8_t, uint64_t
 
 from journal.files.base cimport Folder
+from journal.format cimport Record, Scan
 from journal.scan cimport FileScan
 from journal.window cimport Window
 
@@ -11,13 +12,23 @@ cdef class OldFiles:
     cdef Folder folder
     cdef list files
     cdef int32_t user_version
+    cdef readonly bint weighs   # each file is judged before it is used
     # State.
-    cdef object thread
-    cdef object ahead           # Future of the file after the one that was given; None: no more
-    cdef Window[2] windows      # each the whole of a file: of the one given, of the one ahead
     cdef Py_ssize_t given       # how many files were given
-    cdef uint8_t *data          # bytes of the file given last
+    cdef int ahead_fd           # of the file after that; -1: there is none
+    # The file that is read.
+    cdef str name
+    cdef Window window
+    cdef FileScan found
+    cdef FileScan judged        # the same as read before, where it is weighed
+    cdef Scan scan
+    cdef size_t first           # the first item that the last step found
+    cdef bint is_begun, is_at_end
     cdef readonly uint64_t bytes_read
 
-    cdef FileScan take(self)
-    cdef int scan_whole(self, FileScan scan, Window *window, uint64_t size) noexcept nogil
+    cdef FileScan open_next(self)
+    cdef bint more(self) except -1 nogil
+    cdef int take_verdicts(self) except -1 nogil
+    cdef const uint8_t *body_of(self, const Record *record) noexcept nogil
+    cdef int not_sound(self) except -1 with gil
+    cdef int fail(self, int error) except -1 with gil

@@ -1,34 +1,39 @@
-"""Reads the files that a compaction copies from, one ahead of the one that is being copied.
+"""Reads the files that a compaction copies from, in steps that stay in the core's own cache.
 
-    thread "journal-compaction-read":  file n + 1 ──read, checked in steps──▶ one of two buffers
-    the compaction:                    file n, in the other buffer
+    file ──256 KiB──▶ window ──scanned, checksums verified──▶ records, used before the next step
 
-To read 10 MiB out of the page cache and to verify its checksums takes as long as to copy what is
-live of it, so both go on at once where there are two cores.
+To move 10 MiB through main memory costs more than to verify and to copy them, so a step is read,
+scanned and copied from before the next is read (window.pyx). Meanwhile the kernel reads the next
+file ahead, if it is not in the page cache.
 
-A file is checked as it comes, in steps that stay in the core's own cache (window.pyx); and it is
-read to its end before any of it is used, since only the end says what of it is damaged.
+Only its end says what of a file can be believed. Of one that is sound so far all is given at once:
+what was copied of it counts for nothing yet, should its end not bear it out. A file that is not
+sound, since the reference wrote a part of it, say, raises NotSound; then all begins again with
+`weighs`, and every file is read twice: judged, then given.
 
-Rejected: a map of the file, which saves the copy but turns an error of the disk into SIGBUS.
+Rejected: a second thread that reads a whole file ahead (the processors had more to do in all, and
+none was left for appends); a map of the file, which saves a copy but turns an error of the disk
+into SIGBUS.
 
-Memory: two files.
+Memory: a window, and 80 bytes a record of a file; 160 with `weighs`.
 """
 
 import errno
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memset
 
-from journal.errors import JournalIOError
+from journal.errors import JournalDamaged, JournalIOError
 from journal.window import STEP_SIZE
 
-from journal.files.base cimport io_advise
-from journal.format cimport Scan, scan_in_windows
+from journal.files.base cimport io_advise, io_close
+from journal.format cimport CHECKSUM_BAD, SCAN_END, scan_in_windows
+from journal.judge cimport judge
+from journal.scan cimport FileScan
 from journal.window cimport window_more
 
-__all__ = ["OldFile", "OldFiles"]
+__all__ = ["NotSound", "OldFile", "OldFiles"]
 
 
 class OldFile(NamedTuple):
@@ -40,105 +45,175 @@ class OldFile(NamedTuple):
     slot: int
 
 
+class NotSound(Exception):
+    """What of a file can be believed is to be weighed before it is used."""
+
+
 cdef class OldFiles:
-    """The files of one compaction, in order, each read and scanned.
+    """The files of one compaction, in order, record by record.
 
     Args:
         folder: the journal's.
         files: OldFile of each, at least one.
         user_version: the journal's.
+        weighs: every file is judged before anything of it is given.
 
-    Order of calls: read_ahead(), take() for each file, close(). Threads: one, beside its own.
+    Order of calls: open_next(), more() until it is false, end(), for each file; close(). Threads:
+    one.
     """
 
-    def __cinit__(self, Folder folder, list files, int32_t user_version):
+    def __cinit__(self, Folder folder, list files, int32_t user_version, bint weighs):
         self.folder = folder
         self.files = files
         self.user_version = user_version
+        self.weighs = weighs
+        self.window.fd = -1
+        self.window.step = step_size
+        self.ahead_fd = -1
 
     def __dealloc__(self):
-        free(self.windows[0].buffer)
-        free(self.windows[1].buffer)
+        self.close()
 
-    def read_ahead(self):
-        """Begin to read the first file."""
-        self.thread = ThreadPoolExecutor(1, "journal-compaction-read")
-        self.ahead = self.thread.submit(self.read, 0)
-
-    cdef FileScan take(self):
-        """The next file, scanned and not judged; its bytes are at `data` until the next call.
+    cdef FileScan open_next(self):
+        """Begin the next file; what is found in it stands in the scan that is returned.
 
         Raises:
             JournalIOError: it cannot be read.
-            MemoryError: no room for the whole file.
+            JournalDamaged: with `weighs`: it does not hold what was written to it.
         """
-        cdef FileScan scan = self.ahead.result()
-        self.data = self.windows[self.given % 2].buffer
-        self.bytes_read += scan.size
+        self.name = self.files[self.given].name
+        self.window.fd = self.ahead_fd if self.ahead_fd >= 0 else self.open_ahead(self.given)
         self.given += 1
-        self.ahead = None
+        self.ahead_fd = -1
         if self.given < len(self.files):
-            self.ahead = self.thread.submit(self.read, self.given)
-        return scan
+            self.ahead_fd = self.open_ahead(self.given)
+        self.judged = None
+        self.begin()
+        if self.weighs:
+            with nogil:
+                while self.more():
+                    pass
+            self.judge_found()
+            self.judged = self.found
+            self.begin()
+        return self.found
 
-    def read(self, Py_ssize_t number):
-        """Read a file as a whole into its buffer and scan it; its FileScan.
+    cdef bint more(self) except -1 nogil:
+        """Scan another step; false once the file is at its end.
+
+        The items that it found are those from `first` on, and their bodies are at body_of() until
+        the next call.
 
         Raises:
-            JournalIOError: it cannot be read, or has lost its end.
-            MemoryError: no room for the whole file.
+            JournalIOError: it cannot be read.
+            NotSound: without `weighs`.
         """
-        cdef Window *window = &self.windows[number % 2]
-        cdef int failed
-        cdef uint64_t size
-        name = self.files[number].name
-        cdef FileScan scan = FileScan(name, self.user_version)
-        window.fd = self.folder.open(name)
-        try:
-            size = self.folder.size(window.fd, name)
-            with nogil:
-                failed = self.scan_whole(scan, window, size)
-        finally:
-            self.folder.close_file(window.fd, name)
-        if failed == -errno_ENOMEM:
-            raise MemoryError("no memory for a file to compact")
-        if failed:
-            raise JournalIOError(-failed, "cannot read a file to compact", str(self.folder.path))
-        return scan
-
-    cdef int scan_whole(self, FileScan scan, Window *window, uint64_t size) noexcept nogil:
-        """Read the file that `window` is open on; 0, or -errno."""
-        cdef Scan state
-        cdef uint8_t *buffer
-        cdef int failed
-        # Advice that is not taken costs nothing but time.
-        io_advise(window.fd, 0, size, True)
-        if size > window.room:
-            buffer = <uint8_t *>realloc(window.buffer, size)
-            if buffer == NULL:
-                return -errno_ENOMEM
-            window.buffer = buffer
-            window.room = size
-        window.step = step_size
-        window.keeps_all = True
-        memset(&state, 0, sizeof(Scan))
-        scan_in_windows(&state, size)
-        failed = window_more(window, &state)
+        cdef int failed = 0, what
+        if self.is_at_end:
+            return False
+        if self.is_begun:
+            failed = window_more(&self.window, &self.scan)
+        self.is_begun = True
+        self.first = self.found.count
         if not failed:
-            failed = scan.scan_through(&state, window)
-        if not failed and scan.size != size:
+            what = self.found.go_on(&self.scan)
+            self.is_at_end = what == SCAN_END
+            failed = what if what < 0 else self.take_verdicts()
+        if failed:
+            self.fail(-failed)
+        return True
+
+    cdef int take_verdicts(self) except -1 nogil:
+        """What was found of the step as judged before, or as sound so far; 0 or -errno."""
+        cdef size_t i
+        if self.judged is None:
+            if not self.weighs and not self.found.is_sound and not self.found.is_short:
+                self.not_sound()
+            return 0
+        if self.found.count > self.judged.count:
             return -errno_EIO
-        return failed
+        for i in range(self.first, self.found.count):
+            self.found.items[i].verdict = self.judged.items[i].verdict
+        return 0
+
+    cdef const uint8_t *body_of(self, const Record *record) noexcept nogil:
+        """The bytes of a record of this step."""
+        return self.scan.data + (record.body_offset - self.scan.base)
+
+    def end(self):
+        """All of the file was used: close it.
+
+        Raises:
+            JournalDamaged: it does not hold what was written to it: nothing copied of it counts.
+            JournalIOError: it cannot be read.
+            NotSound: without `weighs`.
+        """
+        cdef int fd = self.window.fd
+        if self.judged is None:
+            self.judge_found()
+        elif self.found.record_count != self.judged.record_count:
+            self.fail(errno_EIO)
+        self.bytes_read += self.scan.size
+        self.window.fd = -1
+        self.folder.close_file(fd, self.name)
 
     def close(self):
-        """Wait for what is being read, and free the memory."""
-        cdef int i
-        if self.thread is not None:
-            self.thread.shutdown()
-        for i in range(2):
-            free(self.windows[i].buffer)
-            memset(&self.windows[i], 0, sizeof(Window))
-        self.data = NULL
+        """Close what is open, and free the memory. Idempotent."""
+        if self.window.fd >= 0:
+            io_close(self.window.fd)
+        if self.ahead_fd >= 0:
+            io_close(self.ahead_fd)
+        self.window.fd = self.ahead_fd = -1
+        free(self.window.buffer)
+        self.window.buffer = NULL
+        self.window.room = 0
+
+    def open_ahead(self, Py_ssize_t number):
+        """Open a file and have the kernel read it ahead; its descriptor."""
+        cdef int fd = self.folder.open(self.files[number].name)
+        # Advice that is not taken costs nothing but time.
+        with nogil:
+            io_advise(fd, 0, 0, True)
+        return fd
+
+    def begin(self):
+        """Read the first bytes of the file that is open."""
+        cdef int failed
+        cdef uint64_t size = self.folder.size(self.window.fd, self.name)
+        self.found = FileScan(self.name, self.user_version)
+        memset(&self.scan, 0, sizeof(Scan))
+        with nogil:
+            scan_in_windows(&self.scan, size)
+            failed = window_more(&self.window, &self.scan)
+            if not failed:
+                self.found.begin(&self.scan)
+        self.is_begun = self.is_at_end = False
+        if failed:
+            self.fail(-failed)
+
+    def judge_found(self):
+        """All of the file was read: can it be believed?"""
+        cdef int failed
+        with nogil:
+            failed = self.found.finish(&self.scan, &self.window)
+        if failed:
+            self.fail(-failed)
+        if not self.weighs and not self.found.is_short and not (
+                self.found.is_sound and self.found.header.checksum != CHECKSUM_BAD):
+            self.not_sound()
+        judge(self.found, False)
+        damages = [damage for damage, is_ours in self.found.found if is_ours]
+        if damages:
+            raise JournalDamaged(damages)
+
+    cdef int not_sound(self) except -1 with gil:
+        raise NotSound(f"{self.name} is to be weighed as a whole")
+
+    cdef int fail(self, int error) except -1 with gil:
+        if error == errno_ENOMEM:
+            raise MemoryError("no memory for a file to compact")
+        raise JournalIOError(error, f"cannot read {self.name}, to compact it",
+                             str(self.folder.path))
 
 
 cdef uint64_t step_size = STEP_SIZE

@@ -23,6 +23,8 @@ from journal.errors import JournalIOError
 from journal.format import header_block
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from journal.files.base import BackEnd, Folder
     from journal.options import JournalOptions
 
@@ -115,14 +117,11 @@ class FilePool:
 
         The records stay: they carry the old id, which no reader takes any more.
         """
-        file_id = self.new_id()
         fd = self.folder.open(name, write=True, direct=self._direct)
         try:
-            self._write_header(fd, file_id, name)
-            self.folder.sync_file(fd, name)
+            return self._renew(fd, name, number, name)
         finally:
             self.folder.close_file(fd, name)
-        return PooledFile(name, number, file_id)
 
     def give_back(self, name: str, number: int, *, others: int, shrink: bool = True) -> None:
         """A file holds nothing any more: keep it as a free one, drop it, or move it to attic/.
@@ -152,36 +151,39 @@ class FilePool:
         with self._order_lock:
             self.free.append(self.recycle(name, number))
 
-    def take_back(self, name: str, number: int, *, others: int) -> None:
-        """Keep as free, or drop, a file whose records a compaction has copied elsewhere.
+    def take_back(self, files: Iterable[tuple[str, int]], *, others: int) -> None:
+        """Keep as free, or drop, files whose records a compaction has copied elsewhere.
 
-        It is called <name>.tmp, so that no load takes its records any more; it gets its name back
-        only with a new id on disk.
+        They are called <name>.tmp, so that no load takes their records any more; they get their
+        names back only with new ids on disk.
 
         Args:
-            name: the name it had.
-            number: in its name.
-            others: files that the journal has besides this and the free ones.
+            files: the name that each had, and the number in it.
+            others: files that the journal has besides these and the free ones.
 
         Raises:
             JournalIOError: the disk fails.
         """
-        temporary = f"{name}.tmp"
-        fd = self.folder.open(temporary)
-        try:
-            size = self.folder.size(fd, temporary)
-        finally:
-            self.folder.close_file(fd, temporary)
         pool = self.options.pool_files
-        if size != self.file_size or 0 <= pool <= len(self.free) + others:
-            self.folder.unlink(temporary)
-            return
+        taken: list[PooledFile] = []
         with self._order_lock:
-            file_id = self.recycle(temporary, number).file_id
-            self.folder.rename(temporary, name)
+            for name, number in files:
+                temporary = f"{name}.tmp"
+                fd = self.folder.open(temporary, write=True, direct=self._direct)
+                try:
+                    size = self.folder.size(fd, temporary)
+                    unwanted = 0 <= pool <= len(self.free) + len(taken) + others
+                    if size == self.file_size and not unwanted:
+                        taken.append(self._renew(fd, name, number, temporary))
+                        continue
+                finally:
+                    self.folder.close_file(fd, temporary)
+                self.folder.unlink(temporary)
+            for file in taken:
+                self.folder.rename(f"{file.name}.tmp", file.name)
             # Nothing may be appended to a file whose name a crash could take back.
             self.folder.sync()
-            self.free.append(PooledFile(name, number, file_id))
+            self.free.extend(taken)
 
     def to_attic(self, name: str, why: str, *, dead: bool = False) -> None:
         """Move a file that does not fit the journal out of the way, never over another.
@@ -245,6 +247,13 @@ class FilePool:
             target,
             why,
         )
+
+    def _renew(self, fd: int, name: str, number: int, called: str) -> PooledFile:
+        """Put a new id on disk; the file is called `called` for now."""
+        file_id = self.new_id()
+        self._write_header(fd, file_id, called)
+        self.folder.sync_file(fd, called)
+        return PooledFile(name, number, file_id)
 
     def _write_header(self, fd: int, file_id: int, name: str) -> None:
         block = header_block(

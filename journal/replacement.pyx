@@ -35,27 +35,30 @@ class Replacement:
     Args:
         folder, pool: the journal's.
         old_files: OldFile of each that goes.
-        outputs: OutputFile of each that comes, on disk.
         options: the journal's.
 
     Order of calls: prepare(); commit(); install(); or discard() in place of commit(), revoke() in
     place of install(). Threads: one.
     """
 
-    def __init__(self, Folder folder not None, pool, old_files, outputs, options):
+    def __init__(self, Folder folder not None, pool, old_files, options):
         self.folder = folder
         self.pool = pool
         self.old_files = old_files
-        self.outputs = outputs
+        self.outputs = []
         self.user_version = options.user_version
         self.leaders = options.checksums
 
-    def prepare(self):
+    def prepare(self, outputs):
         """Write the control file under another name; nothing is decided yet.
+
+        Args:
+            outputs: OutputFile of each file that comes, on disk.
 
         Raises:
             JournalIOError: it cannot be written; Compactor.abandon() is in place.
         """
+        self.outputs = outputs
         data = control_file(
             ControlList(tuple(old.name for old in self.old_files),
                         tuple(f"{output.name}.cmp" for output in self.outputs)),

@@ -71,6 +71,9 @@ cdef class FileScan:
     cdef int push(self, uint8_t what, const Record *record) noexcept nogil
     cdef int scan_file(self, FileWindow window) noexcept nogil
     cdef int scan_through(self, Scan *scan, Window *window) noexcept nogil
+    cdef void begin(self, Scan *scan) noexcept nogil
+    cdef int go_on(self, Scan *scan) noexcept nogil
+    cdef int finish(self, Scan *scan, Window *window) noexcept nogil
     cdef int push_hole(self, const Scan *scan, uint64_t end) noexcept nogil
     cdef uint64_t end_of_last(self) noexcept nogil
     cdef int examine_header(self, Scan *scan, Window *window) noexcept nogil

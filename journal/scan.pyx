@@ -161,29 +161,48 @@ cdef class FileScan:
             scan: holds the bytes from the file's start on, as many as there are so far.
             window: a FileWindow to read more through; NULL if that is all.
         """
-        cdef Record record
         cdef int what, failed
-        cdef uint64_t end
-        cdef uint32_t expected = 0
-        cdef bint is_sound = True
+        self.begin(scan)
+        what = self.go_on(scan)
+        while what == SCAN_MORE:
+            failed = window_more(window, scan)
+            if failed:
+                return failed
+            what = self.go_on(scan)
+        return self.finish(scan, window) if what == SCAN_END else what
+
+    # The same in steps, for who uses records as they are found.
+
+    cdef void begin(self, Scan *scan) noexcept nogil:
+        """The first bytes of the file are in memory: read its header."""
         self.is_short = decode_header(scan.data, scan.end, &self.header) < 0
         self.size = scan.size
         if self.is_short:
-            return 0
+            return
         memcpy(self.head, scan.data, min(<uint64_t>sizeof(self.head), scan.end))
         begin_over(scan, &self.header, HEADER_SIZE)
-        memset(&record, 0, sizeof(Record))
         if self.header.checksum != CHECKSUM_NONE:
             scan.position += LEADER_SIZE
+        self.is_sound = True
+
+    cdef int go_on(self, Scan *scan) noexcept nogil:
+        """Find all that is in memory: SCAN_MORE, SCAN_END behind the last of the file, or -ENOMEM.
+
+        Of records found since begin() the bytes are in memory until window_more(); `is_sound`
+        holds for what was found so far.
+        """
+        cdef Record record
+        cdef int what
+        cdef uint64_t end
+        cdef uint32_t expected = self.next_ordinal
+        memset(&record, 0, sizeof(Record))
+        if self.is_short:
+            return SCAN_END
         while True:
             what = scan_next(scan, &record)
-            if what == SCAN_MORE:
-                failed = window_more(window, scan)
-                if failed:
-                    return failed
-                continue
-            if what == SCAN_END:
-                break
+            if what == SCAN_MORE or what == SCAN_END:
+                self.next_ordinal = expected
+                return what
             end = record.offset
             if what == SCAN_LEADER_ALONE or (what == SCAN_RECORD
                                              and record.checksum != CHECKSUM_NONE):
@@ -196,9 +215,9 @@ cdef class FileScan:
                 if record.checksum == CHECKSUM_OK and record.ordinal == expected:
                     expected += 1
                 elif record.checksum != CHECKSUM_NONE:
-                    is_sound = False
+                    self.is_sound = False
             elif what == SCAN_LEADER_ALONE:
-                is_sound = False
+                self.is_sound = False
                 record.body_offset = claimed_end(scan, &record)
             else:
                 self.has_leaders = True
@@ -206,6 +225,13 @@ cdef class FileScan:
                 self.is_ended = what == SCAN_END_MARK
             if self.push(<uint8_t>what, &record) < 0:
                 return -ENOMEM
+            self.is_sound = (self.is_sound and self.hole_count == 0
+                             and (expected == self.record_count or not self.has_leaders))
+
+    cdef int finish(self, Scan *scan, Window *window) noexcept nogil:
+        """All was found; 0, or -errno."""
+        if self.is_short:
+            return 0
         self.size = scan.size
         if scan.broken_offset and self.push_hole(scan, scan.size) < 0:
             return -ENOMEM
@@ -214,9 +240,9 @@ cdef class FileScan:
         if self.has_leaders:
             self.used_end = max(scan.noise_end, self.end_of_last())
         # Nothing to weigh: all records with leaders and none missing, or all without.
-        self.next_ordinal = expected
-        self.is_sound = (is_sound and self.hole_count == 0 and self.marked <= expected
-                         and (expected == self.record_count or not self.has_leaders))
+        self.is_sound = (self.is_sound and self.hole_count == 0
+                         and self.marked <= self.next_ordinal
+                         and (self.next_ordinal == self.record_count or not self.has_leaders))
         if self.header.checksum == CHECKSUM_BAD:
             return self.examine_header(scan, window)
         return 0

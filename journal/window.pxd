@@ -9,7 +9,6 @@ cdef struct Window:
     uint64_t room
     uint64_t step               # bytes read at once
     int fd
-    bint keeps_all              # nothing makes room for what comes: `room` is the file's size
 
 cdef int window_more(Window *window, Scan *scan) noexcept nogil
 

@@ -31,11 +31,10 @@ cdef int window_more(Window *window, Scan *scan) noexcept nogil:
     What begins at the scan's position stays in it, or all that was read. A file that turns out to
     be shorter than it was is scanned to its end.
     """
-    cdef uint64_t first = 0 if window.keeps_all else min(scan.position, scan.end)
+    cdef uint64_t first = min(scan.position, scan.end)
     cdef uint64_t kept = scan.end - first, room = window.room
     # As much again as a record that does not fit, or a false one could be moved at every step.
-    cdef uint64_t count = min(window.step if window.keeps_all else max(window.step, kept),
-                              scan.size - scan.end)
+    cdef uint64_t count = min(max(window.step, kept), scan.size - scan.end)
     cdef uint8_t *buffer = window.buffer
     cdef int64_t got
     if kept + count > room:
@@ -43,7 +42,7 @@ cdef int window_more(Window *window, Scan *scan) noexcept nogil:
         buffer = <uint8_t *>malloc(room)
         if buffer == NULL:
             return -ENOMEM
-    if kept and not window.keeps_all:
+    if kept:
         memmove(buffer, scan.data + (first - scan.base), kept)
     if buffer != window.buffer:
         free(window.buffer)

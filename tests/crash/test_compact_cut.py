@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from journal.errors import JournalError
+from journal.files.base import Folder
 from journal.files.tap import set_tap
 from journal.folder import JournalName, list_files
 from journal.journal import Journal
@@ -45,13 +46,16 @@ def prepare(journal):
     journal.sync()
 
 
-def run(folder, kind, faults=None):
+LARGE = 1 << 20  # bytes of a file that is written past the page cache
+
+
+def run(folder, kind, faults=None, **options):
     """(log, the error of the compaction or None) of two compactions in one journal."""
     copy_out({}, folder)
     failed = None
     recorder = Recorder(folder, faults=faults)
     with recorder:
-        journal = Journal(small_options(folder, kind))
+        journal = Journal(small_options(folder, kind, **options))
         open_and_load(journal)
         prepare(journal)
         recorder.note("compact")
@@ -145,6 +149,18 @@ class Fault:
         return self.seen[self.due - 1] if 0 < self.due <= len(self.seen) else None
 
 
+def views_between(log, folder):
+    """What is live before the first compaction and before the second."""
+    views = []
+    disk = Disk()
+    for step in log:
+        disk.play(step)
+        if step in (("note", "compact"), ("note", "committed")):
+            copy_out(disk.folder(), folder)
+            views.append(live(read_folder_view(folder)[0]))
+    return views
+
+
 FAULTS = pytest.mark.parametrize("fault", ["EIO", "ENOSPC", "short", "broken"])
 
 
@@ -155,13 +171,7 @@ def test_any_call_of_a_compaction_may_fail(memory, kind, fault, effort, figures)
     counter = Fault(fault)
     log, failed = run(folder, kind, counter)
     assert failed is None
-    expected = []
-    disk = Disk()
-    for step in log:
-        disk.play(step)
-        if step in (("note", "compact"), ("note", "committed")):
-            copy_out(disk.folder(), memory / "state")
-            expected.append(live(read_folder_view(memory / "state")[0]))
+    expected = views_between(log, memory / "state")
     calls = range(1, len(counter.seen) + 1)
     step = max(1, round(len(calls) / effort(len(calls), least=10)))
     figures("faults in a compaction", calls_failed=len(calls[::step]))
@@ -171,6 +181,43 @@ def test_any_call_of_a_compaction_may_fail(memory, kind, fault, effort, figures)
         run(folder, kind, failing)
 
         view, damages = read_folder_view(folder)
+        assert [str(damage) for damage in damages if not damage.torn] == []
+        assert live(view) in expected, (due, failing.hit)
+
+
+def run_with_large_files(folder, faults):
+    """run() on files large enough to be written past the page cache, where that works."""
+    log, failed = run(folder, "NIO", faults, file_size=LARGE, pool_files=2)
+    with Folder(folder) as opened:
+        # Nothing else of such a journal goes through a queue.
+        assert ("submit" in faults.seen) == opened.supports_direct()
+    return log, failed
+
+
+def test_no_power_cut_in_a_compaction_of_large_files_changes_the_records(memory, effort, figures):
+    log, failed = run_with_large_files(memory / "journal", Fault("EIO"))
+
+    states = judge_states(log, memory / "state", seeded("compact large"), effort(4, least=1))
+
+    figures("power cuts in a compaction of large files", states=states)
+    assert failed is None
+
+
+@FAULTS
+def test_a_chunk_of_a_new_file_may_fail(memory, fault):
+    """The compaction is given up, and the journal goes on."""
+    folder = memory / "journal"
+    counter = Fault(fault)
+    log, _ = run_with_large_files(folder, counter)
+    expected = views_between(log, memory / "state")
+    calls = [i for i, call in enumerate(counter.seen, 1) if call in ("submit", "complete")]
+    for due in calls:
+        failing = Fault(fault, due)
+
+        _, failed = run(folder, "NIO", failing, file_size=LARGE, pool_files=2)
+
+        view, damages = read_folder_view(folder)
+        assert isinstance(failed, JournalError), (due, failing.hit)
         assert [str(damage) for damage in damages if not damage.torn] == []
         assert live(view) in expected, (due, failing.hit)
 

@@ -244,7 +244,7 @@ def test_a_compacted_file_gets_its_name_back_with_a_new_id_on_disk(make):
     pool = make()
     made = as_tmp(pool)
 
-    calls = [call for call, _ in calls_of(lambda: pool.take_back(made.name, 1, others=0))]
+    calls = [call for call, _ in calls_of(lambda: pool.take_back([(made.name, 1)], others=0))]
 
     assert calls.index("sync_data") < calls.index("rename") < calls.index("sync_dir")
     assert list(pool.free) == [PooledFile(made.name, 1, 2)]
@@ -257,7 +257,7 @@ def test_a_compacted_file_too_many_or_of_another_size_is_dropped(make, pool_file
     made = as_tmp(pool)
     os.truncate(path(pool, f"{made.name}.tmp"), size)
 
-    pool.take_back(made.name, made.number, others=2)
+    pool.take_back([(made.name, made.number)], others=2)
 
     assert names(pool) == []
     assert not pool.free
