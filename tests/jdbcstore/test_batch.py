@@ -1,6 +1,6 @@
 """A batch does to a table what its operations would do one after the other."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jdbcstore.batch import Batch, StagedEnd
@@ -21,6 +21,7 @@ def applied(table, batch):
     return kept + batch.live_rows()
 
 
+@settings(deadline=None)
 @given(stored=st.sets(IDS), steps=STEPS, again=st.booleans())
 def test_a_batch_does_what_its_operations_do_one_by_one(stored, steps, again):
     table = [row(record_id, ADD_RECORD, seq) for seq, record_id in enumerate(sorted(stored))]

@@ -28,7 +28,8 @@ def open_database(place):
     opened = []
 
     def opening(**changes):
-        given = {"connection_url": place.jdbc_url or place.url}
+        # A machine that stands still for a while is no failure.
+        given = {"connection_url": place.jdbc_url or place.url, "network_timeout_ms": 300_000}
         if place.jdbc_url and place.user:
             given |= {"user": place.user, "password": place.password or None}
         opened.append(Database(DatabaseStoreOptions(**given | changes)))
