@@ -197,6 +197,8 @@ class Paging:
             if store.is_paging:
                 self.active_count -= 1
             store.is_paging = False
+            for page in store.pages.values():
+                page.is_gone = True
             self.core.storage.after(self._destroy, store.folder)
 
     def _destroy(self, error: Exception | None, folder: PageFolder) -> None:

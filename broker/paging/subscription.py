@@ -13,7 +13,7 @@ Threads: the event loop's alone; nothing here waits.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.paging.cursor import Cursor, LateRange
 from broker.paging.reference import PagedReference
@@ -310,6 +310,10 @@ class PageSubscription:
         return [record_id for page in pages for record_id in self.take_records(page)]
 
 
+# QueueImpl.MAX_DEPAGE_NUM: messages that wait where settings give no limit at all.
+_UNLIMITED_COUNT: Final = 10_000
+
+
 class Window:
     """Whether a queue may take more of its pages into memory.
 
@@ -326,6 +330,11 @@ class Window:
         self._count_max = settings.max_read_page_messages
         self._prefetch_size = settings.prefetch_page_bytes
         self._prefetch_count = settings.prefetch_page_messages
+        if max(self._size_max, self._count_max, self._prefetch_size, self._prefetch_count) <= 0:
+            # Without any limit the reference takes as much as the address may have in memory.
+            most = settings.max_size_bytes
+            self._prefetch_size = most if most > 0 else 2 * settings.page_size_bytes
+            self._prefetch_count = _UNLIMITED_COUNT
 
     def has_room(self) -> bool:
         """Whether one more may come; limits of 0 and below are none (QueueImpl.needsDepage)."""

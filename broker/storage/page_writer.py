@@ -37,6 +37,8 @@ class WrittenPage(Protocol):
     """The page that bytes are for."""
 
     number: int
+    # Its address is deleted: nothing is written to it any more.
+    is_gone: bool
 
     @property
     def folder(self) -> PageFolder:
@@ -60,6 +62,8 @@ class _Batch:
     def write(self) -> None:
         """In the thread. Pages of one folder come in their order."""
         for page, data in self.pages.items():
+            if page.is_gone:
+                continue
             page.folder.append(page.number, data)
             if self.is_synced:
                 page.folder.sync(page.number)
