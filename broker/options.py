@@ -89,6 +89,7 @@ class BrokerOptions:
         max_disk_usage: percent of a disk from which on producers are blocked; -1 never.
         min_disk_free: bytes below which they are, instead of that; -1 never.
         disk_scan_period: between two looks at the disks.
+        purge_page_folders: an address that leaves paging keeps no folder for pages.
         page_max_concurrent_io: pages that are read at the same time.
         transaction_timeout: of an XA transaction that is not prepared.
         transaction_timeout_scan_period: between two looks for such.
@@ -118,6 +119,7 @@ class BrokerOptions:
     max_disk_usage: int = -1
     min_disk_free: int = -1
     disk_scan_period: int = 5000
+    purge_page_folders: bool = False
     page_max_concurrent_io: int = 5
     transaction_timeout: int = 300_000
     transaction_timeout_scan_period: int = 1000

@@ -252,6 +252,7 @@ class Broker:
             page_size_max=stores.page_size_max,
             sync_transactional=stores.sync_transactional,
             sync_non_transactional=stores.sync_non_transactional,
+            purges_folders=self.options.purge_page_folders,
         )
 
     def _manage(self) -> None:

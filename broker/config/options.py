@@ -75,6 +75,7 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
         max_disk_usage=config.limits.max_disk_usage_percent,
         min_disk_free=config.limits.min_disk_free_bytes,
         disk_scan_period=config.limits.disk_scan_period_ms,
+        purge_page_folders=config.persistence.purge_page_folders,
         page_max_concurrent_io=config.persistence.page_max_concurrent_io,
         transaction_timeout=general.transaction_timeout_ms,
         transaction_timeout_scan_period=general.transaction_timeout_scan_period_ms,

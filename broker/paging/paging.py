@@ -59,6 +59,7 @@ class Paging:
         sync_transactional: pages are synced before a commit (journal-sync-transactional).
         sync_non_transactional: and before a message that is sent alone is confirmed
             (journal-sync-non-transactional).
+        purges_folders: the folder of an address goes when it leaves paging (purge-page-folders).
 
     Attributes:
         stores: of the addresses that have, or had, pages, by address.
@@ -78,6 +79,7 @@ class Paging:
         page_size_max: int | None = None,
         sync_transactional: bool = True,
         sync_non_transactional: bool = True,
+        purges_folders: bool = False,
     ) -> None:
         self.core = core
         self.appends = appends
@@ -88,6 +90,7 @@ class Paging:
         self.folders = folders
         self.sync_transactional = sync_transactional
         self.sync_non_transactional = sync_non_transactional
+        self.purges_folders = purges_folders
         self._writing = writing
         self._reading = reading
         self._page_size_max = page_size_max
@@ -149,8 +152,7 @@ class Paging:
         if self.core.settings.match(name).address_full_policy is not AddressFullPolicy.PAGE:
             return None
         if store is None:
-            folder = self.folders.create(name, self.core.storage.new_id())
-            store = self.add_store(name, address.memory, folder)
+            store = self.add_store(name, address.memory, self.new_folder(name))
         store.begin(address.queues.values())
         return store
 
@@ -158,6 +160,10 @@ class Paging:
         """Make the store of an address that has none."""
         store = self.stores[name] = PagingStore(self, name, memory, folder)
         return store
+
+    def new_folder(self, name: str) -> PageFolder:
+        """Give an address a folder, which is made with its next page."""
+        return self.folders.create(name, self.core.storage.new_id())
 
     def page_size(self, store: PagingStore) -> int:
         """Give the bytes of a page of an address."""
@@ -199,7 +205,11 @@ class Paging:
             store.is_paging = False
             for page in store.pages.values():
                 page.is_gone = True
-            self.core.storage.after(self._destroy, store.folder)
+            self.destroy(store.folder)
+
+    def destroy(self, folder: PageFolder) -> None:
+        """Remove a folder of pages once everything that was appended is durable."""
+        self.core.storage.after(self._destroy, folder)
 
     def _destroy(self, error: Exception | None, folder: PageFolder) -> None:
         if error is None:

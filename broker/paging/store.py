@@ -154,6 +154,11 @@ class PagingStore:
         # Its records are with the pages that are being deleted; a new beginning has new ones.
         self.subscriptions = {}
         self._waiting.clear()
+        if self.paging.purges_folders:
+            # Numbers go on all the same: records of the old pages may still be there.
+            folder = self.folder
+            self.folder = self.paging.new_folder(self.address)
+            self.paging.destroy(folder)
 
     @property
     def is_page_full(self) -> bool:
@@ -286,14 +291,17 @@ class PagingStore:
             return
         page.is_gone = True
         subscriptions = list(self.subscriptions.values())
-        self._core.storage.after(self._delete_now, page, subscriptions)
+        self._core.storage.after(self._delete_now, self.folder, page, subscriptions)
 
     def _delete_now(
-        self, error: Exception | None, page: Page, subscriptions: list[PageSubscription]
+        self,
+        error: Exception | None,
+        folder: PageFolder,
+        page: Page,
+        subscriptions: list[PageSubscription],
     ) -> None:
         if error is not None:
             return
-        folder = self.folder
         self.paging.change(
             lambda: folder.delete(page.number, is_invalid=page.is_invalid),
             lambda: self._deleted(page, subscriptions),

@@ -140,6 +140,11 @@ class PageSubscription:
         entry = found.entry
         if self.queue.queue_id not in entry.queue_ids:
             return False
+        page = found.page
+        counts = page.remaining or {}
+        if page.is_closed and not counts.get(self.queue.queue_id):
+            # Done with the page, it has forgotten what it had acknowledged there.
+            return False
         acknowledged = self.acknowledged.get(found.page.number)
         if acknowledged is not None and entry.number in acknowledged:
             return False

@@ -2,14 +2,16 @@
 
 import pytest
 
+from broker.settings import AddressSettings
 from broker.storage.binding_records import RoutingType
 from broker.storage.message_records import Xid
 from tests.broker.bench import message
-from tests.broker.paging.lives import durable, lives
+from tests.broker.paging.lives import SMALL, durable, lives
 
 XID = Xid(1, b"b", b"g")
 # All that the tests send fits the window.
 WIDE = {"max_read_page_bytes": 1024 * 1024}
+NARROW = AddressSettings(**{**SMALL, "max_read_page_messages": 1})
 
 HOWS = pytest.mark.parametrize("how", ["stop", "crash"])
 
@@ -234,3 +236,26 @@ def test_what_comes_back_from_a_consumer_comes_before_its_pages(tmp_path):
         assert await life.drain(60) == list(range(60))
 
     lives(tmp_path, part, settings=WIDE)
+
+
+def test_a_queue_done_with_a_page_that_others_need_sees_nothing_of_it_again(tmp_path):
+    """The last one acknowledged stands before others that were, in bytes that are at hand."""
+
+    async def before(life):
+        for name in ("first", "second"):
+            await life.queue(name, address="t", routing_type=RoutingType.MULTICAST)
+        await life.send_numbers(range(100), "t")
+        sink = life.consume("first")
+        await life.until(lambda: len(sink.got) == 100)
+        for number in range(30, 60):
+            await life.acknowledge(sink, sink.ids[number], is_individual=True)
+
+    async def after(life):
+        expected = [*range(30), *range(60, 100)]
+        for queue in ("first", "second"):
+            life.broker.options.settings.add("t", NARROW)
+            wanted = expected if queue == "first" else list(range(100))
+            assert await life.drain(len(wanted), queue) == wanted
+        await life.until(lambda: not life.pages("t"))
+
+    lives(tmp_path, before, after, how="crash", settings=WIDE)

@@ -366,3 +366,22 @@ def test_a_queue_whose_pages_are_not_counted_yet_is_not_taken_for_empty(tmp_path
         assert await life.drain(240) == list(range(10, 250))
 
     lives(tmp_path, before, after, how="crash", settings=WIDE)
+
+
+@pytest.mark.parametrize("is_purging", [True, False])
+def test_the_folder_of_an_address_goes_with_its_last_page_if_wanted(tmp_path, is_purging):
+    async def part(life):
+        await life.queue()
+        folders = life.folder / "paging"
+        for _ in range(3):
+            await life.send_numbers(range(50))
+            assert len(list(folders.iterdir())) == 1
+            assert await life.drain(50) == list(range(50))
+            await life.until(lambda: not life.pages())
+            await life.until(lambda: len(list(folders.iterdir())) == (0 if is_purging else 1))
+        await life.send_numbers(range(50))
+
+    async def after(life):
+        assert await life.drain(50) == list(range(50))
+
+    lives(tmp_path, part, after, how="crash", purge_page_folders=is_purging)
