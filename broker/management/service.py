@@ -46,6 +46,8 @@ SUCCEEDED: Final = "_AMQ_OperationSucceeded"
 REPLY_TO: Final = "JMSReplyTo"
 CORRELATION_ID: Final = "JMSCorrelationID"
 NATIVE_MESSAGE_ID: Final = "NATIVE_MESSAGE_ID"
+# Bytes of a request: a message for sendMessage is the largest argument that there is.
+_BODY_SIZE_MAX: Final = 8 * 1024 * 1024
 _DESTINATION_PREFIXES: Final = ("queue://", "topic://", "temp-queue://", "temp-topic://")
 
 
@@ -100,7 +102,7 @@ class Management:
             method = control.method_of_attribute(str(message.get(ATTRIBUTE)))
         else:
             method = str(operation)
-            arguments = arguments_of(message.body)
+            arguments = arguments_of(_body(message))
         self._check(user, f"{name}.{method}", method)
         result = control.invoke(method, arguments)
         if isinstance(result, GeneratorType):
@@ -161,6 +163,20 @@ class Management:
         )
         self._context.note()
         self._core.postoffice.route(answer, self._context, rejects_duplicates=False)
+
+
+def _body(message: Message) -> memoryview:
+    """Give the body of a request, which a client may have sent in parts.
+
+    Raises:
+        ManagementError: it is larger than anybody's arguments are.
+    """
+    body = message.large
+    if body is None:
+        return message.body
+    if body.size > _BODY_SIZE_MAX:
+        raise ManagementError(f"a request of {body.size} bytes: {_BODY_SIZE_MAX} at most")
+    return memoryview(body.read(0, body.size))
 
 
 def _reply_to(message: Message) -> str | None:

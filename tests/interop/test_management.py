@@ -123,6 +123,22 @@ async def test_every_attribute_of_ours_is_one_of_the_reference_s(reference_broke
 
 
 @asynchronous
+async def test_a_request_may_be_large(either_broker):
+    text = "x" * 120_000
+    async with client_of(either_broker) as client:
+        session = await client.session()
+        queue = await filled(session)
+        await session.manage(f"queue.{queue}", "sendMessage", {}, 3, text, True, "admin", "secret")
+
+        async with await session.consumer(queue) as consumer:
+            received = await consumer.receive(20)
+            if received.is_large:
+                await received.read()
+            assert received.text == text
+        assert await session.attribute(f"queue.{queue}", "messagesAdded") == 1
+
+
+@asynchronous
 async def test_failures_are_told(either_broker):
     async with client_of(either_broker) as client:
         session = await client.session()
