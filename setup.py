@@ -66,6 +66,33 @@ EXTENSIONS: dict[str, list[str]] = {
     "jdbcstore.tickets": [],
 }
 
+# Python as it stands, compiled as well, because every message passes through it. Types of its
+# classes' fields stand in a .pxd beside the source; without a compiler the source runs as it is.
+COMPILED = [
+    "broker.address",
+    "broker.consumer",
+    "broker.dispatch",
+    "broker.duplicates",
+    "broker.memory",
+    "broker.message",
+    "broker.message_bytes",
+    "broker.postoffice",
+    "broker.protocols.core.channel",
+    "broker.protocols.core.frames",
+    "broker.protocols.core.handler",
+    "broker.protocols.core.packet_message",
+    "broker.protocols.core.session_channel",
+    "broker.queue",
+    "broker.reference",
+    "broker.security.door",
+    "broker.security.manager",
+    "broker.session",
+    "broker.session_xa",
+    "broker.storage.context",
+    "broker.storage.manager",
+    "broker.transport.connection",
+]
+
 MODE = os.environ.get("QUIVER_BUILD", "release")
 FLAGS = {
     # -fvisibility=hidden: two modules can never share an object of ext/ by accident of the linker.
@@ -94,19 +121,42 @@ DIRECTIVES = {
     "embedsignature": True,
     "linetrace": MODE == "coverage",
 }
+# What is Python keeps Python's meaning: annotations are for people and mypy.
+PYTHON_DIRECTIVES = {
+    **DIRECTIVES,
+    "boundscheck": True,
+    "wraparound": True,
+    "cdivision": False,
+    "initializedcheck": True,
+    "annotation_typing": False,
+    "nonecheck": True,
+}
+
+
+def source_of(module: str) -> str:
+    """Where a module's source lies."""
+    path = module.replace(".", "/")
+    return f"{path}.py" if module in COMPILED else f"{path}.pyx"
 
 
 def extension(module: str, objects: list[str], stamp: Path) -> Extension:
     """One row of the table as a build instruction."""
     return Extension(
         module,
-        [f"{module.replace('.', '/')}.pyx", *(f"ext/{name}.c" for name in objects)],
+        [source_of(module), *(f"ext/{name}.c" for name in objects)],
         include_dirs=[".", "ext"],
         define_macros=MACROS,
         # C11 without GNU syntax; -fno-strict-aliasing is not needed: records are read and written
         # byte by byte or by memcpy, never through a pointer to another type.
         # Cython's own loops compare signed with unsigned.
-        extra_compile_args=["-std=c11", "-Wno-sign-compare", *FLAGS[MODE], *SANITIZERS],
+        # What was Python spends its time in the interpreter's calls: -O3 would compile longer only.
+        extra_compile_args=[
+            "-std=c11",
+            "-Wno-sign-compare",
+            *FLAGS[MODE],
+            *(["-O1"] if module in COMPILED else []),
+            *SANITIZERS,
+        ],
         extra_link_args=SANITIZERS,
         # Cython follows .pxd files by itself; the compiler's inputs have to be named.
         depends=[*map(str, sorted(Path("ext").glob("*.h"))), str(stamp)],
@@ -129,16 +179,23 @@ def extensions() -> list[Extension]:
     from Cython.Build import cythonize  # Not at the top: an install without extensions needs none.
 
     stamp = mode_stamp()
-    rows = [extension(module, objects, stamp) for module, objects in EXTENSIONS.items()]
-    return list(
-        cythonize(
+
+    def translate(rows: list[Extension], directives: dict[str, int]) -> list[Extension]:
+        translated: list[Extension] = cythonize(
             rows,
             # Where coverage.py looks for the C code that lines are counted in: beside the source.
             build_dir=None if MODE == "coverage" else f"build/cython-{MODE}",
-            compiler_directives=DIRECTIVES,
+            compiler_directives=directives,
             nthreads=2,
         )
-    )
+        return translated
+
+    return [
+        *translate(
+            [extension(name, objects, stamp) for name, objects in EXTENSIONS.items()], DIRECTIVES
+        ),
+        *translate([extension(name, [], stamp) for name in COMPILED], PYTHON_DIRECTIVES),
+    ]
 
 
 # The guard is for cythonize's worker processes, which import this file when they are spawned.

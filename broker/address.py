@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ ESCAPE: Final = "\\"  # Before a wildcard that is meant as the character it is.
 T = TypeVar("T")
 
 
+@lru_cache(maxsize=4096)  # Asked several times for each message, of few names.
 def split_fqqn(name: str) -> tuple[str, str | None]:
     """Address and queue of a fully qualified name; the queue is None for a plain one.
 

@@ -50,6 +50,9 @@ ROUTING_TYPE_PROPERTY: Final = "_AMQ_ROUTING_TYPE"
 # with its fields and the header of its bytes, takes less, and nothing for properties not looked at.
 MEMORY_OVERHEAD: Final = 352
 
+# What names of the broker's own properties begin with, as it stands in the bytes.
+_OWN_PREFIX: Final = "_AMQ_".encode("utf-16-le")
+
 _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
 _LONG_AND_FLAG: Final = struct.Struct(">qB")
@@ -110,7 +113,9 @@ class Message:
         "_data",
         "_durable",
         "_expiration",
+        "_has_own_properties",
         "_headers_at",
+        "_id_changed",
         "_message_id",
         "_priority",
         "_properties",
@@ -156,6 +161,8 @@ class Message:
         self._headers_at = 0
         self._properties_at = 0
         self._changed = True
+        self._id_changed = False
+        self._has_own_properties = True
         self.is_large = False
         self.large: LargeBody | None = None
         self.references = 0
@@ -248,8 +255,11 @@ class Message:
         self._headers_at = headers_at
         self._properties_at = at - 1
         self._properties = None
+        # Asked for several times on a message's way, and mostly not there: looked for once.
+        self._has_own_properties = data.find(_OWN_PREFIX, at) >= 0
         self._body = None
         self._changed = False
+        self._id_changed = False
         self.is_large = False
         self.large = None
         self.references = 0
@@ -266,6 +276,8 @@ class Message:
         """
         if self._changed:
             self._rebuild()
+        elif self._id_changed:
+            self._put_id()
         return self._data
 
     def encode_headers(self) -> bytes:
@@ -279,10 +291,20 @@ class Message:
         if self._address is None:
             start = _RECORD_START.pack(Persister.CORE, self._message_id, 0)
         else:
-            address = self._address.encode("utf-16-le", "surrogatepass")
+            address = encoded_name(self._address)
             flagged = _RECORD_START.pack(Persister.CORE, self._message_id, 1)
             start = flagged + _INT.pack(len(address)) + address
         return b"".join((start, _INT.pack(len(data)), data))
+
+    def _put_id(self) -> None:
+        """Put the changed message id between the bytes before and behind it."""
+        data, at = self._data, self._headers_at
+        try:
+            message_id = _LONG.pack(self._message_id)
+        except struct.error as error:
+            raise RecordFormatError(f"the message id does not fit: {error}") from error
+        self._data = b"".join((data[:at], message_id, data[at + 8 :]))
+        self._id_changed = False
 
     def _rebuild(self) -> None:
         """Make `_data` from the fields, with the body and untouched properties copied once."""
@@ -314,6 +336,7 @@ class Message:
         self._data = b"".join((end, body, message_id, address, user_id, fields, properties))
         self._body = None
         self._changed = False
+        self._id_changed = False
 
     def copy(self) -> Message:
         """Give a message of its own with the same content, in no queue.
@@ -321,13 +344,31 @@ class Message:
         Bytes are shared until one of the two changes.
         """
         other = Message.__new__(Message)
-        for name in Message.__slots__:
-            setattr(other, name, getattr(self, name))
-        if self._properties is not None:
-            other._properties = dict(self._properties)
-        other.references = other.durable_references = 0
-        other.owner = None
+        other._become(self)
         return other
+
+    def _become(self, source: Message) -> None:
+        """Take everything of another message but what queues know of it."""
+        self._message_id = source._message_id
+        self._address = source._address
+        self._type = source._type
+        self._durable = source._durable
+        self._priority = source._priority
+        self._expiration = source._expiration
+        self._timestamp = source._timestamp
+        self._user_id = source._user_id
+        self._properties = None if source._properties is None else dict(source._properties)
+        self._body = source._body
+        self._data = source._data
+        self._headers_at = source._headers_at
+        self._properties_at = source._properties_at
+        self._changed = source._changed
+        self._id_changed = source._id_changed
+        self._has_own_properties = source._has_own_properties
+        self.is_large = source.is_large
+        self.large = source.large
+        self.references = self.durable_references = 0
+        self.owner = None
 
     @property
     def message_id(self) -> int:
@@ -338,7 +379,7 @@ class Message:
     def message_id(self, value: int) -> None:
         if value != self._message_id:
             self._message_id = value
-            self._changed = True
+            self._id_changed = True
 
     @property
     def address(self) -> str | None:
@@ -444,11 +485,17 @@ class Message:
         A name that is nowhere in the bytes is answered without decoding them.
         """
         if self._properties is None:
-            if self._data.find(encoded_name(name), self._properties_at) < 0:
+            if not self._may_have(name):
                 return None
             self._properties = self._read_properties()
         found = self._properties.get(name)
         return None if found is None else found.value
+
+    def _may_have(self, name: str) -> bool:
+        """Whether a name is anywhere in the bytes."""
+        if not self._has_own_properties and name.startswith("_AMQ_"):
+            return False
+        return self._data.find(encoded_name(name), self._properties_at) >= 0
 
     def set(self, name: str, kind: PropertyType, value: PropertyValue) -> None:
         """Set a property, instead of any of that name."""
@@ -460,7 +507,7 @@ class Message:
     def remove(self, name: str) -> None:
         """Remove a property; no error when there is none."""
         if self._properties is None:
-            if self._data.find(encoded_name(name), self._properties_at) < 0:
+            if not self._may_have(name):
                 return
             self._properties = self._read_properties()
         if self._properties.pop(name, None) is not None:

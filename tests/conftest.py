@@ -7,6 +7,7 @@ import pytest
 from tests.figures import figures, pytest_terminal_summary
 from tests.given_database import given_place, keep_only_live
 from tests.servers import SERVERS, ServerMissingError, new_sqlite_database
+from tests.stale import stale_modules
 
 __all__ = ["figures", "pytest_terminal_summary"]
 
@@ -30,6 +31,8 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_configure():
+    if stale := stale_modules():
+        pytest.exit(f"newer than what was compiled of it: {', '.join(stale)}; type: make build", 4)
     # A shell starts what it sends to the background with SIGINT ignored, and so would be all that
     # tests start, and interrupt.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -62,7 +62,7 @@ class Completions:
         self.messages = Counter(self)
         self.bindings = Counter(self)
         self.pages = Counter(self)
-        self._waiting: deque[tuple[int, int, int, Gate | None, After, tuple[Any, ...]]] = deque()
+        self._waiting: deque[_Call] = deque()
         self._on_failure = on_failure
         self._failure: Exception | None = None
         self._is_running = False
@@ -75,37 +75,42 @@ class Completions:
     @property
     def is_idle(self) -> bool:
         """Whether all that was appended is durable, and nobody waits."""
-        return not self._waiting and self._is_durable
+        return not self._waiting and self._is_durable()
 
-    @property
     def _is_durable(self) -> bool:
-        return self.messages.is_durable and self.bindings.is_durable and self.pages.is_durable
+        messages, bindings, pages = self.messages, self.bindings, self.pages
+        return (
+            messages.appended == messages.durable
+            and bindings.appended == bindings.durable
+            and pages.appended == pages.durable
+        )
 
     def after(self, callback: After, *arguments: object) -> None:
         """Call `callback(error, *arguments)` once all that was appended so far is durable.
 
         At once where it is, and nobody waits before.
         """
-        if self._waiting or not self._is_durable:
-            self._wait(None, callback, arguments)
+        if self._waiting or not self._is_durable():
+            self.wait(None, None, callback, arguments)
         else:
             callback(self._failure, *arguments)
 
-    def after_gate(self, gate: Gate, callback: After, arguments: tuple[Any, ...]) -> None:
-        """The same, and what is appended when the gate opens is durable too."""
-        self._wait(gate, callback, arguments)
+    def wait(
+        self,
+        context: OperationContext | None,
+        gate: Gate | None,
+        callback: After,
+        arguments: tuple[Any, ...],
+    ) -> None:
+        """Put a call behind all that wait.
 
-    def _wait(self, gate: Gate | None, callback: After, arguments: tuple[Any, ...]) -> None:
-        self._waiting.append(
-            (
-                self.messages.appended,
-                self.bindings.appended,
-                self.pages.appended,
-                gate,
-                callback,
-                arguments,
-            )
-        )
+        Args:
+            context: whose call it is, counted in its `pending`.
+            gate: what is appended when it opens has to be durable too.
+            callback: called with the error or None, and `arguments`.
+            arguments: for it.
+        """
+        self._waiting.append(_Call(self, context, gate, callback, arguments))
         if self._failure is not None:
             self.run_due()
 
@@ -117,24 +122,11 @@ class Completions:
         waiting = self._waiting
         try:
             while waiting:
-                messages, bindings, pages, gate, callback, arguments = waiting[0]
-                if self._failure is None:
-                    if gate is not None:
-                        if not gate.is_open:
-                            return
-                        messages = gate.messages
-                    if (
-                        messages > self.messages.durable
-                        or bindings > self.bindings.durable
-                        or pages > self.pages.durable
-                    ):
-                        return
+                call = waiting[0]
+                if self._failure is None and not call.is_due(self):
+                    return
                 waiting.popleft()
-                try:
-                    callback(self._failure, *arguments)
-                except Exception as error:
-                    log.exception("a callback of the storage failed: %r", callback)
-                    self.fail(error)
+                call.run(self)
         finally:
             self._is_running = False
 
@@ -145,6 +137,52 @@ class Completions:
         self._failure = error
         self._on_failure(error)
         self.run_due()
+
+
+class _Call:
+    """What waits, and for which numbers of appends."""
+
+    __slots__ = ("arguments", "bindings", "callback", "context", "gate", "messages", "pages")
+
+    def __init__(
+        self,
+        completions: Completions,
+        context: OperationContext | None,
+        gate: Gate | None,
+        callback: After,
+        arguments: tuple[Any, ...],
+    ) -> None:
+        self.messages = completions.messages.appended
+        self.bindings = completions.bindings.appended
+        self.pages = completions.pages.appended
+        self.context = context
+        self.gate = gate
+        self.callback = callback
+        self.arguments = arguments
+
+    def is_due(self, completions: Completions) -> bool:
+        """Whether all of it is durable."""
+        gate = self.gate
+        if gate is not None:
+            if not gate.is_open:
+                return False
+            self.messages = gate.messages
+        return (
+            self.messages <= completions.messages.durable
+            and self.bindings <= completions.bindings.durable
+            and self.pages <= completions.pages.durable
+        )
+
+    def run(self, completions: Completions) -> None:
+        """Call it; one that raises ends the broker."""
+        context = self.context
+        if context is not None:
+            context.pending -= 1
+        try:
+            self.callback(completions.failure, *self.arguments)
+        except Exception as error:
+            log.exception("a callback of the storage failed: %r", self.callback)
+            completions.fail(error)
 
 
 class Gate:
@@ -197,29 +235,36 @@ class OperationContext:
 
     Args:
         completions: of the broker.
+
+    Attributes:
+        pending: calls of this session that wait.
     """
 
-    __slots__ = ("_bindings", "_completions", "_messages", "_pages", "_pending")
+    __slots__ = ("_bindings", "_completions", "_messages", "_pages", "pending")
 
     def __init__(self, completions: Completions) -> None:
         self._completions = completions
         self._messages = 0
         self._bindings = 0
         self._pages = 0
-        self._pending = 0
+        self.pending = 0
 
     def note(self) -> None:
         """The session appended something just now."""
-        self._messages = self._completions.messages.appended
-        self._bindings = self._completions.bindings.appended
-        self._pages = self._completions.pages.appended
+        completions = self._completions
+        self._messages = completions.messages.appended
+        self._bindings = completions.bindings.appended
+        self._pages = completions.pages.appended
 
     @property
     def is_durable(self) -> bool:
         """Whether what the session appended is durable, and nothing of it waits."""
+        return self._is_durable()
+
+    def _is_durable(self) -> bool:
         completions = self._completions
         return (
-            self._pending == 0
+            self.pending == 0
             and self._messages <= completions.messages.durable
             and self._bindings <= completions.bindings.durable
             and self._pages <= completions.pages.durable
@@ -230,17 +275,13 @@ class OperationContext:
 
         In the order of the calls; at once where nothing of this session is pending.
         """
-        if self.is_durable:
+        if self._is_durable():
             callback(self._completions.failure, *arguments)
             return
-        self._pending += 1
-        self._completions.after(self._run, callback, arguments)
+        self.pending += 1
+        self._completions.wait(self, None, callback, arguments)
 
     def after_gate(self, gate: Gate, callback: After, *arguments: object) -> None:
         """The same, where what it waits for is appended when the gate opens."""
-        self._pending += 1
-        self._completions.after_gate(gate, self._run, (callback, arguments))
-
-    def _run(self, error: Exception | None, callback: After, arguments: tuple[Any, ...]) -> None:
-        self._pending -= 1
-        callback(error, *arguments)
+        self.pending += 1
+        self._completions.wait(self, gate, callback, arguments)

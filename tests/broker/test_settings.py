@@ -1,7 +1,6 @@
 """Address settings: defaults, ranges, merging; the reference's AddressSettingsTests."""
 
 import json
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from broker.policies import (
 )
 from broker.settings import SETTINGS, AddressSettings, SettingsRepository
 from broker.storage.binding_records import RoutingType
+from tests.unpack import unpack
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 
@@ -260,8 +260,7 @@ def test_a_wrong_value_in_json_is_named(name, value):
 
 def stored_settings(tmp_path, folder):
     """The JSON of every address setting in a folder of the reference."""
-    with tarfile.open(GOLDEN / folder / "broker.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(GOLDEN / folder / "broker.tar.gz", tmp_path)
     text = b"".join(path.read_bytes() for path in (tmp_path / "bindings").iterdir())
     start = '{"'.encode("utf-16-le")
     end = "}".encode("utf-16-le")

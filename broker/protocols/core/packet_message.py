@@ -99,8 +99,23 @@ class Send(Packet):
     @classmethod
     def decode(cls, body: memoryview, version: int, number: int | None = None) -> Self:
         """Read a packet of a peer of `version`."""
-        message, tail = _cut(body, _send_tail(version))
-        return cls(Message.decode(message), bool(tail[0]), *tail[1:])
+        return cls(*read_send(body, version))
+
+
+def read_send(body: memoryview, version: int) -> tuple[Message, bool, int, int]:
+    """Give the fields of a `Send` without making one: for each message there is one.
+
+    Raises:
+        RecordFormatError: these bytes are none.
+    """
+    layout = _send_tail(version)
+    at = len(body) - layout.size
+    if at < 0:
+        raise RecordFormatError(f"{len(body)} bytes, {layout.size} at least wanted")
+    requires_response, *ids = layout.unpack_from(body, at)
+    correlation_id = ids[0] if ids else NO_CORRELATION
+    sender_id = ids[1] if len(ids) > 1 else NO_SENDER
+    return Message.decode(body[:at]), requires_response != 0, correlation_id, sender_id
 
 
 @dataclass(slots=True)
@@ -255,10 +270,19 @@ class Acknowledge(Packet):
     @classmethod
     def decode(cls, body: memoryview, version: int, number: int | None = None) -> Self:
         """Read a packet."""
-        if len(body) < _ACKNOWLEDGE.size:
-            raise RecordFormatError(f"an acknowledgement of {len(body)} bytes")
-        consumer_id, message_id, requires_response = _ACKNOWLEDGE.unpack_from(body)
-        return cls(consumer_id, message_id, requires_response != 0)
+        return cls(*read_acknowledge(body))
+
+
+def read_acknowledge(body: memoryview) -> tuple[int, int, bool]:
+    """Give the fields of an `Acknowledge` without making one.
+
+    Raises:
+        RecordFormatError: these bytes are none.
+    """
+    if len(body) < _ACKNOWLEDGE.size:
+        raise RecordFormatError(f"an acknowledgement of {len(body)} bytes")
+    consumer_id, message_id, requires_response = _ACKNOWLEDGE.unpack_from(body)
+    return consumer_id, message_id, requires_response != 0
 
 
 @dataclass(slots=True)

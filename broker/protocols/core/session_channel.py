@@ -16,6 +16,7 @@ from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.message import Message
 from broker.protocols.core import packet_message as messages
 from broker.protocols.core import packet_session as sessions
+from broker.protocols.core.errors import PacketFormatError
 from broker.protocols.core.frames import HEADER, HEADER_SIZE
 from broker.protocols.core.large_stream import LargeStream
 from broker.protocols.core.packet_connection import (
@@ -29,6 +30,7 @@ from broker.protocols.core.packet_xa import XaFailed
 from broker.protocols.core.packets import decode_packet
 from broker.protocols.core.queue_requests import QUEUE_REQUESTS
 from broker.protocols.core.xa_requests import XA_REQUESTS
+from broker.storage.encoding import RecordFormatError
 from broker.storage.properties import PropertyType
 from journal.errors import JournalError, RecordTooLarge
 
@@ -45,6 +47,9 @@ __all__ = ["SessionChannel"]
 log = logging.getLogger("broker")
 
 FORCED_DELIVERY: Final = "_hornetq.forced.delivery.seq"
+_SEND_TYPE: Final = messages.Send.types[0][1]
+_ACKNOWLEDGE_TYPE: Final = messages.Acknowledge.types[0][1]
+_INDIVIDUAL_TYPE: Final = messages.IndividualAcknowledge.types[0][1]
 _NULL_TYPE: Final = NullResponse.types[0][1]
 _RECEIVE_TYPE: Final = messages.ReceiveMessage.types[0][1]
 _RECEIVE_TAIL: Final = struct.Struct(">qi")
@@ -101,29 +106,80 @@ class SessionChannel:
         Raises:
             PacketFormatError: its bytes are no packet: the connection must be closed.
         """
-        packet = decode_packet(kind, body, self.channel.version)
+        if kind == _SEND_TYPE:
+            self._receive_send(body)
+        elif kind == _ACKNOWLEDGE_TYPE:
+            self._receive_acknowledge(body, is_individual=False)
+        elif kind == _INDIVIDUAL_TYPE:
+            self._receive_acknowledge(body, is_individual=True)
+        else:
+            self._receive_packet(decode_packet(kind, body, self.channel.version), len(body))
+
+    def _receive_send(self, body: memoryview) -> None:
+        # As the next one for each message: no packet is made of it.
+        try:
+            message, wants_answer, correlation_id, _ = messages.read_send(
+                body, self.channel.version
+            )
+        except (RecordFormatError, struct.error) as error:
+            raise PacketFormatError(f"Send: {error}") from error
         size = HEADER_SIZE + len(body)
+        try:
+            if wants_answer:
+                self.session.send(message, self.answered, size, correlation_id)
+            else:
+                self.session.send(message, self.unanswered, size)
+        except (BrokerError, JournalError) as error:
+            self._refuse(_refusal_of(error), correlation_id, wants_answer=wants_answer)
+
+    def _receive_acknowledge(self, body: memoryview, *, is_individual: bool) -> None:
+        try:
+            consumer_id, message_id, wants_answer = messages.read_acknowledge(body)
+        except RecordFormatError as error:
+            raise PacketFormatError(f"Acknowledge: {error}") from error
+        size = HEADER_SIZE + len(body)
+        session = self.session
+        try:
+            if wants_answer:
+                session.acknowledge(
+                    *(consumer_id, message_id, self.answered, size, NO_CORRELATION),
+                    is_individual=is_individual,
+                )
+            else:
+                session.acknowledge(
+                    *(consumer_id, message_id, self.unanswered, size),
+                    is_individual=is_individual,
+                )
+        except (BrokerError, JournalError) as error:
+            self._refuse(_refusal_of(error), None, wants_answer=wants_answer)
+
+    def _receive_packet(self, packet: Packet, body_size: int) -> None:
         handler = _HANDLERS.get(type(packet))
         if handler is None:
             self.refuse(BrokerError(ErrorCode.UNSUPPORTED_PACKET, f"a session knows no {packet!r}"))
             return
         try:
-            handler(self, packet, size)
-        except BrokerError as error:
-            self.refuse(error, packet)
-        except RecordTooLarge as error:
-            self.refuse(BrokerError(ErrorCode.IO_ERROR, f"AMQ229133: {error}"), packet)
-        except JournalError as error:
-            self.refuse(BrokerError(ErrorCode.IO_ERROR, str(error)), packet)
+            handler(self, packet, HEADER_SIZE + body_size)
+        except (BrokerError, JournalError) as error:
+            self.refuse(_refusal_of(error), packet)
 
     # --- answers ------------------------------------------------------------------------------
 
     def refuse(self, error: BrokerError, packet: Packet | None = None) -> None:
         """Answer a request with an error, if it wants an answer; in the order of the answers."""
-        if isinstance(packet, _UNANSWERED) or not getattr(packet, "requires_response", True):
+        self._refuse(
+            error,
+            getattr(packet, "correlation_id", None),
+            wants_answer=not isinstance(packet, _UNANSWERED)
+            and getattr(packet, "requires_response", True),
+        )
+
+    def _refuse(
+        self, error: BrokerError, correlation_id: int | None, *, wants_answer: bool
+    ) -> None:
+        if not wants_answer:
             log.warning("%s: %s, and nobody asked to be told", self.session.name, error.text)
             return
-        correlation_id = getattr(packet, "correlation_id", None)
         self.session.context.after(self._send_refusal, error, correlation_id)
 
     def _send_refusal(
@@ -227,12 +283,6 @@ class SessionChannel:
 
     # --- the packets of packet_message and packet_session ---------------------------------------
 
-    def _send(self, packet: messages.Send, size: int) -> None:
-        if packet.requires_response:
-            self.session.send(packet.message, self.answered, size, packet.correlation_id)
-        else:
-            self.session.send(packet.message, self.unanswered, size)
-
     def _send_large(self, packet: messages.SendLarge, size: int) -> None:
         self.session.begin_large(packet.message)
         self.silently(size)
@@ -250,26 +300,6 @@ class SessionChannel:
             )
         else:
             self.session.end_large(packet.message_body_size, self.unanswered, size)
-
-    def _acknowledge(self, packet: messages.Acknowledge, size: int) -> None:
-        is_individual = type(packet) is messages.IndividualAcknowledge
-        if packet.requires_response:
-            self.session.acknowledge(
-                packet.consumer_id,
-                packet.message_id,
-                self.answered,
-                size,
-                NO_CORRELATION,
-                is_individual=is_individual,
-            )
-        else:
-            self.session.acknowledge(
-                packet.consumer_id,
-                packet.message_id,
-                self.unanswered,
-                size,
-                is_individual=is_individual,
-            )
 
     def _create_consumer(self, packet: sessions.CreateConsumer, size: int) -> None:
         session = self.session
@@ -393,12 +423,18 @@ class SessionChannel:
         XA_REQUESTS.handle(self, packet, size)
 
 
+def _refusal_of(error: BrokerError | JournalError) -> BrokerError:
+    """Give what the client is told."""
+    if isinstance(error, BrokerError):
+        return error
+    if isinstance(error, RecordTooLarge):
+        return BrokerError(ErrorCode.IO_ERROR, f"AMQ229133: {error}")
+    return BrokerError(ErrorCode.IO_ERROR, str(error))
+
+
 _HANDLERS: Final[dict[type[Packet], Callable[..., None]]] = {
-    messages.Send: SessionChannel._send,
     messages.SendLarge: SessionChannel._send_large,
     messages.SendContinuation: SessionChannel._send_continuation,
-    messages.Acknowledge: SessionChannel._acknowledge,
-    messages.IndividualAcknowledge: SessionChannel._acknowledge,
     sessions.CreateConsumer: SessionChannel._create_consumer,
     sessions.CloseConsumer: SessionChannel._close_consumer,
     sessions.ConsumerCredits: SessionChannel._credits,

@@ -2,11 +2,11 @@
 
 import asyncio
 import re
-import tarfile
 from pathlib import Path
 
 from broker.storage.page_records import NO_TX, entries
 from tests.broker.paging.lives import Life, durable
+from tests.unpack import unpack
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "broker_paging"
 QUEUE_IDS = (7, 12, 15)
@@ -40,8 +40,7 @@ def expected_counts(folder):
 def test_what_the_reference_has_in_pages_is_found_and_comes(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
-    with tarfile.open(GOLDEN / "broker.tar.gz") as archive:
-        archive.extractall(folder, filter="data")
+    unpack(GOLDEN / "broker.tar.gz", folder)
     (folder / "large").rename(folder / "largemessages")
     expected, prepared_count = expected_counts(folder)
     assert all(count > 0 for count in expected.values())

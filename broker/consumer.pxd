@@ -1,0 +1,29 @@
+# Fields of consumer.py's class, compiled; see setup.py (COMPILED).
+
+from broker.message cimport Message
+from broker.reference cimport Cursor, Reference
+
+
+cdef class Consumer:
+    cdef public bint can_take
+    cdef public object consumer_id
+    cdef public object queue
+    cdef public object sink
+    cdef public object filter
+    cdef public bint is_browser
+    cdef public object priority
+    cdef public bint is_pre_acknowledging
+    cdef public long long created_ms
+    cdef public long long credits
+    cdef public bint is_unlimited
+    cdef public object delivering
+    cdef public bint is_started
+    cdef public bint is_held_up
+    cdef public bint is_closed
+    cdef public long long acknowledged_count
+    cdef public object stream
+    cdef public object cursor
+    cdef public object page_browser
+
+    cpdef object handle(self, Reference reference, Message message)
+    cpdef object charge(self, Py_ssize_t size)

@@ -1,0 +1,53 @@
+# Fields of context.py's classes, compiled; see setup.py (COMPILED).
+
+cimport cython
+
+
+cdef class Completions:
+    cdef object _failure
+    cdef bint _is_running
+    cdef object _on_failure
+    cdef object _waiting
+    cdef public Counter bindings
+    cdef public Counter messages
+    cdef public Counter pages
+
+    cdef bint _is_durable(self)
+    @cython.locals(call=_Call)
+    cpdef object run_due(self)
+    cpdef object wait(self, OperationContext context, Gate gate, callback, tuple arguments)
+
+
+cdef class _Call:
+    cdef readonly tuple arguments
+    cdef long long bindings
+    cdef readonly object callback
+    cdef OperationContext context
+    cdef Gate gate
+    cdef long long messages
+    cdef long long pages
+
+    cdef bint is_due(self, Completions completions)
+    cdef object run(self, Completions completions)
+
+
+cdef class Gate:
+    cdef public bint is_open
+    cdef public long long messages
+
+
+cdef class Counter:
+    cdef Completions _owner
+    cdef public long long appended
+    cdef public long long durable
+
+
+cdef class OperationContext:
+    cdef long long _bindings
+    cdef Completions _completions
+    cdef long long _messages
+    cdef long long _pages
+    cdef public Py_ssize_t pending
+
+    cpdef object note(self)
+    cdef bint _is_durable(self)
