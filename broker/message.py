@@ -71,11 +71,14 @@ class LargeBody(Protocol):
     def read(self, offset: int, size: int) -> bytes:
         """Give at most `size` bytes from `offset` on; fewer only at the end."""
 
-    def close(self) -> None:
-        """Give up what reading took; read() takes it again."""
+    def hold(self) -> None:
+        """Somebody reads it from now on: delete() takes nothing away from him before release()."""
+
+    def release(self) -> None:
+        """One who held it reads no more."""
 
     def delete(self) -> None:
-        """Remove it for good."""
+        """Remove it for good; whoever holds it reads on."""
 
 
 class MessageOwner(Protocol):

@@ -418,7 +418,6 @@ def _add(error: Exception | None, reference: Reference) -> None:
 def _delete_body(error: Exception | None, body: LargeBody) -> None:
     # A storage that has failed leaves it: the next start knows whether anybody has it.
     if error is None:
-        body.close()
         body.delete()
 
 

@@ -220,7 +220,7 @@ class Session(XaWork):
 
     def _drop_upload(self) -> None:
         message, self._upload = self._upload, None
-        if message is not None and message.large is not None:
+        if message is not None and isinstance(message.large, LargeFile):
             message.large.close()
             message.large.delete()
 

@@ -35,11 +35,12 @@ class LargeFile:
         is_durable: it survives a restart.
     """
 
-    __slots__ = ("_fd", "_path", "is_durable", "size")
+    __slots__ = ("_fd", "_holders", "_path", "is_durable", "size")
 
     def __init__(self, path: Path, *, is_durable: bool, size: int, fd: int = -1) -> None:
         self._path = path
         self._fd = fd
+        self._holders = 0
         self.is_durable = is_durable
         self.size = size
 
@@ -80,11 +81,32 @@ class LargeFile:
             JournalIOError: the disk fails, or the file is gone.
         """
         try:
-            if self._fd < 0:
-                self._fd = os.open(self._path, _READ)
+            self._open()
             return os.pread(self._fd, size, offset)
         except OSError as error:
             raise _failure(error, "cannot read a large message", self._path) from error
+
+    def _open(self) -> None:
+        if self._fd < 0:
+            self._fd = os.open(self._path, _READ)
+
+    def hold(self) -> None:
+        """Keep the file open until release(): it may be deleted meanwhile.
+
+        Raises:
+            JournalIOError: it cannot be opened; it is not held then.
+        """
+        try:
+            self._open()
+        except OSError as error:
+            raise _failure(error, "cannot read a large message", self._path) from error
+        self._holders += 1
+
+    def release(self) -> None:
+        """Close it, unless somebody else holds it."""
+        self._holders -= 1
+        if self._holders == 0:
+            self.close()
 
     def close(self) -> None:
         """Give the descriptor up; read() opens it again. Idempotent."""

@@ -18,8 +18,12 @@ import urllib.error
 import urllib.request
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.interop.reference import ReferenceUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # The newest distribution that Maven Central has as a zip; protocol version 136.
 VERSION = "2.40.0"
@@ -81,6 +85,11 @@ def free_port() -> int:
 class ReferenceBroker:
     """An instance in a folder; started, stopped and killed as a test likes.
 
+    Args:
+        folder: where the instance and its log are put.
+        options: more of `artemis create`.
+        memory_mb: of its JVM.
+
     Attributes:
         port: where it listens, on 127.0.0.1.
         home: the distribution.
@@ -89,8 +98,15 @@ class ReferenceBroker:
     USER = "admin"
     PASSWORD = "secret"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        options: Sequence[str] = ("--nio", "--no-autotune"),
+        memory_mb: int = 512,
+    ) -> None:
         self.home = distribution()
+        self._options = tuple(options)
+        self._memory_mb = memory_mb
         self.port = free_port()
         self._folder = folder / "broker"
         self._log = folder / "broker.log"
@@ -105,8 +121,8 @@ class ReferenceBroker:
         command = [
             *(str(self.home / "bin" / "artemis"), "create", str(self._folder), "--silent"),
             *("--user", self.USER, "--password", self.PASSWORD, "--require-login"),
-            *("--host", "127.0.0.1", "--http-host", "127.0.0.1", "--no-web", "--nio"),
-            *("--no-autotune", "--no-amqp-acceptor", "--no-mqtt-acceptor"),
+            *("--host", "127.0.0.1", "--http-host", "127.0.0.1", "--no-web"),
+            *(*self._options, "--no-amqp-acceptor", "--no-mqtt-acceptor"),
             *("--no-hornetq-acceptor", "--no-stomp-acceptor"),
             *("--default-port", str(self.port), "--name", "reference"),
         ]
@@ -114,7 +130,7 @@ class ReferenceBroker:
         if done.returncode:
             raise ReferenceUnavailableError(f"artemis create: {done.stdout}{done.stderr}")
         profile = self._folder / "etc" / "artemis.profile"
-        text = re.sub(r"-Xms\S+ -Xmx\S+", "-Xms64M -Xmx512M", profile.read_text())
+        text = re.sub(r"-Xms\S+ -Xmx\S+", f"-Xms64M -Xmx{self._memory_mb}M", profile.read_text())
         profile.write_text(text.replace("-XX:AutoBoxCacheMax=20000 ", ""))
         self.change_configuration(
             # Whole seconds of a lost client are too long for a test.

@@ -25,13 +25,6 @@ def client_of(broker, **options):
     return AsyncClient(broker.uri, user=broker.USER, password=broker.PASSWORD, **options)
 
 
-@pytest.fixture
-def fails_on_ours(request):
-    """A large body whose message is acknowledged while it is being written: gone at times."""
-    if "ours" in request.node.callspec.id:
-        request.applymarker(pytest.mark.xfail(reason="depends on who is faster", strict=False))
-
-
 async def make_queue(session, **settings):
     name = f"queue.{uuid.uuid4()}"
     await session.create_queue(name, **settings)
@@ -353,7 +346,6 @@ async def test_a_topic_reaches_every_subscription(either_broker):
         assert set(found.queue_names) == {f"{topic}.shared", f"{topic}.own"}
 
 
-@pytest.mark.usefixtures("fails_on_ours")
 @pytest.mark.parametrize("window", [0, 50_000, 1024 * 1024])
 @asynchronous
 async def test_a_large_message_passes_in_parts_both_ways(either_broker, window):
@@ -382,7 +374,6 @@ async def test_a_large_message_passes_in_parts_both_ways(either_broker, window):
         )
 
 
-@pytest.mark.usefixtures("fails_on_ours")
 @asynchronous
 async def test_a_large_body_nobody_reads_does_not_stop_what_follows(either_broker):
     async with client_of(either_broker, consumer_window_size=50_000) as client:

@@ -28,7 +28,15 @@ class LargeStream:
         chunk_size: bytes of a part at most.
     """
 
-    __slots__ = ("_body", "_channel", "_chunk_size", "_consumer", "_is_going_on", "_offset")
+    __slots__ = (
+        "_body",
+        "_channel",
+        "_chunk_size",
+        "_consumer",
+        "_is_going_on",
+        "_is_held",
+        "_offset",
+    )
 
     def __init__(
         self, channel: Channel, consumer: Consumer, body: LargeBody, chunk_size: int
@@ -39,6 +47,13 @@ class LargeStream:
         self._chunk_size = chunk_size
         self._offset = 0
         self._is_going_on = False
+        self._is_held = False
+        try:
+            # A client may acknowledge the message before its body has come: that deletes it.
+            body.hold()
+            self._is_held = True
+        except JournalIOError:
+            log.debug("a large message cannot be opened: the first read says so", exc_info=True)
 
     def go_on(self) -> None:
         """Write what may be written now; behind the last part the consumer is free again.
@@ -88,5 +103,7 @@ class LargeStream:
         return None
 
     def close(self) -> None:
-        """Give up what reading took."""
-        self._body.close()
+        """Nobody reads it here any more."""
+        if self._is_held:
+            self._is_held = False
+            self._body.release()

@@ -49,6 +49,12 @@ class Body:
         self.size = len(data) if size is None else size
         self.broken_at = broken_at
 
+    def hold(self):
+        pass
+
+    def release(self):
+        pass
+
     def read(self, offset, size):
         if offset == self.broken_at:
             raise JournalIOError(errno.EIO, "cannot read", "1.msg")
