@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from broker.client.errors import ClientError
 from broker.config import ConfigError
 from broker.errors import BrokerError
 from broker.security import UserError
@@ -34,7 +35,7 @@ def run(command: click.Command, name: str, arguments: Sequence[str] | None = Non
                 return command.invoke(ctx)
             except (ConfigError, UserError) as error:
                 raise click.ClickException(str(error)) from None
-            except BrokerError as error:
+            except (BrokerError, ClientError) as error:
                 guard.say(f"{name}: {error}")
                 return REFUSED
 

@@ -26,6 +26,11 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "run": ("run", "run"),
     "user": ("user", "user"),
     "mask": ("mask", "mask"),
+    "producer": ("messages", "producer"),
+    "consumer": ("messages", "consumer"),
+    "browser": ("messages", "browser"),
+    "queue": ("queues", "queue"),
+    "address": ("queues", "address"),
 }
 
 

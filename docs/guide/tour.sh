@@ -49,6 +49,35 @@ lost=$(comm -23 "$tour/acknowledged" "$tour/survived" | wc -l)
 echo "acknowledged: $(wc -l <"$tour/acknowledged")   survived: $(wc -l <"$tour/survived")   acknowledged and lost: $lost"
 [ "$lost" -eq 0 ]
 
+say "A broker on embedded storage: orders sent, the broker killed (kill -9), started again, orders received"
+broker() { "$PYTHON" -m broker.cli.main "$@"; }
+# Starts it and waits until it serves, which its last line says with the port it got.
+serve() {
+    "$PYTHON" -m broker.cli.main run "$tour/instance" >"$tour/broker.log" 2>&1 &
+    writer=$!
+    rounds=0
+    until grep -q '^serving at' "$tour/broker.log"; do
+        kill -0 "$writer" 2>/dev/null && [ "$rounds" -lt 300 ] || { cat "$tour/broker.log" >&2; exit 1; }
+        sleep 0.1
+        rounds=$((rounds + 1))
+    done
+    uri="tcp://127.0.0.1:$(sed -n 's/^serving at .*:\([0-9]*\)$/\1/p' "$tour/broker.log")"
+}
+broker create "$tour/instance" --user me --password secret --host 127.0.0.1 --port 0 --no-web
+serve
+orders="--user me --password secret --destination queue://orders --message-count 5000"
+broker producer --url "$uri" $orders --message-size 1024
+kill -9 "$writer"
+wait "$writer" 2>/dev/null || :
+serve
+received=$(broker consumer --url "$uri" $orders --json | wc -l)
+echo "sent and confirmed: 5000   received after the kill: $received"
+[ "$received" -eq 5000 ]
+kill "$writer"
+wait "$writer" || { echo "the broker did not stop in order" >&2; exit 1; }
+writer=
+tail -n 1 "$tour/broker.log"
+
 mkdir "$tour/bench"
 for type in NIO ASYNCIO MAPPED IO_URING; do
     say "This disk, $type: 20,000 records of 1 KiB, synced, from 16 threads"

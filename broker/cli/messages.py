@@ -1,0 +1,246 @@
+"""`broker producer`, `consumer`, `browser`: messages from the shell and to it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from broker.cli.connect import Destination, DestinationType, connected, connecting
+from broker.client import AckMode, make_message
+from broker.storage.binding_records import RoutingType
+from journal.cli.folder import example
+from journal.cli.guard import say
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from broker.client import Received, Session
+    from broker.message import Message
+
+__all__ = ["browser", "consumer", "producer"]
+
+COUNT_DEFAULT: Final = 1000
+SIZE_DEFAULT: Final = 1000
+# Sends that wait for their confirmation at one time.
+IN_FLIGHT: Final = 256
+
+DESTINATION = click.option(
+    "--destination",
+    type=DestinationType(),
+    required=True,
+    help="queue://NAME or topic://NAME; a name alone is a queue.",
+)
+COUNT = click.option(
+    "--message-count", "count", type=click.IntRange(min=1), default=COUNT_DEFAULT, show_default=True
+)
+SELECTOR = click.option("--selector", "--filter", help="Only messages that fit it.")
+JSON = click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
+TX = click.option(
+    "--tx",
+    "tx_size",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Commit after as many; 0 is no transaction.",
+)
+
+
+@click.command(epilog=example("broker producer --destination queue://orders --message-count 10"))
+@connecting
+@DESTINATION
+@COUNT
+@click.option(
+    "--message-size",
+    "size",
+    type=click.IntRange(min=0),
+    default=SIZE_DEFAULT,
+    show_default=True,
+    help="Bytes of each body.",
+)
+@click.option("--text", help="The body, instead of so many bytes.")
+@click.option(
+    "--durable/--non-durable", default=True, show_default=True, help="Survives a restart."
+)
+@click.option("--priority", type=click.IntRange(0, 9), default=4, show_default=True)
+@click.option("--property", "properties", multiple=True, help="NAME=VALUE, text; repeatable.")
+@TX
+def producer(
+    url: str,
+    user: str | None,
+    password: str | None,
+    destination: Destination,
+    count: int,
+    size: int,
+    text: str | None,
+    priority: int,
+    properties: tuple[str, ...],
+    tx_size: int,
+    *,
+    durable: bool,
+) -> None:
+    """Send messages; each durable one is on the broker's disk before this ends."""
+    content = bytes(size) if text is None else text
+    named = dict(_property(one) for one in properties)
+
+    def made() -> Message:
+        message = make_message(content, durable=durable, priority=priority, properties=named)
+        message.routing_type = (
+            RoutingType.MULTICAST if destination.is_topic else RoutingType.ANYCAST
+        )
+        return message
+
+    started = time.perf_counter()
+    with connected(url, user, password, AckMode.TRANSACTED if tx_size else AckMode.AUTO) as session:
+        sender = session.producer(destination.name)
+        if tx_size:
+            for number in range(1, count + 1):
+                sender.send(made())
+                if number % tx_size == 0 or number == count:
+                    session.commit()
+        else:
+            waiting: list[Future[None]] = []
+            for _ in range(count):
+                waiting.append(sender.post(made()))
+                if len(waiting) >= IN_FLIGHT:
+                    _confirmed(waiting)
+            _confirmed(waiting)
+    say(f"sent: {count} messages in {time.perf_counter() - started:.1f} s")
+
+
+def _property(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise click.UsageError(f"--property {text!r} is not NAME=VALUE")
+    return name, value
+
+
+def _confirmed(waiting: list[Future[None]]) -> None:
+    for one in waiting:
+        one.result()
+    waiting.clear()
+
+
+@click.command(epilog=example("broker consumer --destination queue://orders --timeout 0"))
+@connecting
+@DESTINATION
+@COUNT
+@SELECTOR
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0),
+    default=5.0,
+    show_default=True,
+    help="Seconds to wait for the next one; 0 waits for ever.",
+)
+@JSON
+@TX
+def consumer(
+    url: str,
+    user: str | None,
+    password: str | None,
+    destination: Destination,
+    count: int,
+    selector: str | None,
+    timeout_s: float,
+    tx_size: int,
+    *,
+    is_json: bool,
+) -> None:
+    """Take messages and print them, one a line; of a topic those that come from now on."""
+    taken = 0
+    # Acknowledged once it is printed, not before.
+    mode = AckMode.TRANSACTED if tx_size else AckMode.INDIVIDUAL
+    with connected(url, user, password, mode) as session:
+        queue = _subscribed(session, destination)
+        with session.consumer(queue, selector) as source:
+            while taken < count:
+                message = source.receive(timeout_s or None)
+                if message is None:
+                    break
+                _show(message, is_json=is_json)
+                message.acknowledge()
+                taken += 1
+                if tx_size and taken % tx_size == 0:
+                    session.commit()
+            if tx_size:
+                session.commit()
+    say(f"taken: {taken} messages")
+
+
+def _subscribed(session: Session, destination: Destination) -> str:
+    if not destination.is_topic:
+        return destination.name
+    queue = f"{destination.name}.{time.time_ns()}"
+    session.create_queue(
+        queue,
+        destination.name,
+        routing_type=RoutingType.MULTICAST,
+        durable=False,
+        temporary=True,
+    )
+    return queue
+
+
+@click.command(epilog=example("broker browser --destination queue://orders --json"))
+@connecting
+@DESTINATION
+@COUNT
+@SELECTOR
+@JSON
+def browser(
+    url: str,
+    user: str | None,
+    password: str | None,
+    destination: Destination,
+    count: int,
+    selector: str | None,
+    *,
+    is_json: bool,
+) -> None:
+    """Print the messages of a queue, one a line, and leave them there."""
+    seen = 0
+    with connected(url, user, password) as session:
+        for message in session.browse(destination.name, selector):
+            _show(message, is_json=is_json)
+            seen += 1
+            if seen == count:
+                break
+    say(f"seen: {seen} messages")
+
+
+def _show(message: Received, *, is_json: bool) -> None:
+    # A large body is read whole: it is to be printed.
+    content = message.read() if message.is_large else message.content
+    if not is_json:
+        is_text = isinstance(content, str)
+        click.echo(content if is_text else json.dumps(_plain(content), ensure_ascii=False))
+        return
+    one = message.message
+    found = {
+        "id": message.message_id,
+        "address": message.address,
+        "durable": one.durable,
+        "priority": one.priority,
+        "timestamp": one.timestamp,
+        "expiration": one.expiration,
+        "deliveries": message.delivery_count,
+        "properties": {name: _plain(item.value) for name, item in message.properties.items()},
+        "body": _plain(content),
+    }
+    click.echo(json.dumps(found, ensure_ascii=False))
+
+
+def _plain(value: object) -> object:
+    """Give what JSON can tell; bytes as base64."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {"base64": base64.b64encode(bytes(value)).decode()}
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,0 +1,181 @@
+"""`broker queue` and `broker address`: what a running broker has, and changes to it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from broker.cli.connect import connected, connecting
+from broker.storage.binding_records import RoutingType
+from journal.cli.folder import example
+from journal.cli.guard import say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from broker.client import Session
+
+__all__ = ["address", "queue"]
+
+# Column: what the broker calls it in its list of queues.
+COLUMNS: Final = {
+    "queue": "name",
+    "address": "address",
+    "type": "routingType",
+    "messages": "messageCount",
+    "delivering": "deliveringCount",
+    "scheduled": "scheduledCount",
+    "consumers": "consumerCount",
+    "added": "messagesAdded",
+    "acknowledged": "messagesAcked",
+}
+PAGE_SIZE: Final = 200
+ROUTING = click.option(
+    "--anycast/--multicast", "is_anycast", default=True, show_default=True, help="How it routes."
+)
+
+
+@click.group(no_args_is_help=False, epilog=example("broker queue stat --queue orders"))
+def queue() -> None:
+    """The queues of a running broker."""
+
+
+@queue.command(epilog=example("broker queue stat --queue orders"))
+@connecting
+@click.option("--queue", "name", default="", help="Only those with this in their name.")
+@click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
+def stat(url: str, user: str | None, password: str | None, name: str, *, is_json: bool) -> None:
+    """Show queues: what waits, what comes and goes, and who takes it."""
+    with connected(url, user, password) as session:
+        rows = [
+            {column: found.get(key) for column, key in COLUMNS.items()}
+            for found in _queues(session, name)
+        ]
+    if is_json:
+        for row in rows:
+            click.echo(json.dumps(row, ensure_ascii=False))
+    else:
+        _table(rows)
+
+
+def _queues(session: Session, name: str) -> Iterator[dict[str, Any]]:
+    wanted = json.dumps({"field": "NAME", "operation": "CONTAINS", "value": name} if name else {})
+    page = 1
+    while True:
+        found = json.loads(session.manage("broker", "listQueues", wanted, page, PAGE_SIZE))
+        yield from found["data"]
+        if page * PAGE_SIZE >= found["count"]:
+            return
+        page += 1
+
+
+def _table(rows: list[dict[str, Any]]) -> None:
+    texts = [list(COLUMNS), *([str(value) for value in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    for line in texts:
+        cells = (
+            cell.ljust(width) if place < 3 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        click.echo("  ".join(cells).rstrip())
+
+
+@queue.command(epilog=example("broker queue create orders --address shop"))
+@connecting
+@click.argument("name")
+@click.option("--address", "of_address", help="Of another name than the queue's.")
+@ROUTING
+@click.option(
+    "--durable/--non-durable", default=True, show_default=True, help="Survives a restart."
+)
+@click.option("--filter", "selector", help="Only messages that fit it come.")
+def create(
+    url: str,
+    user: str | None,
+    password: str | None,
+    name: str,
+    of_address: str | None,
+    selector: str | None,
+    *,
+    is_anycast: bool,
+    durable: bool,
+) -> None:
+    """Make a queue, and its address where there is none."""
+    with connected(url, user, password) as session:
+        session.create_queue(
+            name,
+            of_address or name,
+            routing_type=RoutingType.ANYCAST if is_anycast else RoutingType.MULTICAST,
+            selector=selector,
+            durable=durable,
+        )
+    say(f"created: {name}")
+
+
+@queue.command(epilog=example("broker queue delete orders"))
+@connecting
+@click.argument("name")
+@click.option("--remove-consumers", is_flag=True, help="Also where somebody consumes from it.")
+def delete(
+    url: str, user: str | None, password: str | None, name: str, *, remove_consumers: bool
+) -> None:
+    """Delete a queue with its messages."""
+    with connected(url, user, password) as session:
+        session.manage("broker", "destroyQueue", name, remove_consumers)
+    say(f"deleted: {name}")
+
+
+@queue.command(epilog=example("broker queue purge orders"))
+@connecting
+@click.argument("name")
+def purge(url: str, user: str | None, password: str | None, name: str) -> None:
+    """Delete all messages that wait in a queue."""
+    with connected(url, user, password) as session:
+        count = session.manage(f"queue.{name}", "removeAllMessages")
+    say(f"purged: {count} messages")
+
+
+@click.group(no_args_is_help=False, epilog=example("broker address show"))
+def address() -> None:
+    """The addresses of a running broker."""
+
+
+@address.command(epilog=example("broker address show"))
+@connecting
+@click.argument("name", required=False)
+def show(url: str, user: str | None, password: str | None, name: str | None) -> None:
+    """Show the names of all addresses, or what is bound to one."""
+    with connected(url, user, password) as session:
+        if name is None:
+            for one in sorted(session.manage("broker", "getAddressNames")):
+                click.echo(one)
+        else:
+            click.echo(session.manage("broker", "getAddressInfo", name))
+
+
+@address.command("create", epilog=example("broker address create news --multicast"))
+@connecting
+@click.argument("name")
+@ROUTING
+def create_address(
+    url: str, user: str | None, password: str | None, name: str, *, is_anycast: bool
+) -> None:
+    """Make an address."""
+    with connected(url, user, password) as session:
+        session.create_address(name, RoutingType.ANYCAST if is_anycast else RoutingType.MULTICAST)
+    say(f"created: {name}")
+
+
+@address.command("delete", epilog=example("broker address delete news"))
+@connecting
+@click.argument("name")
+@click.option("--force", is_flag=True, help="Also with queues, which go with it.")
+def delete_address(
+    url: str, user: str | None, password: str | None, name: str, *, force: bool
+) -> None:
+    """Delete an address."""
+    with connected(url, user, password) as session:
+        session.manage("broker", "deleteAddress", name, force)
+    say(f"deleted: {name}")
