@@ -11,6 +11,8 @@ from tests.broker.serve import BrokerProcess
 from tests.broker.wire_client import WireClient
 
 IN_FLIGHT = 64
+# Acknowledged together; less than what a queue reads ahead of its pages.
+BATCH = 8
 
 
 class Ledger:
@@ -44,7 +46,7 @@ def consume(port, round_number, ledger):
     with contextlib.suppress(OSError), WireClient(port, f"consumer-{round_number}") as client:
         client.consume("q")
         while True:
-            batch = [client.receive() for _ in range(8)]
+            batch = [client.receive() for _ in range(BATCH)]
             ledger.doubled += [text for text, _, _ in batch if text in ledger.done]
             texts = {text for text, _, _ in batch}
             ledger.perhaps_done |= texts
@@ -59,11 +61,12 @@ def drain(port, ledger):
     client = WireClient(port, "last")
     client.queue("q")
     client.consume("q")
-    while not client.drained("q"):
-        text, message_id, _ = client.receive()
-        found.append(text)
-        ledger.doubled += [text] if text in ledger.done else []
-        client.acknowledge(message_id)
+    while count := client.count("q"):
+        batch = [client.receive() for _ in range(min(count, BATCH))]
+        texts = [text for text, _, _ in batch]
+        found += texts
+        ledger.doubled += [text for text in texts if text in ledger.done]
+        client.acknowledge(batch[-1][1])
     client.close()
     return found
 

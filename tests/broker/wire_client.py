@@ -1,6 +1,7 @@
 """A blocking Core client of a few lines, over the packets themselves, to be cut off by kills."""
 
 import socket
+from collections import defaultdict, deque
 
 from broker.message import Message
 from broker.protocols.core import packet_cluster as cluster
@@ -27,7 +28,8 @@ class WireClient:
     def __init__(self, port, name, *, is_transacted=False, window=-1):
         self._socket = socket.create_connection(("127.0.0.1", port), WAIT_S)
         self._frames = FrameReader()
-        self._waiting = []
+        # By kind: unlimited credits bring a whole queue before the answer to a question.
+        self._waiting = defaultdict(deque)
         try:
             self._begin(name, is_transacted, window)
         except BaseException:
@@ -65,11 +67,8 @@ class WireClient:
 
     def get(self, kind):
         """The next packet of this kind; others wait until they are asked for."""
-        while True:
-            for place, packet in enumerate(self._waiting):
-                if isinstance(packet, kind):
-                    del self._waiting[place]
-                    return packet
+        waiting = self._waiting[kind]
+        while not waiting:
             data = self._socket.recv(65536)
             if not data:
                 raise ConnectionError("the broker has closed the connection")
@@ -77,7 +76,8 @@ class WireClient:
                 packet = decode_packet(number, body, versions.CURRENT)
                 if isinstance(packet, connections.ExceptionResponse):
                     raise Refused(packet.message)
-                self._waiting.append(packet)
+                self._waiting[type(packet)].append(packet)
+        return waiting.popleft()
 
     def queue(self, name):
         """Make sure that there is an anycast queue."""
@@ -112,10 +112,10 @@ class WireClient:
         self.put(messages.Acknowledge(0, message_id, True))
         self.get(connections.NullResponse)
 
-    def drained(self, queue):
-        """Whether the queue holds nothing."""
+    def count(self, queue):
+        """How many messages the queue holds."""
         self.put(queues.QueueQuery(queue))
-        return self.get(queues.QueueQueryResponse).message_count == 0
+        return self.get(queues.QueueQueryResponse).message_count
 
     def close(self):
         self._socket.close()
