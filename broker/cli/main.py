@@ -31,6 +31,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "browser": ("messages", "browser"),
     "queue": ("queues", "queue"),
     "address": ("queues", "address"),
+    "data": ("data", "data"),
 }
 
 
