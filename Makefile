@@ -88,7 +88,7 @@ test-db: build ## the store's suites on a database of yours, which must be empty
 check: build ## format, lint, types, stubs, layers, docs
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
-	PATH="$(dir $(PY)):$$PATH" cython-lint journal jdbcstore
+	PATH="$(dir $(PY)):$$PATH" cython-lint journal jdbcstore broker
 	$(PY) -m codespell_lib
 	$(PY) -m mypy
 	$(PY) -m mypy.stubtest $(STUBTEST) $(STUBBED)

@@ -13,6 +13,7 @@ cdef class Completions:
     cdef public Counter pages
 
     cdef bint _is_durable(self)
+
     @cython.locals(call=_Call)
     cpdef object run_due(self)
     cpdef object wait(self, OperationContext context, Gate gate, callback, tuple arguments)
