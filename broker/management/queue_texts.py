@@ -77,16 +77,26 @@ def _value(found: Mapping[str, object], name: str, kind: Kind[T]) -> T | None:
         raise ManagementError(f"{name}: {error}") from None
 
 
+def _named(text: str) -> tuple[dict[str, object], str]:
+    """Give a JSON object and the queue's name in it.
+
+    Raises:
+        ManagementError: it is none, or names no queue.
+    """
+    found = read_object(text)
+    name = _value(found, "name", TEXT)
+    if not isinstance(name, str) or not name:
+        raise ManagementError(f"AMQ229229: Failed to parse JSON queue configuration: {text[:200]}")
+    return found, name
+
+
 def queue_request(text: str, user: str | None = None) -> QueueRequest:
     """Give what a JSON text wants made; what it leaves open the address's settings decide.
 
     Raises:
         ManagementError: it cannot be read.
     """
-    found = read_object(text)
-    name = _value(found, "name", TEXT)
-    if not name:
-        raise ManagementError(f"AMQ229229: Failed to parse JSON queue configuration: {text[:200]}")
+    found, name = _named(text)
     # Attributes by name: their kinds are those of the table.
     given: dict[str, Any] = {
         attribute: value
@@ -109,10 +119,7 @@ def changes_of(text: str) -> tuple[str, dict[str, object]]:
     Raises:
         ManagementError: it cannot be read.
     """
-    found = read_object(text)
-    name = _value(found, "name", TEXT)
-    if not name:
-        raise ManagementError(f"AMQ229229: Failed to parse JSON queue configuration: {text[:200]}")
+    found, name = _named(text)
     changes: dict[str, object] = {
         attribute: value
         for key, attribute, kind in _ATTRIBUTES

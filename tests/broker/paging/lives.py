@@ -37,12 +37,12 @@ class Life(test_recovery.Life):
 
     def pages(self, address="q"):
         """Numbers of the page files that are there."""
-        folders = [
-            file.parent
+        return [
+            page.name
             for file in self.folder.glob("paging/*/address.txt")
-            if file.read_text() == f"{address}\n"
+            if text_of(file) == f"{address}\n"
+            for page in file.parent.glob("*.page")
         ]
-        return [file.name for folder in folders for file in folder.glob("*.page")]
 
     async def send_numbers(self, numbers, address="q", session=None, **properties):
         """Send a message for each number, all at once, and wait until the last is durable."""
@@ -108,6 +108,14 @@ def lives(tmp_path, *parts, how="stop", **changes):
                     folder = copy_of(folder, tmp_path / f"copy{number}")
 
     asyncio.run(all_lives())
+
+
+def text_of(file):
+    """What is in the file; nothing if the broker removed it since it was listed."""
+    try:
+        return file.read_text()
+    except FileNotFoundError:
+        return ""
 
 
 def copy_of(folder, target):
