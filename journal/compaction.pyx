@@ -90,9 +90,15 @@ cdef class Compaction:
 
     def compact_in_background(self):
         """Start a compaction, unless one is running."""
-        if self.lock.acquire(blocking=False):
+        if not self.lock.acquire(blocking=False):
+            return
+        try:
             threading.Thread(target=self.compact_quietly, name="journal-compaction",
                              daemon=True).start()
+        except (RuntimeError, MemoryError) as error:
+            # The system has no thread left. Nobody else would release the lock.
+            self.lock.release()
+            log.error("no compaction, the journal goes on without it: %s", error)
 
     def compact_quietly(self):
         """The compaction thread; it has the lock. What fails here is tried after the next roll."""

@@ -257,15 +257,19 @@ cdef class NewFiles:
     cdef int end_output(self) except -1 with gil:
         """End the file; it is synced and closed when all of it was written."""
         cdef uint8_t *where
+        cdef int status
         if not self.is_open:
             return 0
         if not self.is_plain:
-            where = self.writer.make_room(LEADER_SIZE)
+            with nogil:         # Both calls may wait for the disk.
+                where = self.writer.make_room(LEADER_SIZE)
             if where == NULL:
                 self.fail(-self.writer.failed, "cannot write a compacted file")
             encode_mark(where, END_MARK, self.file_id, self.ordinal)
             self.writer.used += LEADER_SIZE
-        if self.writer.end() < 0:
+        with nogil:
+            status = self.writer.end()
+        if status < 0:
             self.fail(-self.writer.failed, "cannot write a compacted file")
         self.bytes_written += self.writer.offset
         self.settle_ended()

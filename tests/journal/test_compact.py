@@ -379,6 +379,31 @@ def test_compaction_starts_by_itself(tmp_path):
     assert set(View(tmp_path).records) == set(range(100, 3001, 100))
 
 
+def test_no_thread_to_be_had_is_no_end_of_the_journal(tmp_path, monkeypatch, caplog):
+    begin = threading.Thread.start
+
+    def start(thread):
+        if thread.name == "journal-compaction":
+            raise RuntimeError("can't start new thread")
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    journal = loaded(tmp_path, compact_min_files=3, compact_percentage=50)
+    for record_id in range(1, 3001):
+        journal.add(record_id, 1, b"x" * 60)
+        if record_id % 100:
+            journal.delete(record_id)
+    waiting = threading.Event()
+    for _ in range(1000):
+        if "no compaction" in caplog.text or waiting.wait(0.02):
+            break
+    assert journal.compact()
+    journal.close()
+
+    assert "no compaction, the journal goes on without it" in caplog.text
+    assert set(View(tmp_path).records) == set(range(100, 3001, 100))
+
+
 # --- crashes between the steps -------------------------------------------------------------------
 
 
