@@ -23,6 +23,8 @@ EFFORT_ALL ?= 0.1
 # Tests side by side. Most of a soak waits for disks, servers and clocks.
 TEST_JOBS ?= 2
 SOAK_JOBS ?= 4
+# What a soak runs: all of it, or a part such as "tests/journal tests/crash".
+SOAK_TESTS ?=
 PARALLEL = -n $(1) --dist worksteal
 
 # A development install is a plain path: a finder would mix the modules of two trees.
@@ -79,7 +81,7 @@ test-all: build ## all of it: crash states, kills, fuzzing, the reference; long 
 	$(PYTEST) -m "not soak" --effort $(EFFORT_ALL) $(call PARALLEL,$(TEST_JOBS))
 
 soak: build ## the long runs in full; figures at the end
-	$(PYTEST) --effort 1 $(call PARALLEL,$(SOAK_JOBS)) -o faulthandler_timeout=3600
+	$(PYTEST) --effort 1 $(call PARALLEL,$(SOAK_JOBS)) -o faulthandler_timeout=3600 $(SOAK_TESTS)
 
 test-db: build ## the store's suites on a database of yours, which must be empty: make test-db URL=jdbc:postgresql://…
 	@test -n "$(URL)" || { echo "usage: make test-db URL=<JDBC or SQLAlchemy URL>" >&2; exit 2; }
