@@ -14,17 +14,10 @@ from broker.storage import binding_records as bindings
 from broker.storage import message_records as messages
 from broker.storage import stored_messages as stored
 from broker.storage.address_settings import AddressSetting, AddressSettingJson
-from broker.storage.describe_amqp import (
-    amqp_large_text,
-    amqp_text,
-    amqp_user_id,
-    sections_of,
-)
-from broker.storage.describe_properties import properties_text
+from broker.storage.describe_messages import message_text
 from broker.storage.describe_settings import binary_settings_text, json_settings_text
 from broker.storage.java_text import (
     IDENTITY,
-    date_text,
     hash_order,
     hex_groups,
     java_string_hash,
@@ -91,62 +84,6 @@ def _signed_bytes(data: bytes) -> str:
 
 def _fields(*pairs: tuple[str, object]) -> str:
     return ", ".join(f"{name}={text_of(value)}" for name, value in pairs)
-
-
-# Messages
-
-
-def _core_text(message: stored.CoreMessage, record_id: int) -> str:
-    headers = message.current_headers
-    user_id = None if headers.user_id is None else uuid_text(headers.user_id)
-    described = _fields(
-        ("messageID", headers.message_id),
-        ("durable", headers.durable),
-        ("userID", user_id),
-        ("priority", headers.priority),
-        ("timestamp", date_text(headers.timestamp)),
-        ("expiration", date_text(headers.expiration)),
-        ("durable", headers.durable),
-        ("address", headers.address),
-        ("size", message.persistent_size),
-        ("properties", properties_text(headers.properties)),
-    )
-    return _message_text("Message", headers.message_id, user_id, f"CoreMessage[{described}]")
-
-
-def _large_core_text(message: stored.LargeCoreMessage, record_id: int) -> str:
-    headers = message.headers
-    user_id = None if headers.user_id is None else uuid_text(headers.user_id)
-    # The separators are the reference's, with and without a space.
-    described = (
-        f"LargeServerMessage[messageID={headers.message_id},durable={text_of(headers.durable)},"
-        f"userID={text_of(user_id)},priority={headers.priority}, "
-        f"timestamp={date_text(headers.timestamp)},expiration={date_text(headers.expiration)}, "
-        f"durable={text_of(headers.durable)}, address={text_of(headers.address)}, "
-        f"properties={properties_text(headers.properties)}]"
-    )
-    return _message_text("LargeMessage", headers.message_id, user_id, described)
-
-
-def _message_text(kind: str, message_id: int, user_id: str | None, described: str) -> str:
-    return f"{_message_start(kind, message_id, user_id)}{described}@{IDENTITY}"
-
-
-def _message_start(kind: str, message_id: int, user_id: str | None) -> str:
-    user = "" if user_id is None else f";userMessageID={user_id}"
-    return f"{kind}(messageID={message_id}{user};msg="
-
-
-def _amqp_message_text(message: stored.AmqpMessage, record_id: int) -> str:
-    sections = sections_of(message)
-    start = _message_start("Message", message.message_id, amqp_user_id(sections))
-    return start + amqp_text(message, sections)
-
-
-def _amqp_large_message_text(message: stored.AmqpLargeMessage, record_id: int) -> str:
-    sections = sections_of(message)
-    start = _message_start("LargeMessage", message.message_id, amqp_user_id(sections))
-    return start + amqp_large_text(message, sections)
 
 
 # Message journal
@@ -318,12 +255,12 @@ def _role_text(record: bindings.Role, record_id: int) -> str:
 def _table() -> dict[type[WireRecord], Callable[..., str]]:
     m, b = messages, bindings
     return {
-        stored.CoreMessage: _core_text,
-        stored.LargeCoreMessage: _large_core_text,
-        stored.AmqpMessageV1: _amqp_message_text,
-        stored.AmqpMessageV2: _amqp_message_text,
-        stored.AmqpMessageV3: _amqp_message_text,
-        stored.AmqpLargeMessage: _amqp_large_message_text,
+        stored.CoreMessage: message_text,
+        stored.LargeCoreMessage: message_text,
+        stored.AmqpMessageV1: message_text,
+        stored.AmqpMessageV2: message_text,
+        stored.AmqpMessageV3: message_text,
+        stored.AmqpLargeMessage: message_text,
         m.OldMessage: lambda r, i: "ADD-MESSAGE is not supported any longer, use export/import",
         m.LargeMessagePending: lambda r, i: (
             f"PendingLargeMessageEncoding::MessageID={r.message_id}"

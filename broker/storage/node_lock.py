@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["NodeLock"]
+__all__ = ["NodeLock", "stored_node_id"]
 
 _STATE_FILE: Final = "server.lock"
 _PRIMARY_FILE: Final = "serverlock.1"
@@ -38,6 +38,19 @@ _ID_OFFSET: Final = 3
 _ID_SIZE: Final = 16
 _RETRY_S: Final = 0.1
 _FLOCK: Final = "hhqqi4x"  # struct flock of 64-bit Linux: type, whence, start, length, pid.
+
+
+def stored_node_id(folder: Path) -> str | None:
+    """Give the node's id that a folder has, as text; None where it has none. Takes no lock.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    path = folder / _STATE_FILE
+    if not path.is_file():
+        return None
+    found = path.read_bytes()[_ID_OFFSET : _ID_OFFSET + _ID_SIZE]
+    return str(uuid.UUID(bytes=found)) if len(found) == _ID_SIZE else None
 
 
 class NodeLock:

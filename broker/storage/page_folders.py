@@ -42,6 +42,10 @@ _BUFFERS_MAX: Final = 1024
 class PageFolder(Protocol):
     """The pages of one address. Everything raises JournalIOError when the device fails."""
 
+    @property
+    def place(self) -> Path | None:
+        """The folder; None where there is none, of tables."""
+
     def sizes(self) -> dict[int, int]:
         """Give the bytes of each page, by its number."""
 
@@ -129,6 +133,11 @@ class FileFolder:
         self._fd = -1
         self._page = 0
         self._has_new_name = False
+
+    @property
+    def place(self) -> Path | None:
+        """See PageFolder."""
+        return self._path
 
     def sizes(self) -> dict[int, int]:
         """See PageFolder."""

@@ -19,6 +19,7 @@ from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from broker.storage.page_folders import PageFolder
 
@@ -118,6 +119,11 @@ class TableFolder:
     @staticmethod
     def _name(page: int) -> str:
         return f"{page:09d}.{PAGE_EXTENSION}"
+
+    @property
+    def place(self) -> Path | None:
+        """See PageFolder."""
+        return None
 
     def sizes(self) -> dict[int, int]:
         """See PageFolder."""

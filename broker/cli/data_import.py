@@ -1,0 +1,90 @@
+"""`broker data imp`: an export into a running broker."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from broker.cli.connect import connected, connecting
+from broker.cli.importing import Importer
+from broker.client import AckMode
+from broker.storage.xml.reader import DocumentError, read_document, read_sorted
+from journal.cli.folder import example
+from journal.cli.guard import say
+from journal.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+__all__ = ["imp"]
+
+
+@click.command("imp", epilog=example("broker data imp --input my-broker.xml --user me"))
+@connecting
+@click.option(
+    "--input",
+    "source",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    help="The XML; - is standard input.",
+)
+@click.option(
+    "--commit-interval",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    help="Messages of a transaction.",
+)
+@click.option("--transaction", "is_one", is_flag=True, help="All messages in one transaction.")
+@click.option("--sort", is_flag=True, help="Send messages by their ids; for exports of 1.x.")
+@click.option(
+    "--legacy-prefixes",
+    is_flag=True,
+    help="Keep jms.queue. and jms.topic. before names of 1.x.",
+)
+def imp(
+    url: str,
+    user: str | None,
+    password: str | None,
+    source: Path,
+    commit_interval: int,
+    *,
+    is_one: bool,
+    sort: bool,
+    legacy_prefixes: bool,
+) -> None:
+    """Import addresses, queues and messages from XML of ours or of the reference's `data exp`.
+
+    They go to the running broker at --url; messages get new ids. An address or queue of the same
+    name stays as it is. Exit status 1: the broker refused.
+    """
+    if sort and str(source) == "-":
+        raise click.UsageError("--sort reads twice: give a file")
+    with ExitStack() as stack:
+        document = cast("BinaryIO", stack.enter_context(click.open_file(str(source), "rb")))
+        management = stack.enter_context(connected(url, user, password))
+        session = stack.enter_context(connected(url, user, password, AckMode.TRANSACTED))
+        progress = stack.enter_context(Progress("import"))
+        importer = Importer(
+            session,
+            management,
+            commit_interval=0 if is_one else commit_interval,
+            keep_prefixes=legacy_prefixes,
+            on_message=lambda count: progress(0, 0, count, 0),
+        )
+        _run(importer, document, source, sort=sort)
+
+
+def _run(importer: Importer, document: BinaryIO, source: Path, *, sort: bool) -> None:
+    read = read_sorted if sort else read_document
+    try:
+        count = importer.run(read(document))
+    except DocumentError as error:
+        raise click.ClickException(f"{source}: {error}; {importer.committed} imported") from error
+    except BaseException:
+        say(f"imported before: {importer.committed} messages")
+        raise
+    say(f"imported: {count} messages")
