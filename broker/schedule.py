@@ -29,39 +29,42 @@ class Schedule:
         on_due: called with those that have become due, in order.
     """
 
-    __slots__ = ("_core", "_heap", "_on_due", "_removed", "_sequence", "_timer", "_timer_ms")
+    __slots__ = ("_core", "_heap", "_live", "_on_due", "_sequence", "_timer", "_timer_ms")
 
     def __init__(self, core: Core, on_due: Callable[[list[Reference]], object]) -> None:
         self._core = core
         self._on_due = on_due
         self._heap: list[tuple[int, int, Reference]] = []
-        # Taken out by an operator, or expired, but still in the heap.
-        self._removed: set[Reference] = set()
+        # Which entry of the heap is a reference's: one that was taken out may be in the heap still,
+        # and may have come back with another time.
+        self._live: dict[Reference, int] = {}
         self._sequence = 0
         self._timer: Timer | None = None
         self._timer_ms = 0
 
     def __len__(self) -> int:
-        return len(self._heap) - len(self._removed)
+        return len(self._live)
 
     def __iter__(self) -> Iterator[Reference]:
         """In order of their times."""
-        return (item for _, _, item in sorted(self._heap) if item not in self._removed)
+        live = self._live
+        return (item for _, number, item in sorted(self._heap) if live.get(item) == number)
 
     def add(self, reference: Reference) -> None:
         """Keep a reference until its `scheduled_ms`."""
         self._sequence += 1
+        self._live[reference] = self._sequence
         heapq.heappush(self._heap, (reference.scheduled_ms, self._sequence, reference))
         self._arm()
 
     def remove(self, reference: Reference) -> None:
         """Take one out that is in here."""
-        self._removed.add(reference)
+        del self._live[reference]
         self._drop_removed()
 
     def _drop_removed(self) -> None:
-        while self._heap and self._heap[0][2] in self._removed:
-            self._removed.discard(heapq.heappop(self._heap)[2])
+        while self._heap and self._live.get(self._heap[0][2]) != self._heap[0][1]:
+            heapq.heappop(self._heap)
 
     def _arm(self) -> None:
         first_ms = self._heap[0][0]
@@ -78,10 +81,9 @@ class Schedule:
         now_ms = self._core.clock_ms()
         due = []
         while self._heap and self._heap[0][0] <= now_ms:
-            reference = heapq.heappop(self._heap)[2]
-            if reference in self._removed:
-                self._removed.discard(reference)
-            else:
+            _, number, reference = heapq.heappop(self._heap)
+            if self._live.get(reference) == number:
+                del self._live[reference]
                 due.append(reference)
         self._drop_removed()
         if self._heap:
@@ -95,4 +97,4 @@ class Schedule:
             self._timer.cancel()
             self._timer = None
         self._heap.clear()
-        self._removed.clear()
+        self._live.clear()
