@@ -233,11 +233,12 @@ class Consumer:
             self._write(message, reference.delivery_count)
             return
         reference.delivery_count += 1
-        reference.consumer = self
+        if reference.level < 0:
+            # Else its queue keeps it: nobody has it, and it may go while it is delivered.
+            reference.consumer = self
         if self.is_pre_acknowledging:
             # Before it is written: what is lost on the way is lost, as asked for.
-            self.queue.acknowledge(reference)
-            self.acknowledged_count += 1
+            self._acknowledge(None, reference)
         else:
             self.delivering.append(reference)
         self._write(message, reference.delivery_count)
@@ -288,6 +289,9 @@ class Consumer:
 
     def _acknowledge(self, tx: Transaction | None, reference: Reference) -> None:
         self.acknowledged_count += 1
+        if reference.consumer is not self:
+            return
+        reference.consumer = None
         if tx is None:
             self.queue.acknowledge(reference)
         else:
@@ -317,6 +321,8 @@ class Consumer:
     ) -> list[Reference]:
         """Give back, in order, all that is being delivered, to be put into the queue again.
 
+        Without what a non-destructive queue has kept, or has lost meanwhile.
+
         Args:
             has_failed: the connection broke: the client may have seen them, so they stay counted.
             first_was_delivered: the client has seen the first one (JMS recover).
@@ -327,7 +333,7 @@ class Consumer:
         for position, reference in enumerate(taken):
             if not has_failed and not (first_was_delivered and position == 0):
                 reference.delivery_count -= 1
-        return taken
+        return [reference for reference in taken if reference.consumer is self]
 
     def close(self, *, has_failed: bool) -> None:
         """Give everything back and leave the queue. Idempotent."""

@@ -15,18 +15,20 @@ import random
 import struct
 from typing import TYPE_CHECKING, Final
 
+from broker.large_copies import keep_as_large
 from broker.notifications import NotificationType
+from broker.postoffice import Routing
 from broker.storage.binding_records import QueueBinding, RoutingType
 from broker.storage.large_files import LargeFile
 from broker.storage.properties import PropertyType
 from broker.transaction import Transaction
+from journal.errors import RecordTooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.core import Core
     from broker.message import Message
-    from broker.postoffice import Routing
     from broker.queue import Queue
     from broker.reference import Reference
     from broker.settings import AddressSettings
@@ -101,7 +103,7 @@ class DeadLetters:
     # --- moving -------------------------------------------------------------------------------
 
     def kill(self, reference: Reference) -> None:
-        """Move a reference, which is being delivered, to the dead letter address."""
+        """Move a reference, which waits or is being delivered, to the dead letter address."""
         queue = reference.queue
         settings = queue.settings
         target = settings.dead_letter_address
@@ -126,13 +128,11 @@ class DeadLetters:
             )
             self._drop(reference)
             return
-        self._move(reference, target, self._copy(reference))
+        self._send_on(reference, lambda: self._copy(reference, target))
 
     def expire(self, reference: Reference) -> None:
         """Move a reference, which waits or is being delivered, to the expiry address."""
         queue = reference.queue
-        if reference.consumer is None:
-            queue.take(reference)
         settings = queue.settings
         target = settings.expiry_address
         if target:
@@ -151,53 +151,61 @@ class DeadLetters:
         if not target or not self._has_bindings(target):
             self._drop(reference)
             return
-        copy = self._copy(reference)
+        self._send_on(reference, lambda: self._expired_copy(reference, target))
+
+    def _expired_copy(self, reference: Reference, target: str) -> Message:
+        copy = self._copy(reference, target)
         copy.set(ACTUAL_EXPIRY, PropertyType.LONG, self._core.clock_ms())
-        self._move(reference, target, copy)
-
-    def move(self, reference: Reference, target: str, *, is_original_kept: bool) -> Routing:
-        """Move a reference that waits to another address, for an operator.
-
-        Args:
-            reference: of a queue.
-            target: an address.
-            is_original_kept: note in the copy where it came from.
-        """
-        reference.queue.take(reference)
-        copy = self._copy(reference) if is_original_kept else self.copy_of(reference.message)
-        return self._move(reference, target, copy)
+        return copy
 
     def move_to_queue(
-        self, reference: Reference, target: Queue, *, rejects_duplicates: bool = False
+        self,
+        reference: Reference,
+        target: Queue,
+        *,
+        address: str | None = None,
+        rejects_duplicates: bool = False,
     ) -> bool:
         """Move a reference that waits, or is not due yet, to another queue; whether it was moved.
 
         Args:
             reference: of a queue.
             target: which gets it, whatever its filter.
+            address: what the message says it was sent to; None is the target's.
             rejects_duplicates: what the target's address has seen stays where it is.
-        """
-        copy = self._copy(reference)
-        copy.address = target.binding.address
-        if rejects_duplicates:
-            ids = self._core.postoffice.duplicates.ids_of(copy, copy.address)
-            if any(duplicate_id in cache for cache, duplicate_id in ids):
-                self._core.postoffice.drop_body(copy)
-                return False
-        copy.set(ROUTE_TO, PropertyType.BYTES, _QUEUE_ID.pack(target.queue_id))
-        reference.queue.take(reference)
-        tx = Transaction(self._core)
-        self._core.postoffice.route(copy, self._context, tx, rejects_duplicates=rejects_duplicates)
-        tx.take(reference)
-        tx.commit(self._context, self._moved)
-        return True
 
-    def copy_to_queue(self, reference: Reference, target: Queue) -> None:
-        """Send a copy of a message to another queue, whatever its filter."""
+        Raises:
+            RecordTooLarge: the storage has no room for the copy; the reference is where it was.
+        """
+        if target.is_deleted:
+            return False
+        if rejects_duplicates:
+            ids = self._core.postoffice.duplicates.ids_of(reference.message, target.binding.address)
+            if any(duplicate_id in cache for cache, duplicate_id in ids):
+                return False
+        return self._move(
+            reference,
+            lambda: self._copy_for(reference, target, address),
+            rejects_duplicates=rejects_duplicates,
+        )
+
+    def copy_to_queue(self, reference: Reference, target: Queue) -> bool:
+        """Send a copy of a message to another queue, whatever its filter; whether it was there.
+
+        Raises:
+            RecordTooLarge: the storage has no room for the copy.
+        """
+        if target.is_deleted:
+            return False
+        tx, is_routed = self._route(lambda: self._copy_for(reference, target))
+        tx.commit(self._context, self._moved)
+        return is_routed
+
+    def _copy_for(self, reference: Reference, target: Queue, address: str | None = None) -> Message:
         copy = self._copy(reference)
-        copy.address = target.binding.address
+        copy.address = address or target.binding.address
         copy.set(ROUTE_TO, PropertyType.BYTES, _QUEUE_ID.pack(target.queue_id))
-        self._core.postoffice.route(copy, self._context, rejects_duplicates=False)
+        return copy
 
     def _has_bindings(self, address: str) -> bool:
         return self._core.postoffice.has_queues(address)
@@ -205,19 +213,93 @@ class DeadLetters:
     def _drop(self, reference: Reference) -> None:
         """Acknowledge it in its queue, whatever its kind."""
         tx = Transaction(self._core)
-        tx.take(reference)
-        tx.commit(self._context, self._moved)
+        self._commit_without(reference, tx)
 
-    def _move(self, reference: Reference, target: str, copy: Message) -> Routing:
-        copy.address = target
-        tx = Transaction(self._core)
-        result = self._core.postoffice.route(copy, self._context, tx, rejects_duplicates=False)
-        tx.take(reference)
+    def _send_on(self, reference: Reference, make: Callable[[], Message]) -> None:
+        """Move a reference to an address; where no queue takes it, it is gone."""
+        try:
+            self._move(reference, make, is_kept=False)
+        except RecordTooLarge as error:
+            # Left where it is it would come here again and again.
+            log.error(
+                "AMQ222149: message %d of %s is dropped: with what is noted in it the storage has "
+                "no room for it: %s",
+                reference.message.message_id,
+                reference.queue.name,
+                error,
+            )
+            self._drop(reference)
+
+    def _move(
+        self,
+        reference: Reference,
+        make: Callable[[], Message],
+        *,
+        is_kept: bool = True,
+        rejects_duplicates: bool = False,
+    ) -> bool:
+        """Route a copy of a reference and acknowledge it, at once; whether that was done.
+
+        Args:
+            reference: that waits, is not due yet, or is being delivered.
+            make: gives the copy; may be called twice.
+            is_kept: where no queue takes the copy, it stays.
+            rejects_duplicates: the target sees the copy's duplicate id.
+
+        Raises:
+            RecordTooLarge: the storage has no room for the copy; nothing was done.
+        """
+        tx, is_routed = self._route(make, rejects_duplicates=rejects_duplicates)
+        if is_kept and not is_routed:
+            tx.rollback(self._context)
+            return False
+        self._commit_without(reference, tx)
+        return True
+
+    def _commit_without(self, reference: Reference, tx: Transaction) -> None:
+        if reference.level >= 0 or reference.scheduled_ms:
+            # Only now: what raises before leaves it in its queue.
+            reference.queue.take(reference)
+        tx.acknowledge(reference)
         tx.commit(self._context, self._moved)
-        return result
 
     def _moved(self, error: Exception | None) -> None:
         """Nobody waits for it: a storage that failed has stopped the broker."""
+
+    def _route(
+        self, make: Callable[[], Message], *, rejects_duplicates: bool = False
+    ) -> tuple[Transaction, bool]:
+        """Route a copy in a transaction of its own; that, and whether any queue takes it.
+
+        What fits the storage no more with what is noted in it is kept as a large message
+        (QueueImpl.makeCopy).
+
+        Raises:
+            RecordTooLarge: it does not fit as a large message either, or the store keeps none.
+        """
+        try:
+            return self._try_to_route(make(), rejects_duplicates=rejects_duplicates)
+        except RecordTooLarge:
+            copy, files = make(), self._core.large
+            if files is None or copy.is_large:
+                self._core.postoffice.drop_body(copy)
+                raise
+            keep_as_large(copy, files)
+            return self._try_to_route(copy, rejects_duplicates=rejects_duplicates)
+
+    def _try_to_route(self, copy: Message, *, rejects_duplicates: bool) -> tuple[Transaction, bool]:
+        tx = Transaction(self._core)
+        try:
+            result = self._core.postoffice.route(
+                copy, self._context, tx, rejects_duplicates=rejects_duplicates
+            )
+        except RecordTooLarge:
+            tx.rollback(self._context)
+            raise
+        finally:
+            if copy.is_large and copy.references == 0:
+                self._core.postoffice.drop_body(copy)
+        return tx, result is Routing.ROUTED
 
     # --- the copy -----------------------------------------------------------------------------
 
@@ -229,12 +311,14 @@ class DeadLetters:
             copy.large = self._core.large.copy(message.large, copy.message_id)
         return copy
 
-    def _copy(self, reference: Reference) -> Message:
+    def _copy(self, reference: Reference, address: str | None = None) -> Message:
         copy = self.copy_of(reference.message)
         # What was moved before gets the routing type back that it had at first (QueueImpl.move).
         first_type = reference.message.get(ORIGINAL_ROUTING_TYPE)
         self.mark_original(copy, reference.message, reference.queue.name)
         copy.expiration = 0
+        if address is not None:
+            copy.address = address
         copy.routing_type = None
         if first_type in (RoutingType.MULTICAST, RoutingType.ANYCAST):
             copy.routing_type = RoutingType(int(first_type))

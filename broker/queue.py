@@ -233,8 +233,6 @@ class Queue:
 
     def acknowledge(self, reference: Reference) -> None:
         """A consumer has it for good: recorded at once, outside of any transaction."""
-        if self.binding.non_destructive:
-            return
         self.delivering_count -= 1
         self.acknowledged_count += 1
         self._forget(reference)
@@ -294,8 +292,6 @@ class Queue:
     def _take_back(self, reference: Reference) -> bool:
         """Whether it goes to the head; else it went somewhere else."""
         reference.consumer = None
-        if self.binding.non_destructive and reference.level >= 0:
-            return False
         if self.is_deleted:
             self.delivering_count -= 1
             self._forget(reference)
@@ -494,7 +490,7 @@ class Queue:
             self.pages.close()
         for consumer in members:
             for reference in consumer.delivering:
-                if not self.binding.non_destructive:
+                if reference.consumer is consumer:
                     self.delivering_count -= 1
                     self._forget(reference)
         self.remove_all()

@@ -40,7 +40,8 @@ class Reference:
         delivery_count: how often it was handed to a consumer, this time included.
         persisted_count: what the journal says of it.
         scheduled_ms: not delivered before, in ms since 1970; 0 is now.
-        consumer: who has it, from delivery to acknowledgement or return.
+        consumer: who has it, from delivery to acknowledgement or return; None while it waits, which
+            in a non-destructive queue it does while consumers see it.
         level: priority it is listed under; -1 while it is in no list.
     """
 

@@ -12,11 +12,12 @@ Threads: the event loop's alone; nothing here waits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.address import split_fqqn
 from broker.consumer import Consumer
 from broker.errors import BrokerError, ErrorCode, broker_error
+from broker.large_copies import LARGE_SIZE
 from broker.notifications import IN_PROCESS, NotificationType, TellingSink
 from broker.postoffice import Routing
 from broker.session_xa import XaWork
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from broker.storage.context import After
 
 __all__ = ["AddressQuery", "QueueQuery", "Session", "SessionOptions"]
-
-LARGE_SIZE: Final = "_AMQ_LARGE_SIZE"
 
 
 class SessionOptions(NamedTuple):
@@ -415,8 +414,12 @@ class Session(XaWork):
             BrokerError: it was not delivered, or has been acknowledged.
         """
         consumer = self.consumer(consumer_id)
-        if not consumer.is_browser:
-            self._core.dead_letters.expire(consumer.take_back(message_id))
+        if consumer.is_browser:
+            return
+        reference = consumer.take_back(message_id)
+        # A non-destructive queue may have lost it meanwhile.
+        if reference.consumer is consumer or reference.level >= 0:
+            self._core.dead_letters.expire(reference)
 
     # --- local transactions -------------------------------------------------------------------
 

@@ -125,13 +125,7 @@ class Transaction:
         self.sends.append(reference)
 
     def acknowledge(self, reference: Reference) -> None:
-        """A queue loses a message when it commits."""
-        if reference.queue.binding.non_destructive:
-            return
-        self.take(reference)
-
-    def take(self, reference: Reference) -> None:
-        """A queue, whatever its kind, loses a message when it commits."""
+        """A queue loses a message, which it does not list, when it commits."""
         if reference.record_gone(self):
             self.has_records = True
         self.acknowledged.append(reference)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from broker.management.contents import (
     InPages,
+    by_id,
     change_priority,
     delivering,
     each,
@@ -170,15 +171,17 @@ class QueueControl(Control):
         found: list[dict[str, object]] = []
         if most is None:
             most = self.queue.settings.management_browse_page_size
+        if most == 0:
+            return found
         number = 0
         for reference in look(self.queue, self._wanted(text)):
             if reference is None:
                 yield
-            elif 0 <= most <= len(found):
-                break
             elif not reference.scheduled_ms:
                 if number >= first:
                     found.append(self._map(reference.message))
+                    if len(found) == most:
+                        break
                 number += 1
         return found
 
@@ -343,7 +346,7 @@ class QueueControl(Control):
     def _one(
         self, message_id: int, act: Callable[[Reference], bool]
     ) -> Generator[None, None, bool]:
-        count = yield from each(self.queue, select(None, message_id), act, count_max=1)
+        count = yield from each(self.queue, by_id(message_id), act, count_max=1)
         return count > 0
 
     @operation("removeMessage", LONG)
@@ -381,7 +384,6 @@ class QueueControl(Control):
         return each(self.queue, self._wanted(text), self._expire)
 
     def _kill(self, reference: Reference) -> bool:
-        self.queue.take(reference)
         self._core.dead_letters.kill(reference)
         return True
 
@@ -398,7 +400,7 @@ class QueueControl(Control):
     @operation("retryMessage", LONG)
     def retry_message(self, message_id: int) -> Generator[None, None, bool]:
         """Send one back to where it came from; whether it could be."""
-        count = yield from retry(self._core, self.queue, select(None, message_id))
+        count = yield from retry(self._core, self.queue, by_id(message_id), count_max=1)
         return count > 0
 
     @operation("retryMessages")
@@ -413,18 +415,34 @@ class QueueControl(Control):
             raise ManagementError(f"AMQ229049: No queue found for {name}")
         return target
 
+    def _other(self, name: str | None) -> Queue:
+        target = self._target(name)
+        if target is self.queue:
+            raise ManagementError("Cannot move messages onto itself")
+        return target
+
     @operation("moveMessage", LONG, TEXT)
     @operation("moveMessage", LONG, TEXT, BOOLEAN)
     def move_message(
         self, message_id: int, name: str, rejects_duplicates: bool = False
     ) -> Generator[None, None, bool]:
         """Move one to another queue; whether it was."""
-        target = self._target(name)
-        return self._one(message_id, self._mover(target, rejects_duplicates))
+        return self._one(message_id, self._mover(self._other(name), rejects_duplicates))
 
     def _mover(self, target: Queue, rejects_duplicates: bool) -> Callable[[Reference], bool]:
         move = self._core.dead_letters.move_to_queue
-        return lambda one: move(one, target, rejects_duplicates=bool(rejects_duplicates))
+
+        def act(reference: Reference) -> bool:
+            self._check_there(target)
+            return move(reference, target, rejects_duplicates=bool(rejects_duplicates))
+
+        return act
+
+    @staticmethod
+    def _check_there(target: Queue) -> None:
+        # It may go between two parts of the work.
+        if target.is_deleted:
+            raise ManagementError(f"AMQ229049: No queue found for {target.name}")
 
     @operation("moveMessages", TEXT, TEXT)
     @operation("moveMessages", TEXT, TEXT, BOOLEAN)
@@ -432,9 +450,7 @@ class QueueControl(Control):
         self, text: str | None, name: str, rejects_duplicates: bool = False, count: int = -1
     ) -> Generator[None, None, int]:
         """Move messages to another queue; how many."""
-        if name == self.queue.name:
-            raise ManagementError("Cannot move messages onto itself")
-        mover = self._mover(self._target(name), rejects_duplicates)
+        mover = self._mover(self._other(name), rejects_duplicates)
         return each(self.queue, self._wanted(text), mover, count_max=count)
 
     @operation("moveMessages", INT, TEXT, TEXT, BOOLEAN)
@@ -456,15 +472,15 @@ class QueueControl(Control):
         target = self._target(name)
 
         def copy(reference: Reference) -> bool:
-            self._core.dead_letters.copy_to_queue(reference, target)
-            return True
+            self._check_there(target)
+            return self._core.dead_letters.copy_to_queue(reference, target)
 
         return self._one(message_id, copy)
 
     @operation("changeMessagePriority", LONG, INT)
     def change_priority_of_one(self, message_id: int, priority: int) -> Generator[None, None, bool]:
         """Give one another priority; whether it was there."""
-        count = yield from change_priority(self.queue, select(None, message_id), priority)
+        count = yield from change_priority(self.queue, by_id(message_id), priority)
         return count > 0
 
     @operation("changeMessagesPriority", TEXT, INT)
@@ -481,7 +497,7 @@ class QueueControl(Control):
     @operation("deliverScheduledMessage", LONG)
     def deliver_scheduled_message(self, message_id: int) -> None:
         """Let one be due now."""
-        wanted = select(None, message_id)
+        wanted = by_id(message_id)
         self.queue.deliver_now([one for one in self.queue.scheduled() if wanted(one)])
 
     @operation("sendMessage", MAP, INT, TEXT, BOOLEAN, TEXT, TEXT)

@@ -1,0 +1,131 @@
+"""What the broker moves: all of it or nothing, whatever the target and the storage say."""
+
+import asyncio
+
+import pytest
+
+from broker.reaper import ExpiryReaper
+from broker.settings import AddressSettings, SettingsRepository
+from journal.errors import RecordTooLarge
+from tests.broker.bench import Bench, done, message
+from tests.broker.test_recovery import Life, durable
+
+
+def test_a_target_that_is_gone_takes_nothing():
+    bench = Bench()
+    queue, target = bench.queue("q"), bench.queue("t")
+    bench.session().send(message("1"), done)
+    (reference,) = queue.references()
+    bench.addresses.delete_queue("t")
+
+    assert not bench.core.dead_letters.move_to_queue(reference, target)
+    assert not bench.core.dead_letters.copy_to_queue(reference, target)
+
+    assert bench.consume("q").bodies == ["1"]
+    assert (queue.message_count, queue.delivering_count) == (1, 1)
+
+
+class Narrow(Life):
+    """A broker with messages that just fit its files."""
+
+    def __init__(self, folder, **settings):
+        found = SettingsRepository()
+        found.add("#", AddressSettings(**settings))
+        super().__init__(folder, settings=found)
+
+    @property
+    def core(self):
+        return self.broker.core
+
+    def queue_of(self, name):
+        return self.core.postoffice.addresses.queues[name]
+
+    async def send_largest(self, **properties):
+        """Send the largest message that the storage takes; its body."""
+        session = self.session()
+        least, too_much = 1, 102_400
+        while least + 1 < too_much:
+            size = (least + too_much) // 2
+            try:
+                await durable(session.send, message("x" * size, address="t", **properties))
+                least = size
+            except RecordTooLarge:
+                too_much = size
+        self.queue_of("t").remove_all()
+        await durable(session.send, message("x" * least, **properties))
+        return b"x" * least
+
+
+def content(reference):
+    """The body of a message, large or not."""
+    large = reference.message.large
+    if large is None:
+        return bytes(reference.message.body)
+    try:
+        return large.read(0, large.size)
+    finally:
+        large.close()
+
+
+@pytest.mark.parametrize("how", ["expired", "killed", "moved"])
+def test_a_message_that_just_fitted_is_kept_as_a_large_one(tmp_path, how):
+    async def lives():
+        async with Narrow(tmp_path, expiry_address="to", dead_letter_address="to") as life:
+            for name in ("q", "t", "to"):
+                await life.queue(name)
+            body = await life.send_largest(colour="red")
+            queue = life.queue_of("q")
+            (reference,) = queue.references()
+            if how == "expired":
+                reference.message.expiration = 1
+                queue.has_expiring = True
+                ExpiryReaper(life.core).look()
+            elif how == "killed":
+                life.core.dead_letters.kill(reference)
+            else:
+                assert life.core.dead_letters.move_to_queue(reference, life.queue_of("to"))
+            await durable(life.core.storage.after)
+            assert (queue.message_count, queue.delivering_count) == (0, 0)
+            (moved,) = life.queue_of("to").references()
+            assert content(moved) == body
+        async with Narrow(tmp_path) as life:
+            (found,) = life.queue_of("to").references()
+            assert content(found) == body
+            assert found.message.is_large
+            assert found.message.get("colour") == "red"
+            assert found.message.get("_AMQ_ORIG_QUEUE") == "q"
+            assert found.message.get("_AMQ_LARGE_SIZE") == len(body)
+            sink = life.consume("to")
+            assert [one.get("_AMQ_ORIG_QUEUE") for one in sink.got] == ["q"]
+
+    asyncio.run(lives())
+
+
+@pytest.mark.parametrize("how", ["expired", "moved"])
+def test_where_there_is_no_room_for_large_ones_either(tmp_path, how, caplog):
+    async def lives():
+        async with Narrow(tmp_path, expiry_address="to") as life:
+            for name in ("q", "t", "to"):
+                await life.queue(name)
+            life.core.large = None
+            body = await life.send_largest()
+            queue = life.queue_of("q")
+            (reference,) = queue.references()
+            if how == "expired":
+                reference.message.expiration = 1
+                queue.has_expiring = True
+                ExpiryReaper(life.core).look()
+                await durable(life.core.storage.after)
+                assert "is dropped" in caplog.text
+                assert queue.message_count == 0
+            else:
+                with pytest.raises(RecordTooLarge):
+                    life.core.dead_letters.move_to_queue(reference, life.queue_of("to"))
+                assert [content(one) for one in queue.references()] == [body]
+                assert queue.message_count == 1
+            assert queue.delivering_count == 0
+            assert life.queue_of("to").message_count == 0
+            await life.send(message("2"))
+            assert life.broker.failure is None
+
+    asyncio.run(lives())
