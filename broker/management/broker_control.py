@@ -9,7 +9,7 @@ from broker.divert import Divert
 from broker.errors import BrokerError, ErrorCode
 from broker.management.broker_queries import BrokerQueries
 from broker.management.errors import ManagementError
-from broker.management.invocation import BOOLEAN, INT, TEXT, operation
+from broker.management.invocation import BOOLEAN, INTEGER, TEXT, operation
 from broker.management.json_texts import json_text, read_object
 from broker.management.queue_texts import (
     changes_of,
@@ -128,7 +128,7 @@ class BrokerControl(BrokerQueries):
             )
         )
 
-    @operation("createQueue", TEXT, TEXT, TEXT, TEXT, BOOLEAN, INT, BOOLEAN, BOOLEAN)
+    @operation("createQueue", TEXT, TEXT, TEXT, TEXT, BOOLEAN, INTEGER, BOOLEAN, BOOLEAN)
     def create_bounded_queue(
         self,
         address: str,
@@ -181,8 +181,8 @@ class BrokerControl(BrokerQueries):
         name, changes = changes_of(text)
         return queue_text(self._addresses.update_queue(name, **changes))
 
-    @operation("updateQueue", TEXT, TEXT, INT, BOOLEAN)
-    @operation("updateQueue", TEXT, TEXT, INT, BOOLEAN, BOOLEAN)
+    @operation("updateQueue", TEXT, TEXT, INTEGER, BOOLEAN)
+    @operation("updateQueue", TEXT, TEXT, INTEGER, BOOLEAN, BOOLEAN)
     def update_queue(
         self,
         name: str,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LOOK_COUNT",
     "InPages",
+    "by_id",
     "change_priority",
     "delivering",
     "each",
@@ -120,10 +121,13 @@ def delivering(queue: Queue) -> Iterator[tuple[str, list[Reference]]]:
             yield f"consumer {consumer.consumer_id}", list(consumer.delivering)
 
 
-def select(filter: Filter | None, message_id: int | None = None) -> Callable[[Reference], bool]:
-    """Give what tells whether a reference is wanted: by a selector, or by its message's id."""
-    if message_id is not None:
-        return lambda reference: reference.message.message_id == message_id
+def by_id(message_id: int) -> Callable[[Reference], bool]:
+    """Give what tells whether a reference is the one of a message."""
+    return lambda reference: reference.message.message_id == message_id
+
+
+def select(filter: Filter | None) -> Callable[[Reference], bool]:
+    """Give what tells whether a reference is wanted by a selector; without one each is."""
     if filter is not None:
         return lambda reference: filter.matches(reference.message)
     return lambda reference: True
@@ -137,7 +141,9 @@ def each(
     count_max: int = -1,
     in_pages: InPages = InPages.TAKEN,
 ) -> Generator[None, None, int]:
-    """Do something to each that is wanted; how often it was done.
+    """Do something to each that is wanted and was there at the beginning; how often it was done.
+
+    What `act` puts into the same queue is behind all others: it would come here again, for ever.
 
     Args:
         queue: whose.
@@ -147,14 +153,16 @@ def each(
         in_pages: TAKEN where it takes them out of the queue.
     """
     count = 0
+    if count == count_max:
+        return 0
+    end_id = queue.core.storage.new_id()
     for reference in look(queue, wanted, in_pages):
         if reference is None:
             yield
-            continue
-        if count == count_max:
-            break
-        if act(reference):
+        elif reference.message.message_id < end_id and act(reference):
             count += 1
+            if count == count_max:
+                break
     return count
 
 
@@ -204,11 +212,11 @@ def change_priority(
 
 
 def retry(
-    core: Core, queue: Queue, wanted: Callable[[Reference], bool]
+    core: Core, queue: Queue, wanted: Callable[[Reference], bool], *, count_max: int = -1
 ) -> Generator[None, None, int]:
-    """Send messages back to the queues they came from; how many.
+    """Send messages back to the queues they came from, and the addresses; how many.
 
-    What names no queue that is there stays.
+    What names no queue that is there stays (QueueImpl.retryMessages).
     """
 
     def act(reference: Reference) -> bool:
@@ -218,6 +226,6 @@ def retry(
         target = core.postoffice.addresses.queues.get(name) if isinstance(name, str) else None
         if target is None or not isinstance(address, str):
             return False
-        return core.dead_letters.move_to_queue(reference, target)
+        return core.dead_letters.move_to_queue(reference, target, address=address)
 
-    return (yield from each(queue, wanted, act))
+    return (yield from each(queue, wanted, act, count_max=count_max))

@@ -18,7 +18,18 @@ from broker.management.errors import ManagementError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["BOOLEAN", "INT", "LONG", "MAP", "TEXT", "Control", "Getters", "Kind", "operation"]
+__all__ = [
+    "BOOLEAN",
+    "INT",
+    "INTEGER",
+    "LONG",
+    "MAP",
+    "TEXT",
+    "Control",
+    "Getters",
+    "Kind",
+    "operation",
+]
 
 Getters: TypeAlias = "Mapping[str, Callable[[Any], object]]"
 
@@ -29,18 +40,22 @@ _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 
 
 class Kind(Enum):
-    """What a parameter takes (a Java type of the reference's method); each takes null as well."""
+    """What a parameter takes (a Java type of the reference's method).
+
+    Each takes null as well, but for INT and LONG, which are numbers there and no objects.
+    """
 
     TEXT = auto()
     BOOLEAN = auto()
     INT = auto()
+    INTEGER = auto()
     LONG = auto()
     MAP = auto()
 
     def accepts(self, value: object) -> bool:
         """Whether a value from JSON fits."""
         if value is None:
-            return True
+            return self is not Kind.INT and self is not Kind.LONG
         if self is Kind.TEXT:
             return isinstance(value, str)
         if self is Kind.BOOLEAN:
@@ -49,8 +64,9 @@ class Kind(Enum):
             return isinstance(value, dict)
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False
-        low, high = (_INT_MIN, _INT_MAX) if self is Kind.INT else (_LONG_MIN, _LONG_MAX)
-        return low <= value <= high
+        low, high = (_LONG_MIN, _LONG_MAX) if self is Kind.LONG else (_INT_MIN, _INT_MAX)
+        # 1.0 is 1; the reference cuts off what stands behind the point.
+        return low <= value <= high and value == int(value)
 
     def convert(self, value: object) -> object:
         """Give a value that was accepted as what the operation takes."""
@@ -60,6 +76,7 @@ class Kind(Enum):
 TEXT: Final = Kind.TEXT
 BOOLEAN: Final = Kind.BOOLEAN
 INT: Final = Kind.INT
+INTEGER: Final = Kind.INTEGER
 LONG: Final = Kind.LONG
 MAP: Final = Kind.MAP
 
