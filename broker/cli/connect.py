@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -37,16 +37,29 @@ def connecting(command: Callable[..., object]) -> Callable[..., object]:
 
 @contextlib.contextmanager
 def connected(
-    url: str, user: str | None, password: str | None, mode: AckMode = AckMode.AUTO
+    url: str,
+    user: str | None,
+    password: str | None,
+    mode: AckMode = AckMode.AUTO,
+    **options: Any,  # noqa: ANN401 - those of ClientOptions.
 ) -> Iterator[Session]:
     """Give a session of a client that is closed behind the block.
+
+    Args:
+        url: of the broker.
+        user: None for nobody.
+        password: of that user.
+        mode: of the session.
+        **options: of the client.
 
     Raises:
         click.ClickException: the URL is wrong.
         ClientError: nobody is there, or the broker refuses; the command ends with status 1.
     """
     try:
-        client = Client(url, user=user, password=password) if user is not None else Client(url)
+        if user is not None:
+            options |= {"user": user, "password": password}
+        client = Client(url, **options)
     except ValueError as error:
         raise click.ClickException(f"--url: {error}") from None
     with client, client.session(mode) as session:

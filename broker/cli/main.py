@@ -32,6 +32,8 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "queue": ("queues", "queue"),
     "address": ("queues", "address"),
     "data": ("data", "data"),
+    "check": ("check", "check"),
+    "perf": ("perf", "perf"),
 }
 
 
