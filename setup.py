@@ -73,6 +73,7 @@ COMPILED = [
     "broker.consumer",
     "broker.dispatch",
     "broker.duplicates",
+    "broker.limits",
     "broker.memory",
     "broker.message",
     "broker.message_bytes",
@@ -89,6 +90,7 @@ COMPILED = [
     "broker.session",
     "broker.session_xa",
     "broker.storage.context",
+    "broker.storage.identifiers",
     "broker.storage.manager",
     "broker.transport.connection",
 ]

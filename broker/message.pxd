@@ -1,5 +1,8 @@
 # Fields of message.py's class, compiled; see setup.py (COMPILED).
 
+cimport cython
+
+
 cdef class Message:
     cdef object _address
     cdef object _body
@@ -25,8 +28,13 @@ cdef class Message:
 
     cpdef bytes encode(self)
     cpdef bytes record(self)
+
+    @cython.locals(at=Py_ssize_t)
     cpdef object get(self, name)
     cpdef object remove(self, name)
+
+    @cython.locals(at=Py_ssize_t, end=Py_ssize_t, size=Py_ssize_t, durable=int,
+                   has_address=int, has_user_id=int, has_properties=int)
     cpdef object _read(self, bytes data, Py_ssize_t headers_at)
     cdef bint _may_have(self, name) except -1
     cdef object _put_id(self)

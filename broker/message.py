@@ -22,7 +22,15 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, Protocol
 
-from broker.message_bytes import encoded_name, properties_end, text_at
+from broker.message_bytes import (
+    byte_at,
+    encoded_name,
+    int_at,
+    long_at,
+    properties_end,
+    property_at,
+    text_at,
+)
 from broker.storage.binding_records import RoutingType
 from broker.storage.encoding import Body, BodyReader, BodyWriter, RecordFormatError
 from broker.storage.properties import (
@@ -31,6 +39,7 @@ from broker.storage.properties import (
     PropertyType,
     PropertyValue,
     last_values,
+    read_value,
 )
 from broker.storage.stored_messages import MessageType, Persister
 
@@ -45,6 +54,10 @@ _USER_ID_SIZE: Final = 16
 PRIORITY_DEFAULT: Final = 4
 
 ROUTING_TYPE_PROPERTY: Final = "_AMQ_ROUTING_TYPE"
+# By the property's value, whatever kind of number it is.
+_ROUTING_TYPES: Final[dict[PropertyValue, RoutingType]] = {
+    int(one): one for one in (RoutingType.MULTICAST, RoutingType.ANYCAST)
+}
 
 # The reference counts 352 bytes for the object beside its buffer (CoreMessage.memoryOffset); ours,
 # with its fields and the header of its bytes, takes less, and nothing for properties not looked at.
@@ -53,12 +66,14 @@ MEMORY_OVERHEAD: Final = 352
 # What names of the broker's own properties begin with, as it stands in the bytes.
 _OWN_PREFIX: Final = "_AMQ_".encode("utf-16-le")
 
+# As a plain int: it is packed into the record of every message.
+_PERSISTER: Final = int(Persister.CORE)
 _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
-_LONG_AND_FLAG: Final = struct.Struct(">qB")
 # type, durable, expiration, timestamp, priority, flag of the properties.
 _FIELDS: Final = struct.Struct(">bBqqbB")
 _RECORD_START: Final = struct.Struct(">bqB")
+_RECORD_START_TO: Final = struct.Struct(">bqBi")
 
 
 class LargeBody(Protocol):
@@ -182,7 +197,7 @@ class Message:
         data = bytes(view)
         if len(data) < _END_OF_BODY_SIZE:
             raise RecordFormatError(f"a message of {len(data)} bytes")
-        headers_at = _INT.unpack_from(data)[0] - _PACKET_HEADER_SIZE + _END_OF_BODY_SIZE
+        headers_at = int_at(data, 0) - _PACKET_HEADER_SIZE + _END_OF_BODY_SIZE
         if not _END_OF_BODY_SIZE <= headers_at <= len(data):
             raise RecordFormatError(f"a body up to byte {headers_at} in {len(data)} bytes")
         message = cls.__new__(cls)
@@ -224,10 +239,11 @@ class Message:
         """Take the headers at `headers_at`; the properties behind them end the bytes."""
         at = headers_at
         try:
-            self._message_id, has_address = _LONG_AND_FLAG.unpack_from(data, at)
+            self._message_id = long_at(data, at)
+            has_address = data[at + 8]
             at += 9
             if has_address:
-                size = _INT.unpack_from(data, at)[0]
+                size = int_at(data, at)
                 self._address = text_at(data, at + 4, size)
                 at += 4 + size
             else:
@@ -239,17 +255,15 @@ class Message:
                 at += _USER_ID_SIZE
             else:
                 self._user_id = None
-            (
-                self._type,
-                durable,
-                self._expiration,
-                self._timestamp,
-                self._priority,
-                has_properties,
-            ) = _FIELDS.unpack_from(data, at)
-            at += _FIELDS.size
+            self._type = byte_at(data, at)
+            durable = data[at + 1]
+            self._expiration = long_at(data, at + 2)
+            self._timestamp = long_at(data, at + 10)
+            self._priority = byte_at(data, at + 18)
+            has_properties = data[at + 19]
+            at += 20
             end = properties_end(data, at) if has_properties else at
-        except (struct.error, IndexError) as error:
+        except IndexError as error:
             raise RecordFormatError(f"a message's headers end at byte {len(data)}") from error
         if end != len(data):
             raise RecordFormatError(f"{len(data) - end} bytes behind a message's properties")
@@ -292,12 +306,11 @@ class Message:
         """Give the body of record 45, persister CORE."""
         data = self.encode()
         if self._address is None:
-            start = _RECORD_START.pack(Persister.CORE, self._message_id, 0)
-        else:
-            address = encoded_name(self._address)
-            flagged = _RECORD_START.pack(Persister.CORE, self._message_id, 1)
-            start = flagged + _INT.pack(len(address)) + address
-        return b"".join((start, _INT.pack(len(data)), data))
+            start = _RECORD_START.pack(_PERSISTER, self._message_id, 0)
+            return b"".join((start, _INT.pack(len(data)), data))
+        address = encoded_name(self._address)
+        start = _RECORD_START_TO.pack(_PERSISTER, self._message_id, 1, len(address))
+        return b"".join((start, address, _INT.pack(len(data)), data))
 
     def _put_id(self) -> None:
         """Put the changed message id between the bytes before and behind it."""
@@ -485,12 +498,14 @@ class Message:
     def get(self, name: str) -> PropertyValue:
         """Give the value of a property; None where it is null or missing.
 
-        A name that is nowhere in the bytes is answered without decoding them.
+        As long as nobody wanted all of them, it alone is decoded.
         """
         if self._properties is None:
             if not self._may_have(name):
                 return None
-            self._properties = self._read_properties()
+            # The flag before them says that there are some: their bytes have the name.
+            at = property_at(self._data, self._properties_at + 1, encoded_name(name))
+            return None if at < 0 else read_value(self._data, at)
         found = self._properties.get(name)
         return None if found is None else found.value
 
@@ -520,9 +535,9 @@ class Message:
     def routing_type(self) -> RoutingType | None:
         """What the sender asked for, where it asked for one that there is."""
         value = self.get(ROUTING_TYPE_PROPERTY)
-        if value in (RoutingType.MULTICAST, RoutingType.ANYCAST) and not isinstance(value, bool):
-            return RoutingType(int(value))
-        return None
+        if value is None or isinstance(value, bool):
+            return None
+        return _ROUTING_TYPES.get(value)
 
     @routing_type.setter
     def routing_type(self, value: RoutingType | None) -> None:

@@ -1,14 +1,14 @@
-"""Walking over a message's bytes: texts that come again, and where its properties end."""
+"""Walking over a message's bytes: integers, texts that come again, properties.
+
+Compiled these are loops over bytes in C, which is why nothing here is unpacked by `struct`.
+Integers are big-endian and signed. What ends too soon is an IndexError.
+"""
 
 from __future__ import annotations
 
-import struct
 from typing import Final
 
 from broker.storage.encoding import RecordFormatError
-from broker.storage.properties import PropertyType
-
-_INT: Final = struct.Struct(">i")
 
 # Addresses and property names come again and again: one str each. Emptied when full, so that a
 # sender of ever new names costs no memory for good.
@@ -17,9 +17,35 @@ _TEXT_SIZE_MAX: Final = 512
 _texts: Final[dict[bytes, str]] = {}
 _encoded_names: Final[dict[str, bytes]] = {}
 
-# Sizes of property values by tag; 0 is a value that carries its own length, -1 is no tag.
-_VALUE_SIZES: Final = (0, -1, 1, 1, 0, 2, 4, 8, 4, 8, 0, 2)
-_SIZED_TAGS: Final = (PropertyType.BYTES, PropertyType.STRING)
+# Sizes of property values by tag (PropertyType).
+_NO_TAG: Final = 255
+_BYTES_SIZED: Final = 254  # The value has its size before it.
+_TEXT_SIZED: Final = 253  # Likewise, of two bytes a character.
+_VALUE_SIZES: Final = bytes((0, _NO_TAG, 1, 1, _BYTES_SIZED, 2, 4, 8, 4, 8, _TEXT_SIZED, 2))
+
+
+def byte_at(data: bytes, at: int) -> int:
+    """Give the integer of one byte."""
+    value = data[at]
+    return value - 0x100 if value >= 0x80 else value
+
+
+def int_at(data: bytes, at: int) -> int:
+    """Give the integer of 4 bytes."""
+    value = data[at]
+    value = value << 8 | data[at + 1]
+    value = value << 8 | data[at + 2]
+    value = value << 8 | data[at + 3]
+    return value - 0x1_0000_0000 if value >= 0x8000_0000 else value
+
+
+def long_at(data: bytes, at: int) -> int:
+    """Give the integer of 8 bytes."""
+    high = int_at(data, at)
+    low = int_at(data, at + 4)
+    if low < 0:
+        low += 0x1_0000_0000
+    return high * 0x1_0000_0000 + low
 
 
 def text_at(data: bytes, at: int, size: int) -> str:
@@ -53,29 +79,54 @@ def properties_end(data: bytes, at: int) -> int:
 
     Raises:
         RecordFormatError: a length or tag that cannot be.
-        struct.error, IndexError: the bytes end too soon.
+        IndexError: the bytes end too soon.
     """
-    count = _INT.unpack_from(data, at)[0]
+    count = int_at(data, at)
     at += 4
     # A name's length and a tag, each property has 5 bytes at least.
     if count < 0 or count * 5 > len(data) - at:
         raise RecordFormatError(f"{count} properties in {len(data) - at} bytes")
     for _ in range(count):
-        size = _INT.unpack_from(data, at)[0]
+        size = int_at(data, at)
         if size < 0 or size % 2 or size > len(data) - at - 4:
             raise RecordFormatError(f"property name of {size} bytes at byte {at}")
         at += 4 + size
         tag = data[at]
         at += 1
-        if tag >= len(_VALUE_SIZES) or _VALUE_SIZES[tag] < 0:
+        width = _VALUE_SIZES[tag] if tag < len(_VALUE_SIZES) else _NO_TAG
+        if width < _TEXT_SIZED:
+            at += width
+            continue
+        if width == _NO_TAG:
             raise RecordFormatError(f"property with the unknown tag {tag} at byte {at - 1}")
-        if tag in _SIZED_TAGS:
-            size = _INT.unpack_from(data, at)[0]
-            if size < 0 or (size % 2 and tag == PropertyType.STRING) or size > len(data) - at - 4:
-                raise RecordFormatError(f"property value of {size} bytes at byte {at}")
-            at += 4 + size
-        else:
-            at += _VALUE_SIZES[tag]
+        size = int_at(data, at)
+        if size < 0 or (size % 2 and width == _TEXT_SIZED) or size > len(data) - at - 4:
+            raise RecordFormatError(f"property value of {size} bytes at byte {at}")
+        at += 4 + size
     if at > len(data):
         raise RecordFormatError(f"properties up to byte {at} of {len(data)}")
     return at
+
+
+def property_at(data: bytes, at: int, units: bytes) -> int:
+    """Give where the tag of the last property of a name stands, -1 where there is none.
+
+    Args:
+        data: a message's bytes.
+        at: where its properties are counted; properties_end() has been there.
+        units: the name, by encoded_name().
+    """
+    found = -1
+    count = int_at(data, at)
+    at += 4
+    for _ in range(count):
+        size = int_at(data, at)
+        at += 4
+        is_it = size == len(units) and data.startswith(units, at)
+        at += size
+        if is_it:
+            found = at
+        width = _VALUE_SIZES[data[at]]
+        at += 1
+        at += width if width < _TEXT_SIZED else 4 + int_at(data, at)
+    return found

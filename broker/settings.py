@@ -37,7 +37,7 @@ from broker.policies import (
     SlowConsumerPolicy,
     SlowConsumerUnit,
 )
-from broker.repository import HierarchicalRepository
+from broker.repository import CACHE_SIZE_MAX, HierarchicalRepository
 from broker.storage.binding_records import RoutingType
 
 if TYPE_CHECKING:
@@ -430,7 +430,13 @@ class SettingsRepository:
         )
         # Keyed by the candidates: ten thousand addresses below one match share one object.
         self._merged: dict[tuple[int, ...], AddressSettings] = {}
-        self._entries.on_change(self._merged.clear)
+        # What match() gave: it is asked several times for each message.
+        self._found: dict[str, AddressSettings] = {}
+        self._entries.on_change(self._forget)
+
+    def _forget(self) -> None:
+        self._merged.clear()
+        self._found.clear()
 
     def add(self, match: str, settings: AddressSettings) -> None:
         """Set what holds for a match, instead of what did.
@@ -454,6 +460,15 @@ class SettingsRepository:
 
     def match(self, address: str) -> AddressSettings:
         """What holds for an address; of a fully qualified name the address counts."""
+        found = self._found.get(address)
+        if found is None:
+            found = self._match(address)
+            if len(self._found) >= CACHE_SIZE_MAX:
+                self._found.clear()
+            self._found[address] = found
+        return found
+
+    def _match(self, address: str) -> AddressSettings:
         candidates = self._entries.candidates(split_fqqn(address)[0])
         if not candidates:
             return _NOTHING_GIVEN

@@ -28,6 +28,9 @@ class Permission(Enum):
     VIEW = "view"
     EDIT = "edit"
 
+    # It is a key of what was answered, looked for with every message; Enum's own hashes its name.
+    __hash__ = object.__hash__
+
 
 DEPRECATED_PERMISSIONS: Final = {
     "createTempQueue": Permission.CREATE_NON_DURABLE_QUEUE,

@@ -91,6 +91,21 @@ def _read_property(reader: BodyReader) -> Property:
     return Property(name, kind, _CODECS[kind].read(reader))
 
 
+def read_value(data: bytes, at: int) -> PropertyValue:
+    """Give the value whose tag stands at `at`.
+
+    Raises:
+        RecordFormatError: these bytes are none.
+    """
+    tag = data[at]
+    if tag == PropertyType.BYTE:
+        # The routing type, of nearly every message.
+        value = data[at + 1]
+        return value - 0x100 if value >= 0x80 else value
+    value_of: PropertyValue = _CODECS[PropertyType(tag)].read(BodyReader(data[at + 1 :]))
+    return value_of
+
+
 def _write(writer: BodyWriter, properties: TypedProperties) -> None:
     if not properties:
         writer.write_byte(0)

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from broker.message import Message
 from broker.storage.binding_records import RoutingType
-from broker.storage.encoding import BodyReader, RecordFormatError
-from broker.storage.properties import Property, PropertyType
+from broker.storage.encoding import BodyReader, BodyWriter, RecordFormatError
+from broker.storage.properties import TYPED_PROPERTIES, Property, PropertyType
 from broker.storage.records import RecordType
 from broker.storage.stored_messages import CoreMessage, LargeCoreMessage, read_message
 from tests.broker.storage.reference import SCENARIOS, Scenario
@@ -168,6 +168,26 @@ def test_a_property_that_is_nowhere_in_the_bytes_is_not_looked_for():
     message.remove("_AMQ_DUPL_ID")
     assert message._properties is None
     assert message.get("k") == "v"
+
+
+@given(MESSAGES, st.lists(TEXTS, max_size=3), st.integers(0, 4))
+def test_a_property_alone_is_what_it_is_among_all(message, others, doubled):
+    """Also where a sender has given a name twice, and where a value holds another one's name."""
+    items = list(message.properties.values())
+    items += [item._replace(type=PropertyType.LONG, value=7) for item in items[:doubled]]
+    items += [
+        Property(name + "_", PropertyType.BYTES, name.encode("utf-16-le", "surrogatepass"))
+        for name in others
+    ]
+    writer = BodyWriter()
+    TYPED_PROPERTIES.write(writer, tuple(items))
+    without = Message(message.address, bytes(message.body)).encode()
+    data = without[:-1] + writer.getvalue()
+    every = Message.decode(data)
+    wanted = {name: item.value for name, item in every.properties.items()}
+
+    for name in [*wanted, *others]:
+        assert Message.decode(data).get(name) == wanted.get(name)
 
 
 def test_a_copy_is_independent():

@@ -1,0 +1,32 @@
+# Types for message_bytes.py, compiled; see setup.py (COMPILED).
+
+cimport cython
+
+cdef bytes _VALUE_SIZES
+cdef int _NO_TAG
+cdef int _BYTES_SIZED
+cdef int _TEXT_SIZED
+
+
+@cython.locals(value=int)
+cpdef int byte_at(bytes data, Py_ssize_t at) except? -1
+
+
+@cython.locals(value="long long")
+cpdef long long int_at(bytes data, Py_ssize_t at) except? -1
+
+
+@cython.locals(high="long long", low="long long")
+cpdef long long long_at(bytes data, Py_ssize_t at) except? -1
+
+
+cpdef text_at(bytes data, Py_ssize_t at, Py_ssize_t size)
+cpdef bytes encoded_name(name)
+
+
+@cython.locals(count="long long", size=Py_ssize_t, tag=int, width=int)
+cpdef Py_ssize_t properties_end(bytes data, Py_ssize_t at) except -1
+
+
+@cython.locals(count="long long", size=Py_ssize_t, found=Py_ssize_t, width=int, is_it=bint)
+cpdef Py_ssize_t property_at(bytes data, Py_ssize_t at, bytes units) except? -1
