@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import click
+from click.core import ParameterSource
 
 from broker.cli.connect import connected, connecting
 from broker.cli.importing import Importer
+from broker.cli.instance import INSTANCE
+from broker.cli.offline import broker_on
 from broker.client import AckMode
 from broker.storage.xml.reader import DocumentError, read_document, read_sorted
 from journal.cli.folder import example
@@ -21,8 +24,12 @@ if TYPE_CHECKING:
 
 __all__ = ["imp"]
 
+# Who asks a broker that runs.
+LOGIN: Final = ("url", "user", "password")
+
 
 @click.command("imp", epilog=example("broker data imp --input my-broker.xml --user me"))
+@click.argument("folder", metavar="[DIR]", required=False, type=INSTANCE)
 @connecting
 @click.option(
     "--input",
@@ -45,7 +52,10 @@ __all__ = ["imp"]
     is_flag=True,
     help="Keep jms.queue. and jms.topic. before names of 1.x.",
 )
+@click.pass_context
 def imp(
+    context: click.Context,
+    folder: Path | None,
     url: str,
     user: str | None,
     password: str | None,
@@ -58,13 +68,20 @@ def imp(
 ) -> None:
     """Import addresses, queues and messages from XML of ours or of the reference's `data exp`.
 
-    They go to the running broker at --url; messages get new ids. An address or queue of the same
-    name stays as it is. Exit status 1: the broker refused.
+    They go to the running broker at --url; or into DIR, an instance or a data folder that no broker
+    runs on: one is started on it for so long, for nobody else. Messages get new ids. An address or
+    queue of the same name stays as it is. Exit status 1: the broker refused.
     """
     if sort and str(source) == "-":
         raise click.UsageError("--sort reads twice: give a file")
+    if folder is not None and any(
+        context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in LOGIN
+    ):
+        raise click.UsageError("DIR is imported into as it lies there: no --url, no --user")
     with ExitStack() as stack:
         document = cast("BinaryIO", stack.enter_context(click.open_file(str(source), "rb")))
+        if folder is not None:
+            url, user, password = stack.enter_context(broker_on(folder))
         management = stack.enter_context(connected(url, user, password))
         session = stack.enter_context(connected(url, user, password, AckMode.TRANSACTED))
         progress = stack.enter_context(Progress("import"))

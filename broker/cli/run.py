@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["run"]
+    from broker.config import BrokerConfig
+    from broker.options import BrokerOptions
+
+__all__ = ["options_of", "run"]
 
 
 @click.command(epilog=example("broker run my-broker"))
@@ -60,11 +63,7 @@ def run(
         logging.getLogger("broker").warning(
             "configured, and without effect in this version: %s", ", ".join(useless)
         )
-    options = replace(
-        broker_options(config),
-        addresses=tuple((one.name, tuple(one.routing_types)) for one in addresses(config)),
-        queues=tuple(queue_requests(config)),
-    )
+    options = options_of(config)
 
     async def main() -> int:
         return await serve(Broker(options, security=security_of(config)), on_start=_tell)
@@ -76,6 +75,19 @@ def run(
         # Found at the start: nothing was done yet.
         raise click.ClickException(str(error)) from None
     context.exit(status)
+
+
+def options_of(config: BrokerConfig) -> BrokerOptions:
+    """Give the options of the broker that a configuration describes.
+
+    Raises:
+        ConfigError: it describes none.
+    """
+    return replace(
+        broker_options(config),
+        addresses=tuple((one.name, tuple(one.routing_types)) for one in addresses(config)),
+        queues=tuple(queue_requests(config)),
+    )
 
 
 def _tell(broker: Broker) -> None:

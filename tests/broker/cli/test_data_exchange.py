@@ -1,5 +1,6 @@
 """`broker data exp` and `imp`: what one broker stored goes into another, whole."""
 
+import io
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ from broker.cli.main import broker as commands
 from broker.client import AckMode, Client, make_message
 from broker.storage.binding_records import RoutingType
 from broker.storage.message_records import Xid
+from broker.storage.xml.reader import MessageElement, read_document
 from tests.broker.serve import BrokerProcess
 from tests.unpack import unpack
 
@@ -345,3 +347,53 @@ def test_a_message_of_ours_keeps_its_user_id_as_one(tmp_path, capsys):
     _, out, _ = call(capsys, "exp", tmp_path / "first")
 
     assert 'user-id="00010203-0405-1607-8809-0a0b0c0d0e0f"' in out
+
+
+def bodies_of(text):
+    """Bodies: what is large in one broker need not be in another."""
+    found = read_document(io.BytesIO(text.encode()))
+    return {one.body.read() for one in found if isinstance(one, MessageElement)}
+
+
+@pytest.mark.parametrize("kind", ["folder", "instance", "database"])
+def test_data_that_nobody_runs_on_are_imported_into(kind, folder, tmp_path, capsys):
+    document = tmp_path / "out.xml"
+    assert call(capsys, "exp", folder("broker_large"), "--output", document)[0] == 0
+    if kind == "folder":
+        target = folder("broker_basic")
+        before = call(capsys, "exp", target)[1].count("<message ")
+    else:
+        jdbc = ("--jdbc", f"sqlite:///{tmp_path}/broker.db") if kind == "database" else ()
+        target = instance_on(tmp_path, "instance", *jdbc)
+        before = 0
+    capsys.readouterr()
+
+    status, _, said = call(capsys, "imp", target, "--input", document)
+
+    count = document.read_text().count("<message ")
+    assert (status, said[-1]) == (0, f"imported: {count} messages")
+    found = call(capsys, "exp", target)[1]
+    assert found.count("<message ") == before + count
+    assert bodies_of(document.read_text()) <= bodies_of(found)
+
+
+def test_data_that_a_broker_runs_on_are_left_to_it(tmp_path, capsys):
+    document = tmp_path / "document.xml"
+    document.write_text("<activemq-journal/>")
+    running = BrokerProcess(tmp_path / "data")
+    try:
+        status, _, lines = call(capsys, "imp", tmp_path / "data", "--input", document)
+    finally:
+        assert running.stop() == 0
+
+    assert (status, len(lines)) == (2, 1)
+    assert "in use" in lines[0]
+
+
+def test_data_and_a_url_are_one_too_many(tmp_path, capsys):
+    document = tmp_path / "document.xml"
+    document.write_text("<activemq-journal/>")
+
+    status, _, lines = call(capsys, "imp", tmp_path, "--input", document, "--url", "tcp://x:1")
+
+    assert (status, len(lines)) == (2, 1)
