@@ -231,18 +231,22 @@ class Addresses:
         return address
 
     def delete(self, name: str, *, force: bool = False) -> None:
-        """Remove an address, and with `force` its queues before it.
+        """Remove an address, and with `force` its queues and diverts before it.
+
+        A configured divert is there again after a restart.
 
         Raises:
-            BrokerError: there is none, or it has queues.
+            BrokerError: there is none, or it has queues or diverts.
         """
         address = self.get(name)
-        if address.queues and not force:
+        if (address.queues or address.diverts) and not force:
             raise broker_error(
                 "address_has_bindings", f"Address {name} has bindings, and cannot be deleted"
             )
         for queue in list(address.queues.values()):
             self.delete_queue(queue.name)
+        for divert_name in list(address.diverts):
+            self.delete_divert(address, divert_name)
         del self.by_name[name]
         self.patterns.pop(address, None)
         self.version += 1
@@ -269,7 +273,16 @@ class Addresses:
             if is_paused:
                 queue.pause()
             else:
-                queue.resume()
+                # One that was paused by itself too: it would be again after a restart.
+                self.pause_queue(queue, is_paused=False)
+
+    def delete_divert(self, address: Address, name: str) -> None:
+        """Remove a divert of an address, and its record."""
+        divert = address.diverts.pop(name)
+        self.version += 1
+        if divert.record_id:
+            self._core.storage.delete_setting(divert.record_id)
+        self._core.notifications.divert(NotificationType.BINDING_REMOVED, divert, address.name)
 
     # --- queues -------------------------------------------------------------------------------
 
@@ -403,6 +416,7 @@ class Addresses:
         if (
             delete_address
             and not address.queues
+            and not address.diverts
             and (address.is_auto_created or address.is_temporary)
         ):
             self.delete(address.name)

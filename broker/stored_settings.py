@@ -61,9 +61,13 @@ class StoredSettings:
             ValueError: any-words stands elsewhere than at the end of the match.
         """
         self._repository.add(match, settings)
-        self._forget(match)
         text = json.dumps(settings.to_json(), separators=(",", ":"))
-        self._record_ids[match] = self._storage.add_setting(AddressSettingJson(match, text))
+        record, old_id = AddressSettingJson(match, text), self._record_ids.get(match, 0)
+        if old_id:
+            # At once: a crash between the two would leave neither.
+            self._record_ids[match] = self._storage.replace_setting(old_id, record)
+        else:
+            self._record_ids[match] = self._storage.add_setting(record)
 
     def remove(self, match: str) -> bool:
         """Take a match away, a configured one too until the next start; whether it was there."""

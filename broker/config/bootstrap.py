@@ -76,7 +76,14 @@ def _place(element: Element, text: str) -> tuple[str, int]:
 
 
 def render_bootstrap_xml(host: str, port: int) -> str:
-    """The text of etc/bootstrap.xml."""
+    """The text of etc/bootstrap.xml.
+
+    Args:
+        host: name or address, without brackets or with them.
+        port: to listen on.
+    """
+    if ":" in host and not host.startswith("["):
+        host = f"[{host}]"
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <!-- Metrics at /metrics, health at /livez and /readyz. There are no passwords: who may reach this
      address may read them. Without the web element nothing is served over HTTP. -->

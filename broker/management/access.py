@@ -32,6 +32,13 @@ class ManagedBroker(Protocol):
     connection_count_total: int
     session_count_total: int
 
+    def authenticate(self, user: str | None, password: str | None, remote: str) -> str | None:
+        """Give the name of who shows the right password; wrong ones are told of.
+
+        Raises:
+            BrokerError: nobody of that name and password may come in.
+        """
+
     @property
     def sessions(self) -> Mapping[str, Session]:
         """Open ones, by name."""

@@ -67,7 +67,7 @@ class BrokerControl(BrokerQueries):
     @operation("deleteAddress", TEXT)
     @operation("deleteAddress", TEXT, BOOLEAN)
     def delete_address(self, name: str, force: bool = False) -> None:
-        """Remove an address, and with `force` its queues and their consumers before it."""
+        """Remove an address, and with `force` its queues, consumers and diverts before it."""
         self._addresses.delete(name, force=bool(force))
 
     @operation("getAddressInfo", TEXT)
@@ -316,21 +316,23 @@ class BrokerControl(BrokerQueries):
                 ErrorCode.DIVERT_DOES_NOT_EXIST, f"AMQ229238: Divert {name} does not exist"
             )
         address, divert = found
-        del address.diverts[divert.unique_name]
-        self._addresses.version += 1
-        if divert.record_id:
-            self._core.storage.delete_setting(divert.record_id)
-        self._core.notifications.divert(NotificationType.BINDING_REMOVED, divert, address.name)
+        self._addresses.delete_divert(address, divert.unique_name)
 
     # --- clients ------------------------------------------------------------------------------
 
     @operation("closeConnectionsForAddress", TEXT)
     def close_connections_of(self, host: str) -> bool:
-        """End the connections from a host; whether there were any."""
+        """End the connections from a host, or a host and port; whether there were any.
+
+        The reference ends those whose address contains the text: of 10.0.0.10 too for 10.0.0.1.
+        """
+        wanted = host.strip().lstrip("/")
+        if not wanted:
+            raise ManagementError("an address of clients is needed")
         doomed = [
             one
             for one in self._broker.connections.values()
-            if one.origin.remote.lstrip("/").startswith(host.lstrip("/"))
+            if wanted in (one.origin.remote, one.origin.remote.rpartition(":")[0])
         ]
         for connection in doomed:
             connection.fail()

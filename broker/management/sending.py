@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import uuid
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,7 @@ def send_message(
     Args:
         broker: to send it in.
         address: where to; may be qualified by a queue.
-        headers: properties, all as text.
+        headers: properties, all as text; null is none.
         type: of the message; of TEXT the body is text, of others Base64.
         body: None for none.
         durable: of the message.
@@ -49,11 +50,12 @@ def send_message(
 
     Raises:
         BrokerError: wrong password, no permission, or refused.
-        ManagementError: the body is no Base64, or the type no byte.
+        ManagementError: the body is no Base64, the type no byte, or a header a list or an object.
     """
     if not -128 <= type <= 127:
         raise ManagementError(f"a message has no type {type}")
-    name = broker.core.security.authenticate(user, password)
+    properties = [_property(key, value) for key, value in headers.items()]
+    name = broker.authenticate(user, password, "management")
     session = Session(
         broker.core,
         broker.administration,
@@ -69,9 +71,7 @@ def send_message(
         durable=durable,
         timestamp=broker.core.clock_ms(),
         user_id=uuid.uuid1().bytes if has_user_id else None,
-        properties=[
-            Property(key, PropertyType.STRING, str(value)) for key, value in headers.items()
-        ],
+        properties=properties,
     )
     try:
         session.send(message, _sent)
@@ -82,6 +82,16 @@ def send_message(
 
 def _sent(error: Exception | None) -> None:
     """The answer to the request waits for the same records."""
+
+
+def _property(name: str, value: object) -> Property:
+    if value is None:
+        return Property(name, PropertyType.NULL, None)
+    if isinstance(value, list | dict):
+        raise ManagementError(f"header {name} is no text")
+    # Numbers and booleans as they stand in JSON.
+    text = value if isinstance(value, str) else json.dumps(value)
+    return Property(name, PropertyType.STRING, text)
 
 
 def _body(type: int, body: str | None) -> bytes:

@@ -176,7 +176,12 @@ def _body(message: Message) -> memoryview:
         return message.body
     if body.size > _BODY_SIZE_MAX:
         raise ManagementError(f"a request of {body.size} bytes: {_BODY_SIZE_MAX} at most")
-    return memoryview(body.read(0, body.size))
+    body.hold()
+    try:
+        return memoryview(body.read(0, body.size))
+    finally:
+        # It is deleted behind this request: nobody would close it.
+        body.release()
 
 
 def _reply_to(message: Message) -> str | None:

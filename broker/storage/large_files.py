@@ -115,7 +115,9 @@ class LargeFile:
             self._fd = -1
 
     def delete(self) -> None:
-        """Remove the file; whoever reads it reads on. Idempotent."""
+        """Remove the file; whoever holds it reads on. Idempotent."""
+        if self._holders == 0:
+            self.close()
         try:
             self._path.unlink(missing_ok=True)
         except OSError as error:

@@ -331,6 +331,12 @@ class StorageManager:
         counter.appended += 1
         return record_id
 
+    def replace_setting(self, old_id: int, record: WireRecord) -> int:
+        """Record a setting in the place of an old one, at once; the record's id."""
+        record_id = self.new_id()
+        self.replace_binding(old_id, record_id, record)
+        return record_id
+
     def delete_setting(self, record_id: int) -> None:
         """Record that it no longer holds."""
         counter = self.completions.bindings

@@ -102,6 +102,11 @@ class Channel:
         if count > 0:
             self._first_unconfirmed += count
 
+    def give_up(self) -> None:
+        """It cannot be taken up any more: with its connection the session ends."""
+        self.window_size = -1
+        self._unconfirmed.clear()
+
     def take_up(self, connection: Peer, version: int, last_confirmed: int) -> None:
         """Go on, on a new connection, behind what the peer says it has handled."""
         self.connection = connection

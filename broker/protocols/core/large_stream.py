@@ -58,8 +58,9 @@ class LargeStream:
     def go_on(self) -> None:
         """Write what may be written now; behind the last part the consumer is free again.
 
-        A body that cannot be read, or is shorter than it should be, closes this connection: what
-        was begun has no other end. The message is delivered again, until it was so too often.
+        A body that cannot be read, or is shorter than it should be, closes this connection and ends
+        the session: what was begun has no other end. The message is delivered again, until it was
+        so too often.
         """
         if self._is_going_on:
             return
@@ -98,6 +99,8 @@ class LargeStream:
             "nobody" if connection is None else connection.remote,
             problem,
         )
+        # Taken up on another connection it would come to the same place, for ever.
+        self._channel.give_up()
         if connection is not None:
             connection.abort()
         return None

@@ -3,6 +3,7 @@
 import pytest
 
 from broker.config import load
+from broker.config.bootstrap import render_bootstrap_xml
 from broker.config.effect import NOTIFICATION_PLUGIN, without_effect
 from broker.config.errors import ConfigError
 from broker.config.options import broker_options
@@ -96,6 +97,16 @@ def test_the_web_server_is_where_bootstrap_says(configured, bootstrap, found):
     options = broker_options(configured("", bootstrap))
 
     assert options.web == tuple(WebOptions(host=host, port=port) for host, port in found)
+
+
+@pytest.mark.parametrize("host", ["localhost", "::1", "[::1]"])
+def test_what_is_written_of_the_web_server_is_read_again(configured, tmp_path, host):
+    configured("")
+    (tmp_path / "etc/bootstrap.xml").write_text(render_bootstrap_xml(host, 81))
+
+    (found,) = broker_options(load(tmp_path / "etc/broker.xml")).web
+
+    assert found == WebOptions(host=host.strip("[]"), port=81)
 
 
 @pytest.mark.parametrize("uri", ["", "https://localhost:1", "http://localhost:x", "tcp://a:1"])

@@ -7,6 +7,7 @@ from broker.management.registry import Resources
 from broker.management.service import Management
 from broker.message import Message
 from broker.options import BrokerOptions
+from broker.server import Broker
 from broker.storage.encoding import BodyReader, BodyWriter
 from broker.storage.properties import PropertyType
 from broker.stored_settings import StoredSettings
@@ -38,6 +39,8 @@ class ManagedBench(Bench):
         self.manager = self.session()
         self.queue(ANSWERS, is_durable=False)
         self.answers = self.consume(ANSWERS, session=self.manager)
+
+    authenticate = Broker.authenticate
 
     def session(self, **options):
         made = super().session(**options)

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from broker.notifications import Origin
 from broker.storage.binding_records import RoutingType
 from broker.storage.message_records import Xid
 from tests.broker.bench import Sink, done, message
@@ -170,6 +171,24 @@ def test_a_message_is_sent_by_an_operator(bench):
         bench.call("queue.q", "sendMessage", None, 4, "&", True, None, None)
 
 
+def test_headers_of_an_operator_are_texts_or_none(bench):
+    headers = {"none": None, "yes": True, "no": False, "n": 7, "x": 1.5, "text": "1"}
+    bench.call("queue.q", "sendMessage", headers, 3, None, False, None, None)
+
+    (sent,) = bench.addresses.queues["q"].references()
+    found = {name: sent.message.properties[name].value for name in headers}
+    assert found == {
+        "none": None,
+        "yes": "true",
+        "no": "false",
+        "n": "7",
+        "x": "1.5",
+        "text": "1",
+    }
+    with pytest.raises(Failed, match="header h is no text"):
+        bench.call("queue.q", "sendMessage", {"h": []}, 3, None, False, None, None)
+
+
 # --- states -------------------------------------------------------------------------------------
 
 
@@ -217,6 +236,58 @@ def test_addresses_are_made_changed_and_deleted(bench):
         bench.call("broker", "deleteAddress", "a")
     bench.call("broker", "deleteAddress", "a", True)
     assert "aq" not in bench.addresses.queues
+
+
+def test_an_address_with_diverts_is_deleted_by_force_alone(bench):
+    bench.call("broker", "createAddress", "a", "ANYCAST")
+    bench.call("broker", "createDivert", "d", None, "a", "other", True, None, None)
+
+    with pytest.raises(Failed, match="AMQ229205"):
+        bench.call("broker", "deleteAddress", "a")
+    bench.call("broker", "deleteAddress", "a", True)
+
+    assert bench.get("broker", "divertNames") == []
+
+
+def test_an_auto_created_address_with_diverts_outlives_its_queue(bench):
+    bench.addresses.create("a", [RoutingType.ANYCAST], is_auto_created=True)
+    bench.queue("aq", "a")
+    bench.call("broker", "createDivert", "d", None, "a", "other", True, None, None)
+
+    bench.call("broker", "destroyQueue", "aq", False, True)
+
+    assert bench.get("broker", "divertNames") == ["d"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "closed"),
+    [
+        ("10.0.0.1", ["10.0.0.1:5"]),
+        ("/10.0.0.1", ["10.0.0.1:5"]),
+        ("10.0.0.10:5", ["10.0.0.10:5"]),
+        ("10.0.0", []),
+        ("::1", ["::1:7"]),
+    ],
+)
+def test_connections_of_one_host_are_closed(bench, wanted, closed):
+    ended = []
+
+    class Connection:
+        def __init__(self, remote):
+            self.origin = Origin(remote, remote, "here", "", "CORE", 1)
+
+        def fail(self):
+            ended.append(self.origin.remote)
+
+    for remote in ("10.0.0.1:5", "10.0.0.10:5", "::1:7"):
+        bench.connections[remote] = Connection(remote)
+
+    assert bench.call("broker", "closeConnectionsForAddress", wanted) is bool(closed)
+    assert ended == closed
+    for blank in ("", " ", "/"):
+        with pytest.raises(Failed, match="needed"):
+            bench.call("broker", "closeConnectionsForAddress", blank)
+    assert ended == closed
 
 
 @pytest.mark.parametrize(

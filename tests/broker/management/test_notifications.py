@@ -7,7 +7,7 @@ from broker.notifications import NotificationType, Origin
 from broker.options import BrokerOptions, NotificationOptions
 from broker.storage.binding_records import RoutingType
 from tests.broker.bench import done, message
-from tests.broker.management.managed import ManagedBench
+from tests.broker.management.managed import Failed, ManagedBench
 
 ORIGIN = Origin("0a1b2c3d", "1.2.3.4:5", "0.0.0.0:61616", "me", "CORE", 7)
 COMMON = {"_AMQ_NotifType", "_AMQ_NotifTimestamp"}
@@ -136,6 +136,27 @@ def test_what_somebody_may_not():
         ("SECURITY_PERMISSION_VIOLATION", forbidden),
         ("SECURITY_AUTHENTICATION_VIOLATION", login),
     ]
+
+
+def test_a_wrong_password_of_an_operators_message_is_told():
+    bench = Heard()
+    bench.queue("q")
+    assert len(bench.told) == 1
+
+    class Closed:
+        def authenticate(self, user, password):
+            raise BrokerError(ErrorCode.SECURITY_EXCEPTION, "no")
+
+        def check(self, user, permission, address, queue):
+            pass
+
+    bench.core.security = Closed()
+    with pytest.raises(Failed, match="no"):
+        bench.call("queue.q", "sendMessage", {}, 3, "text", False, "eve", "guess")
+
+    ((kind, properties),) = bench.told
+    assert kind == "SECURITY_AUTHENTICATION_VIOLATION"
+    assert (properties["_AMQ_User"], properties["_AMQ_RemoteAddress"]) == ("eve", "management")
 
 
 def events(bench):

@@ -1,12 +1,15 @@
 """Requests by message: found, converted, permitted, answered."""
 
+import contextlib
 import json
+import os
 
 import pytest
 
 from broker.errors import BrokerError, ErrorCode
 from broker.message import Message
 from broker.options import BrokerOptions, ManagementOptions
+from broker.storage.large_files import LargeFiles
 from broker.storage.properties import PropertyType
 from tests.broker.bench import done, message
 from tests.broker.management.managed import ANSWERS, Failed, ManagedBench, text_body
@@ -176,3 +179,34 @@ def test_every_operation_of_the_reference_s_that_is_there_can_be_called_by_name(
         for name in sorted(control.names()):
             if name.startswith(("get", "is")) and control._find(name, ()) is not None:
                 json.dumps(bench.call(resource, name))
+
+
+def test_a_request_in_parts_leaves_no_file_open(bench, tmp_path):
+    files = LargeFiles(tmp_path)
+    bench.queue("q")
+    request = Message("activemq.management", type=3, message_id=7)
+    request.is_large = True
+    request.large = files.create(7, is_durable=False)
+    request.large.append(text_body('["x = 1"]'))
+    request.large.finish(sync=False)
+    for name, value in {
+        "_AMQ_ResourceName": "queue.q",
+        "_AMQ_OperationName": "removeMessages",
+        "JMSReplyTo": ANSWERS,
+    }.items():
+        request.set(name, PropertyType.STRING, value)
+
+    bench.manager.send(request, done)
+
+    assert bench.result() == 0
+    assert list(tmp_path.iterdir()) == []
+    assert open_files(tmp_path) == []
+
+
+def open_files(folder):
+    """What this process has open in a folder."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/self/fd/{name}"))
+    return [one for one in found if one.startswith(str(folder))]

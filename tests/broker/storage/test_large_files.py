@@ -74,3 +74,13 @@ def test_a_start_deletes_what_belongs_to_nobody(files, tmp_path):
     assert files.sweep({2}, below=20) == 2
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["2.msg", "30.msg", "notes.txt"]
+
+
+def test_what_was_read_and_is_deleted_is_closed(files):
+    body = written(files)
+    assert body.read(0, 4) == b"0123"
+
+    body.delete()
+
+    with pytest.raises(JournalIOError):
+        body.read(0, 4)

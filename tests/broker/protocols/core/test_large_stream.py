@@ -61,9 +61,10 @@ class Body:
         return self.data[offset : offset + size]
 
 
-def streamed(body):
+def streamed(body, window=-1):
     peer, consumer = Peer(), Consumer()
-    consumer.stream = LargeStream(Channel(peer, 10, CURRENT, -1), consumer, body, 4)
+    channel = consumer.channel = Channel(peer, 10, CURRENT, window)
+    consumer.stream = LargeStream(channel, consumer, body, 4)
     consumer.stream.go_on()
     parts = [
         decode_packet(frame[4], memoryview(frame)[HEADER_SIZE:], CURRENT)
@@ -99,3 +100,14 @@ def test_a_body_that_breaks_off_has_no_last_part(body):
     assert sent == [(b"abcd", True)]
     assert peer.is_aborted
     assert not consumer.is_ended
+
+
+def test_a_session_with_a_body_that_breaks_off_is_not_taken_up_again():
+    """It would be sent the same body on every new connection."""
+    peer, consumer, _ = streamed(Body(b"abcdef", broken_at=4), window=1024)
+
+    assert peer.is_aborted
+    assert not consumer.channel.counts
+
+    _, consumer, _ = streamed(Body(b"abcdef"), window=1024)
+    assert consumer.channel.counts
