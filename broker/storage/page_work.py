@@ -29,6 +29,9 @@ class Job(Protocol):
     def finish(self) -> None:
         """Wait for it, and tell of it now."""
 
+    def wait(self) -> bool:
+        """Wait for it, and tell nobody yet; whether it was done without an error."""
+
 
 class PageWork(Protocol):
     """What does work; tests have one without threads."""
@@ -64,6 +67,10 @@ class _ThreadJob:
             done(None, error)
         else:
             done(result, None)
+
+    def wait(self) -> bool:
+        """See Job; true where somebody was told already."""
+        return self.future is None or self.future.exception() is None
 
     def drop(self) -> None:
         """Tell nobody."""

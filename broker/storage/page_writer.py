@@ -7,6 +7,9 @@ One batch is written at a time, so what is durable is always all up to some appe
 anything up: a batch begins with the turn of the event loop that appended to it, and what comes
 while one is written makes up the next.
 
+An append tells nobody of anything, not even where it has to wait for the disk: whoever appends is
+in the middle of something, and what others do when they are told may be an append to the same page.
+
 A failed write or sync ends the storage as a failed journal does: the end of a page is unknown then,
 and nobody is told of a success.
 
@@ -51,13 +54,24 @@ class WrittenPage(Protocol):
 class _Batch:
     """What is written at once."""
 
-    __slots__ = ("durable_count", "is_synced", "pages", "size")
+    __slots__ = ("durable_count", "is_synced", "pages", "size", "sizes")
 
     def __init__(self) -> None:
         self.pages: dict[WrittenPage, list[bytes]] = {}
+        self.sizes: dict[WrittenPage, int] = {}
         self.durable_count = 0
         self.is_synced = False
         self.size = 0
+
+    def add(self, page: WrittenPage, data: bytes) -> None:
+        found = self.pages.get(page)
+        if found is None:
+            self.pages[page] = [data]
+            self.sizes[page] = 0
+        else:
+            found.append(data)
+        self.sizes[page] += len(data)
+        self.size += len(data)
 
     def write(self) -> None:
         """In the thread. Pages of one folder come in their order."""
@@ -67,6 +81,8 @@ class _Batch:
             page.folder.append(page.number, data)
             if self.is_synced:
                 page.folder.sync(page.number)
+        # Until somebody is told of it, the bytes need not be kept.
+        self.pages.clear()
 
 
 class PageWriter:
@@ -90,13 +106,14 @@ class PageWriter:
         self._call_soon = call_soon
         self._filling = _Batch()
         self._is_called = False
-        self._job: Job | None = None
+        # Being written, and before it what is written and nobody was told of yet.
+        self._jobs: deque[Job] = deque()
         self._waiting: deque[tuple[int, Callable[[], object]]] = deque()
 
     @property
     def is_idle(self) -> bool:
         """Whether all that was appended is written."""
-        return self._job is None and not self._filling.pages
+        return not self._jobs and not self._filling.pages
 
     def append(self, page: WrittenPage, data: bytes, *, is_durable: bool, is_synced: bool) -> None:
         """Put a record at the end of a page.
@@ -107,37 +124,34 @@ class PageWriter:
             is_durable: it is waited for, until the end of the process would leave it.
             is_synced: and until a power failure would.
         """
+        if self._filling.size > _FILLING_SIZE_MAX and self._jobs and self._jobs[-1].wait():
+            self._write_filling()
         batch = self._filling
-        if batch.size > _FILLING_SIZE_MAX and self._job is not None:
-            self._job.finish()
-            batch = self._filling
-        found = batch.pages.get(page)
-        if found is None:
-            batch.pages[page] = [data]
-        else:
-            found.append(data)
-        batch.size += len(data)
+        batch.add(page, data)
         if is_durable:
             batch.durable_count += 1
             batch.is_synced = batch.is_synced or is_synced
             self._counter.appended += 1
-        if self._job is None and not self._is_called:
+        if not self._jobs and not self._is_called:
             self._is_called = True
             self._call_soon(self._begin)
 
     def _begin(self) -> None:
         self._is_called = False
-        if self._job is None and self._filling.pages and self._completions.failure is None:
-            batch, self._filling = self._filling, _Batch()
-            self._job = self._work.run(batch.write, lambda _, error: self._written(batch, error))
+        if not self._jobs and self._filling.pages and self._completions.failure is None:
+            self._write_filling()
+
+    def _write_filling(self) -> None:
+        batch, self._filling = self._filling, _Batch()
+        self._jobs.append(self._work.run(batch.write, lambda _, error: self._written(batch, error)))
 
     def _written(self, batch: _Batch, error: Exception | None) -> None:
-        self._job = None
+        self._jobs.popleft()
         if error is not None:
             self._completions.fail(error)
             return
-        for page, data in batch.pages.items():
-            page.written(sum(map(len, data)))
+        for page, size in batch.sizes.items():
+            page.written(size)
         self._counter.durable += batch.durable_count
         waiting = self._waiting
         while waiting and waiting[0][0] <= self._counter.durable:
@@ -162,7 +176,7 @@ class PageWriter:
     def flush(self) -> None:
         """Return once all that was appended is written: for the stop."""
         while not self.is_idle and self._completions.failure is None:
-            if self._job is None:
+            if not self._jobs:
                 self._begin()
-            assert self._job is not None, "something is to be written"
-            self._job.finish()
+            assert self._jobs, "something is to be written"
+            self._jobs[0].finish()
