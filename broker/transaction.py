@@ -185,7 +185,13 @@ class Transaction:
         self._record_paged()
         self.state = TransactionState.PREPARED
         xid = self.xid
-        self._end(lambda storage: storage.prepare(self.tx_id, xid), context, done, *arguments)
+
+        def append(storage: StorageManager) -> None:
+            # Rolled back while its pages were written: that is recorded, and nothing is in doubt.
+            if self.state is not TransactionState.ROLLEDBACK:
+                storage.prepare(self.tx_id, xid)
+
+        self._end(append, context, done, *arguments)
 
     def _record_paged(self) -> None:
         """Append, once, what has to be known of its pages before its end is."""
@@ -257,12 +263,9 @@ class Transaction:
         was_prepared = self.state is TransactionState.PREPARED
         self.state = TransactionState.ROLLEDBACK
         if self.has_records:
-            storage, tx_id = self._core.storage, self.tx_id
-            if self.paged is None:
-                storage.rollback(tx_id)
-            else:
-                # Behind its prepare, which may still wait for pages.
-                storage.after_pages(lambda: storage.rollback(tx_id))
+            # At once: what goes back to its queues may be acknowledged by others in this turn, and
+            # a start must not find the transaction in doubt that had it before.
+            self._core.storage.rollback(self.tx_id)
             context.note()
         if self.paged is not None:
             self.paged.rolled_back()
