@@ -399,6 +399,11 @@ class Addresses:
                 f"Cannot delete queue {name} on binding {queue.binding.address} - it has consumers"
                 f" = {queue.consumer_count}",
             )
+        if queue.is_durable:
+            # Before its pages are deleted: these wait for all that was recorded by then.
+            if queue.status_record_id:
+                self._core.storage.delete_setting(queue.status_record_id)
+            self._core.storage.delete_binding(queue.queue_id)
         queue.delete()
         del self.queues[name]
         del self.queues_by_id[queue.queue_id]
@@ -406,10 +411,6 @@ class Addresses:
         del address.queues[name]
         address.unused_since_ms = self._core.clock_ms()
         self.version += 1
-        if queue.is_durable:
-            if queue.status_record_id:
-                self._core.storage.delete_setting(queue.status_record_id)
-            self._core.storage.delete_binding(queue.queue_id)
         if self._core.paging is not None:
             self._core.paging.queue_deleted(queue)
         self._core.notifications.queue(NotificationType.BINDING_REMOVED, queue)

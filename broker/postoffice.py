@@ -24,6 +24,7 @@ from broker.addresses import Addresses
 from broker.duplicates import BRIDGE_ID, DuplicateCaches
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.reference import Reference
+from broker.schedule import SCHEDULED, time_ms
 from broker.storage.binding_records import RoutingType
 from broker.transaction import Transaction
 
@@ -36,14 +37,11 @@ if TYPE_CHECKING:
     from broker.message import LargeBody, Message
     from broker.queue import Queue
     from broker.storage.context import OperationContext
-    from broker.storage.properties import PropertyValue
 
-__all__ = ["ROUTE_TO", "SCHEDULED", "PostOffice", "Routing"]
+__all__ = ["ROUTE_TO", "PostOffice", "Routing"]
 
 log = logging.getLogger("broker")
 
-SCHEDULED: Final = "_AMQ_SCHED_DELIVERY"
-_LONG_MAX: Final = 2**63 - 1
 ROUTE_TO: Final = "_AMQ_ROUTE_TO"
 # Names are chosen by clients: what is remembered for them is dropped when there are that many.
 _ROUTES_MAX: Final = 20_000
@@ -347,7 +345,7 @@ class PostOffice:
     ) -> None:
         """Record a message for these queues, and give it to them once that is durable."""
         scheduled = message.get(SCHEDULED)
-        scheduled_ms = 0 if scheduled is None else _time_ms(scheduled)
+        scheduled_ms = 0 if scheduled is None else time_ms(scheduled)
         memory = self._memory_of(message, queues[0])
         paging = self._core.paging
         if paging is not None:
@@ -397,17 +395,6 @@ class PostOffice:
             # Sent to a name that only patterns match: it counts where it is kept.
             known = self.addresses.by_name[queue.binding.address]
         return known.memory
-
-
-def _time_ms(value: PropertyValue) -> int:
-    """Give a time of delivery: any number is one, as in the reference; 0 for none, or one past.
-
-    >>> _time_ms(1700000000000), _time_ms(1.7e12), _time_ms(float("nan")), _time_ms("17")
-    (1700000000000, 1700000000000, 0, 0)
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        return 0
-    return int(min(value, _LONG_MAX))
 
 
 def _add(error: Exception | None, reference: Reference) -> None:

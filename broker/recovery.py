@@ -59,6 +59,8 @@ def recover(
         BrokerError: a queue's or divert's filter cannot be read.
         RecordFormatError: a message is not what its record says.
     """
+    if core.large is not None:
+        core.large.sweep_temporary()
     _load_addresses(core, bindings)
     _load_queues(core, bindings)
     _load_diverts(core, bindings)
@@ -270,18 +272,23 @@ class _MessageLoader:
     # --- prepared transactions ----------------------------------------------------------------
 
     def load_prepared(self, prepared: Prepared) -> None:
-        """Make a prepared transaction; one whose name cannot be read is rolled back."""
+        """Make a prepared transaction; one that cannot be read is rolled back."""
         core = self._core
+        tx = None
         try:
             xid = decode_prepared(prepared.extra)
             tx = Transaction(core, xid, prepared.tx_id)
             tx.has_records = True
+            tx.state = TransactionState.PREPARED
             self._fill(tx, prepared.records)
-        except RecordFormatError as error:
+        except (RecordFormatError, struct.error) as error:
             log.error("AMQ224006: a prepared transaction cannot be read: rolled back: %s", error)
-            core.storage.rollback(prepared.tx_id)
+            if tx is None:
+                core.storage.rollback(prepared.tx_id)
+            else:
+                # With what was made of it so far.
+                tx.rollback(core.storage.new_context())
             return
-        tx.state = TransactionState.PREPARED
         core.transactions.load(tx)
 
     def _fill(self, tx: Transaction, records: Sequence[Record]) -> None:

@@ -53,6 +53,8 @@ class PageBrowser:
     def next(self) -> Reference | None:
         """Give the next message; None when there is none, or none at hand."""
         subscription = self.subscription
+        if not subscription.store.is_open:
+            return None
         while True:
             found = self._cursor.next()
             if found is None:

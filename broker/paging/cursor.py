@@ -41,9 +41,10 @@ class LateRange:
         number: of that record.
         size: bytes to be read.
         numbers: wanted.
+        is_dropped: they were removed by an operator before they were read.
     """
 
-    __slots__ = ("number", "numbers", "offset", "page", "size")
+    __slots__ = ("is_dropped", "number", "numbers", "offset", "page", "size")
 
     def __init__(self, page: Page, offset: int, number: int, size: int) -> None:
         self.page = page
@@ -51,6 +52,7 @@ class LateRange:
         self.number = number
         self.size = size
         self.numbers: set[int] = set()
+        self.is_dropped = False
 
 
 class Found(NamedTuple):
@@ -62,7 +64,8 @@ class Found(NamedTuple):
     # Where `data` begins in the page, and the number of its first record.
     offset: int
     number: int
-    is_late: bool
+    # Where it was put off before; None for what comes in order.
+    late: LateRange | None
 
 
 class Cursor:
@@ -136,6 +139,19 @@ class Cursor:
         """Read this before everything else."""
         self._late.append(late)
 
+    def drop_late(self) -> None:
+        """What is to be read again by now is dropped as it comes."""
+        for late in self._late:
+            late.is_dropped = True
+        if self._late_now is not None:
+            self._late_now.is_dropped = True
+
+    @property
+    def has_dropped(self) -> bool:
+        """Whether something of that is still to come."""
+        late = self._late_now
+        return (late is not None and late.is_dropped) or any(one.is_dropped for one in self._late)
+
     def next(self) -> Found | None:
         """Give the next record at hand; None when there is none, see read_on()."""
         if self._entries is None:
@@ -145,11 +161,11 @@ class Cursor:
             if late is not None:
                 if entry.number not in late.numbers:
                     continue
-                return Found(late.page, entry, self._data, late.offset, late.number, True)
+                return Found(late.page, entry, self._data, late.offset, late.number, late)
             self._number = entry.number + 1
             self._offset = self._data_at + entry.end
             assert self._page is not None, "the bytes are of one"
-            return Found(self._page, entry, self._data, self._data_at, self._data_number, False)
+            return Found(self._page, entry, self._data, self._data_at, self._data_number, None)
         self._entries = None
         self._late_now = None
         self._data = b""
@@ -209,7 +225,7 @@ class Cursor:
                 return
         self.is_reading = False
         late = self._late_now
-        if late is None and not page.is_gone and not entry_size(data, 0):
+        if late is None and not page.is_gone and next(entries(data, 0, 0), None) is None:
             # Damage that came after the page was counted: what is behind it cannot be found.
             log.error(
                 "AMQ222033: page %d of %s has no record at position %d, number %d",

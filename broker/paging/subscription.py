@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.paging.cursor import Cursor, LateRange
 from broker.paging.reference import PagedReference
+from broker.schedule import SCHEDULED, time_ms
 from broker.storage.encoding import RecordFormatError
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["PageSubscription"]
 
 log = logging.getLogger("broker")
-
-SCHEDULED = "_AMQ_SCHED_DELIVERY"
 
 
 class PageSubscription:
@@ -112,7 +111,7 @@ class PageSubscription:
     def replenish(self) -> None:
         """Put into the queue what was read, and read on, as far as the window has room."""
         window = Window(self)
-        while self._drop_end is not None or window.has_room():
+        while window.has_room() or self.is_dropping:
             found = self._next()
             if found is None:
                 return
@@ -129,6 +128,8 @@ class PageSubscription:
 
     def _next(self) -> Found | None:
         """Give the next message at hand, or read on."""
+        if not self.store.is_open:
+            return None
         found = self._cursor.next()
         if found is None and not self._cursor.read_on():
             self._drop_end = None
@@ -158,16 +159,26 @@ class PageSubscription:
             self._put_off_if_open(found)
             return
         self.unread_count -= 1
-        reference = self.reference_of(found.page, found.entry, found.data)
-        if reference is None:
+        message = self._decode(found.page, found.entry, found.data)
+        if message is None:
             return
-        if self._drop_end is not None and not found.is_late:
-            if (reference.page.number, reference.number) < self._drop_end:
-                reference.record_gone()
-                reference.let_go()
-                return
-            self._drop_end = None
-        self.queue.load(reference)
+        reference = self._hold(message, found.page, found.entry)
+        if _has_lost_body(message) or self._is_dropped(found):
+            reference.record_gone()
+            reference.let_go()
+        else:
+            self.queue.load(reference)
+
+    def _is_dropped(self, found: Found) -> bool:
+        """Whether this message could be read when drop_all() was called."""
+        if found.late is not None:
+            return found.late.is_dropped
+        if self._drop_end is None:
+            return False
+        if (found.page.number, found.entry.number) < self._drop_end:
+            return True
+        self._drop_end = None
+        return False
 
     def _put_off_if_open(self, found: Found) -> None:
         """A message whose transaction is open is read again when that has committed."""
@@ -193,11 +204,11 @@ class PageSubscription:
         None where it cannot be read here: it stays in its page.
         """
         message = self.message_of(page, entry, data)
-        if message is None:
-            return None
+        return None if message is None else self._hold(message, page, entry)
+
+    def _hold(self, message: Message, page: Page, entry: PageEntry) -> PagedReference:
         transaction = self.store.transactions.get(entry.tx_id) if entry.tx_id >= 0 else None
-        scheduled = message.get(SCHEDULED)
-        scheduled_ms = scheduled if isinstance(scheduled, int) and scheduled > 0 else 0
+        scheduled_ms = time_ms(message.get(SCHEDULED))
         reference = PagedReference(message, self, page, entry.number, transaction, scheduled_ms)
         self.held_count += 1
         self.held_size += reference.size
@@ -205,7 +216,11 @@ class PageSubscription:
         return reference
 
     def message_of(self, page: Page, entry: PageEntry, data: bytes) -> Message | None:
-        """Give the message of a record; None where it cannot be read here."""
+        """Give the message of a record; None where it cannot be read here, or lost its body."""
+        message = self._decode(page, entry, data)
+        return None if message is None or _has_lost_body(message) else message
+
+    def _decode(self, page: Page, entry: PageEntry, data: bytes) -> Message | None:
         place = (entry.number, page.number, self.store.address)
         if not entry.is_core:
             log.warning("message %d of page %d of %s cannot be read: it stays there", *place)
@@ -217,7 +232,7 @@ class PageSubscription:
             return None
         if entry.is_large:
             message.large = self.store.large_body(message.message_id)
-            if message.large is None:
+            if message.large is None and message.durable:
                 log.error("AMQ222051: large message %d has no body", message.message_id)
                 return None
         return message
@@ -229,7 +244,9 @@ class PageSubscription:
         queue = self.queue
         if not queue.is_durable or self.is_closed:
             return False
-        appends, transaction = self.store.appends, reference.transaction
+        appends = self.store.appends
+        # It counts what is durable alone (record 35), and so do those who count it down.
+        transaction = reference.transaction if reference.message.durable else None
         number, page = reference.number, reference.page.number
         if tx is not None:
             reference.record_id = appends.acknowledge(queue.queue_id, page, number, tx.tx_id)
@@ -265,6 +282,17 @@ class PageSubscription:
         """A message was acknowledged before the start, or is in a prepared transaction."""
         self.acknowledged.setdefault(page, {})[number] = record_id
 
+    def is_ahead_of(self, page: Page) -> bool:
+        """Whether a record would count for what is appended to a page, after a start.
+
+        The queue is done with it, or has acknowledged what a power failure took from its end:
+        messages that are not durable are delivered before they are synced, and their
+        acknowledgements are.
+        """
+        if page.number in self.complete:
+            return True
+        return max(self.acknowledged.get(page.number, ()), default=-1) >= page.count
+
     def page_done(self, page: Page) -> None:
         """The queue has nothing left in a page that others still need: one record instead of all.
 
@@ -295,13 +323,14 @@ class PageSubscription:
         count = self.unread_count
         if count:
             self._drop_end = self.store.end
+            self._cursor.drop_late()
             self.queue.deliver_later()
         return count
 
     @property
     def is_dropping(self) -> bool:
         """Whether it is read although nobody takes from the queue."""
-        return self._drop_end is not None
+        return self._drop_end is not None or self._cursor.has_dropped
 
     def close(self) -> None:
         """The queue goes, with everything it has in pages; its records stay. Idempotent."""
@@ -313,6 +342,14 @@ class PageSubscription:
         """Give all its records, to be deleted once the queue's own is."""
         pages = {*self.acknowledged, *self.complete}
         return [record_id for page in pages for record_id in self.take_records(page)]
+
+
+def _has_lost_body(message: Message) -> bool:
+    """Whether it is a large message of an earlier life, not durable: there is nothing to deliver.
+
+    Who reads it acknowledges it: else its page would stay for ever.
+    """
+    return message.is_large and message.large is None
 
 
 # QueueImpl.MAX_DEPAGE_NUM: messages that wait where settings give no limit at all.

@@ -1,7 +1,7 @@
 """Bodies of large messages: one file each, beside the journal.
 
     <message id>.msg    of a durable message: written, synced, and only then recorded (type 30)
-    <message id>.tmp    of any other; deleted at every start
+    <message id>.tmp    of any other; deleted at every start, before anybody looks for one
 
 A body never changes once it is complete: a message that is copied, to the dead letter address say,
 shares the bytes by a hard link. Names are made of numbers alone and read back by a full match.
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 __all__ = ["LargeFile", "LargeFiles"]
@@ -154,12 +155,14 @@ class LargeFiles:
             raise _failure(error, "cannot make a large message", path) from error
 
     def find(self, message_id: int) -> LargeFile | None:
-        """Give the body of a durable message; None where there is none."""
-        path = self._path(message_id, is_durable=True)
-        try:
-            return LargeFile(path, is_durable=True, size=path.stat().st_size)
-        except FileNotFoundError:
-            return None
+        """Give the body of a message, durable or not; None where there is none."""
+        for is_durable in (True, False):
+            path = self._path(message_id, is_durable=is_durable)
+            try:
+                return LargeFile(path, is_durable=is_durable, size=path.stat().st_size)
+            except FileNotFoundError:
+                continue
+        return None
 
     def copy(self, body: LargeFile, message_id: int) -> LargeFile:
         """Give the same body to another message; on the disk when this returns.
@@ -176,6 +179,10 @@ class LargeFiles:
             raise _failure(error, "cannot copy a large message", path) from error
         return LargeFile(path, is_durable=body.is_durable, size=body.size)
 
+    def sweep_temporary(self) -> int:
+        """Delete bodies of messages that are not durable, before anything is loaded; how many."""
+        return self._sweep(lambda _, extension: extension == "tmp")
+
     def sweep(self, kept: set[int], below: int = 2**63) -> int:
         """Delete what belongs to no message, after a start; how many.
 
@@ -183,14 +190,20 @@ class LargeFiles:
             kept: ids of the durable large messages.
             below: ids from here on are of messages that came after the start.
         """
+        return self._sweep(
+            lambda message_id, extension: (
+                message_id < below and (extension == "tmp" or message_id not in kept)
+            )
+        )
+
+    def _sweep(self, is_doomed: Callable[[int, str], bool]) -> int:
         count = 0
         with os.scandir(self._folder) as entries:
             for entry in entries:
                 match = _NAME.fullmatch(entry.name)
                 if match is None or not entry.is_file(follow_symlinks=False):
                     continue
-                message_id = int(match[1])
-                if message_id < below and (match[2] == "tmp" or message_id not in kept):
+                if is_doomed(int(match[1]), match[2]):
                     os.unlink(entry.path)
                     count += 1
         return count

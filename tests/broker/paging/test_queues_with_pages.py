@@ -92,9 +92,22 @@ def test_a_browser_sees_everything_and_takes_nothing(tmp_path):
         assert await life.drain(210) == list(range(210))
         assert len(sink.got) == 210
 
-        with_selector = browser(life, selector="AMQDurable = 'DURABLE'")
-        with_selector.consumer.receive_credits(-1)
-        assert with_selector.got == []
+    lives(tmp_path, part)
+
+
+def test_a_browser_sees_what_its_selector_lets_through(tmp_path):
+    async def part(life):
+        await life.queue()
+        for first in range(0, 200, 50):
+            await life.send_numbers(range(first, first + 45))
+            await life.send_numbers(range(first + 45, first + 50), durable=False)
+        sink = browser(life, selector="AMQDurable = 'NON_DURABLE'")
+        sink.consumer.receive_credits(-1)
+        await life.until(lambda: len(sink.got) == 20)
+        wanted = [number for number in range(200) if number % 50 >= 45]
+        assert sink.bodies == [str(number) for number in wanted]
+        assert await life.drain(200) == list(range(200))
+        assert len(sink.got) == 20
 
     lives(tmp_path, part)
 

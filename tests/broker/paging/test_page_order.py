@@ -1,0 +1,204 @@
+"""What is read of pages, when, and in which order; and what an append may do meanwhile."""
+
+import asyncio
+import logging
+
+from broker.storage import page_writer
+from broker.storage.context import Completions, Gate
+from broker.storage.page_records import entries
+from broker.storage.page_writer import PageWriter
+from broker.storage.properties import PropertyType
+from tests.broker.bench import message
+from tests.broker.paging.lives import durable, lives
+
+WIDE = {"max_read_page_bytes": 1024 * 1024}
+
+
+def test_a_page_does_not_overtake_what_is_on_its_way_to_the_journal(tmp_path):
+    async def part(life):
+        await life.queue()
+        storage = life.broker.core.storage
+        # What the journal has made durable comes into its queue only when this is open.
+        gate = Gate()
+        storage.new_context().after_gate(gate, lambda error: None)
+        session = life.session()
+        for number in range(10):
+            session.send(message(str(number)), lambda error: None)
+        for number in range(10, 20):
+            session.send(message(str(number), durable=False), lambda error: None)
+        page = life.paging.stores["q"].pages[1]
+        sink = life.consume()
+        await life.until(lambda: page.written_size == page.size)
+        for _ in range(5):
+            await asyncio.sleep(0.001)
+        assert sink.got == []
+
+        gate.open(lambda storage: None, storage)
+        storage.completions.run_due()
+        await life.until(lambda: len(sink.got) == 20)
+        assert sink.bodies == [str(number) for number in range(20)]
+
+    lives(tmp_path, part, settings=WIDE)
+
+
+class HeldJob:
+    def __init__(self, work, done):
+        self._work = work
+        self._done = done
+
+    def wait(self):
+        work, self._work = self._work, lambda: None
+        work()
+        return True
+
+    def finish(self):
+        self.wait()
+        self._done(None, None)
+
+
+class HeldWork:
+    """Does what it is told to when somebody waits for it."""
+
+    def __init__(self):
+        self.jobs = []
+
+    def run(self, work, done):
+        self.jobs.append(HeldJob(work, done))
+        return self.jobs[-1]
+
+
+class WrittenPage:
+    is_gone = False
+
+    def __init__(self, number, told, written):
+        self.number = number
+        self.folder = self
+        self._told = told
+        self._written = written
+
+    def append(self, page, data):
+        self._written += [(page, one) for one in data]
+
+    def sync(self, page):
+        pass
+
+    def written(self, size):
+        self._told.append((self.number, size))
+
+
+def test_an_append_that_waits_for_the_disk_tells_nobody(monkeypatch):
+    monkeypatch.setattr(page_writer, "_FILLING_SIZE_MAX", 10)
+    work, soon, told, written, durable_ones = HeldWork(), [], [], [], []
+    writer = PageWriter(work, Completions(lambda error: None), soon.append)
+    first, second = (WrittenPage(number, told, written) for number in (1, 2))
+
+    for number in range(8):
+        writer.append(
+            second if number > 4 else first, b"%07d" % number, is_durable=True, is_synced=True
+        )
+        writer.after(lambda one=number: durable_ones.append(one))
+        while soon:
+            soon.pop()()
+    assert len(work.jobs) > 2
+    assert told == []
+    assert durable_ones == []
+
+    for job in work.jobs:
+        job.finish()
+    writer.flush()
+    assert written == [(2 if number > 4 else 1, b"%07d" % number) for number in range(8)]
+    assert durable_ones == list(range(8))
+    assert sum(size for number, size in told if number == 1) == 35
+    assert sum(size for _, size in told) == 56
+    assert writer.is_idle
+
+
+def test_a_record_that_was_damaged_after_it_was_counted_is_read_once(tmp_path, caplog):
+    async def part(life):
+        await life.queue()
+        await life.send_numbers(range(100))
+        page = life.paging.stores["q"].pages[1]
+        await life.until(lambda: page.is_read_up)
+        file = next(life.folder.glob("paging/*/000000001.page"))
+        data = bytearray(file.read_bytes())
+        # Its length stands, but it does not end there.
+        found = list(entries(bytes(data), 0, 0))
+        data[found[5].end - 1] ^= 0x55
+        file.write_bytes(data)
+        sink = life.consume()
+        missing = len(found) - 5
+        with caplog.at_level(logging.ERROR, "broker"):
+            await life.until(lambda: len(sink.got) == 100 - missing)
+        assert [int(body) for body in sink.bodies] == [*range(15), *range(15 + missing, 100)]
+        assert [one.message[:9] for one in caplog.records] == ["AMQ222033"]
+
+    lives(tmp_path, part, settings=WIDE)
+
+
+def test_a_transaction_counts_its_durable_messages_alone(tmp_path):
+    async def part(life):
+        await life.queue()
+        await life.send_numbers(range(10))
+        session = life.session(auto_commit_sends=False)
+        for number in range(10, 20):
+            session.send(message(str(number), durable=number % 2 == 0), lambda error: None)
+        sent = session.tx.paged.sent
+        await durable(session.commit)
+        assert sent.durable_count == 5
+        sink = life.consume()
+        await life.until(lambda: len(sink.got) == 20)
+        for message_id in sink.ids[10:14]:
+            await life.acknowledge(sink, message_id, is_individual=True)
+        assert sent.durable_count == 3
+        acks = life.session(auto_commit_sends=False, auto_commit_acks=False)
+        sink.session.close(has_failed=False)
+        rest = life.consume(session=acks)
+        await life.until(lambda: len(rest.got) == 16)
+        acks.acknowledge(0, rest.ids[-1], lambda error: None)
+        await durable(acks.commit)
+        assert sent.durable_count == 0
+
+    lives(tmp_path, part, settings=WIDE)
+
+
+def test_a_time_of_delivery_may_be_any_number(tmp_path):
+    async def part(life):
+        await life.queue()
+        await life.send_numbers(range(20))
+        later = message("later")
+        due_ms = life.broker.core.clock_ms() + 3_600_000
+        later.set("_AMQ_SCHED_DELIVERY", PropertyType.DOUBLE, float(due_ms))
+        await durable(life.session().send, later)
+        assert await life.drain(20) == list(range(20))
+        await life.until(lambda: life.queue_of().scheduled_count == 1)
+
+    lives(tmp_path, part, settings=WIDE)
+
+
+def test_removing_all_removes_what_a_transaction_brought_late(tmp_path):
+    async def part(life):
+        await life.queue()
+        await life.send_numbers(range(20))
+        sessions = [life.session(auto_commit_sends=False) for _ in range(2)]
+        for session in sessions:
+            for _ in range(5):
+                session.send(message("late"), lambda error: None)
+        await life.send_numbers(range(20, 30))
+        sink = life.consume()
+        await life.until(lambda: len(sink.got) == 30)
+        await life.acknowledge(sink, sink.ids[-1])
+        sink.session.close(has_failed=False)
+        # The queue has read beyond them: they are read again.
+        await durable(sessions[0].commit)
+        queue = life.queue_of()
+        assert queue.message_count == 5
+        assert queue.remove_all() == 5
+        await durable(sessions[1].commit)
+        await life.until(lambda: queue.message_count == 5)
+        later = life.consume()
+        await life.until(lambda: len(later.got) == 5)
+        await life.acknowledge(later, later.ids[-1])
+        await life.until(lambda: not life.pages())
+        await life.until(lambda: len(life.broker._stores.messages) == 0)
+
+    lives(tmp_path, part, settings=WIDE)
