@@ -96,23 +96,37 @@ class PageStores:
         """The tables that were made, by address; what a crash left half made is forgotten.
 
         Raises:
-            JournalDamaged: directory or address is no string.
+            JournalDamaged: directory or address is no string, or two tables hold pages of one
+                address.
             LeaseLost: somebody else may own the tables.
             JournalIOError: the database refused.
         """
         known = self.suffixes()
-        found: dict[str, SqlFiles] = {}
-        kept = []
+        found: dict[str, tuple[str, SqlFiles]] = {}
         for suffix in known:
             address = self._address_of(suffix)
             if address is not None:
                 files = self._files(suffix)
                 files.start()
-                found[address] = files
-                kept.append(suffix)
+                one = (suffix, files)
+                found[address] = self._one_of(address, found.get(address, one), one)
+        kept = [suffix for suffix, _ in found.values()]
         if kept != known:
             self._write_directory(kept)
-        return found
+        return {address: files for address, (_, files) in found.items()}
+
+    def _one_of(
+        self, address: str, first: tuple[str, SqlFiles], second: tuple[str, SqlFiles]
+    ) -> tuple[str, SqlFiles]:
+        """Of two tables of one address, as a kill may leave them, the one that holds pages."""
+        if first is second:
+            return first
+        for empty, other in ((first, second), (second, first)):
+            if not empty[1].names(PAGE_EXTENSION):
+                empty[1].destroy()
+                return other
+        reason = f"this and {second[1].rows.name} hold pages of address {address!r}: drop one"
+        raise JournalDamaged([Damage(first[1].rows.name, 0, 0, reason)])
 
     def remove(self, store_id: int) -> None:
         """Drop the table of an address, with all its pages.

@@ -101,7 +101,11 @@ class PageLoader:
                 if subscription is None:
                     self._doomed.append(record_id)
                 elif kind == RecordType.ACKNOWLEDGE_CURSOR:
-                    subscription.reserve(page, number, record_id)
+                    if number in subscription.acknowledged.get(page, ()):
+                        # Said twice: one record is enough.
+                        self._doomed.append(record_id)
+                    else:
+                        subscription.reserve(page, number, record_id)
                 else:
                     subscription.complete[page] = record_id
             elif kind in _COUNTERS and not is_update:
@@ -158,6 +162,9 @@ class PageLoader:
         self, subscription: PageSubscription, page_number: int, number: int
     ) -> PagedReference | None:
         """Give one message, which the queue's cursor will not come to any more."""
+        if number in subscription.acknowledged.get(page_number, ()):
+            # Somebody else has it: what is acknowledged is given to nobody again.
+            return None
         page = subscription.store.pages[page_number]
         data = page.folder.read(page_number, 0, page.size)
         for entry in entries(data, 0, 0):
@@ -191,12 +198,12 @@ class PageLoader:
 
     @staticmethod
     def _count_last(store: PagingStore) -> None:
-        """The last page is appended to, if it ends as it should and no queue is done with it."""
+        """The last page is appended to, if it ends as it should and no record is ahead of it."""
         if store.pages:
             page = store.pages[max(store.pages)]
             PageLoader._count(page)
-            is_done = any(page.number in one.complete for one in store.subscriptions.values())
-            if not page.is_invalid and not is_done:
+            is_ahead = any(one.is_ahead_of(page) for one in store.subscriptions.values())
+            if not page.is_invalid and not is_ahead:
                 store.go_on_with(page)
 
     @staticmethod

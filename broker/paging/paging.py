@@ -95,6 +95,8 @@ class Paging:
         self._reading = reading
         self._page_size_max = page_size_max
         self._doomed_records: list[int] = []
+        # Of addresses that are deleted, while their folders are not.
+        self._deleted_stores: dict[str, PagingStore] = {}
 
     # --- messages -----------------------------------------------------------------------------
 
@@ -152,13 +154,23 @@ class Paging:
         if self.core.settings.match(name).address_full_policy is not AddressFullPolicy.PAGE:
             return None
         if store is None:
-            store = self.add_store(name, address.memory, self.new_folder(name))
+            store = self._new_store(name, address.memory)
         store.begin(address.queues.values())
         return store
 
     def add_store(self, name: str, memory: AddressMemory, folder: PageFolder) -> PagingStore:
         """Make the store of an address that has none."""
         store = self.stores[name] = PagingStore(self, name, memory, folder)
+        return store
+
+    def _new_store(self, name: str, memory: AddressMemory) -> PagingStore:
+        deleted = self._deleted_stores.pop(name, None)
+        if deleted is None:
+            return self.add_store(name, memory, self.new_folder(name))
+        # With a folder of its own it would have two for a while, and a start could not tell which
+        # one counts. Numbers of pages go on: the old ones are deleted later.
+        store = PagingStore(self, name, memory, deleted.folder, deleted.last_number)
+        self.stores[name] = store
         return store
 
     def new_folder(self, name: str) -> PageFolder:
@@ -202,18 +214,25 @@ class Paging:
         if store is not None:
             if store.is_paging:
                 self.active_count -= 1
-            store.is_paging = False
-            for page in store.pages.values():
-                page.is_gone = True
-            self.destroy(store.folder)
+            pages = store.delete()
+            self._deleted_stores[name] = store
+            self.core.storage.after(self._destroy, store, pages)
 
-    def destroy(self, folder: PageFolder) -> None:
-        """Remove a folder of pages once everything that was appended is durable."""
-        self.core.storage.after(self._destroy, folder)
+    def _destroy(self, error: Exception | None, store: PagingStore, pages: list[Page]) -> None:
+        """All that was appended before is durable: the pages of a deleted address may go."""
+        if error is not None:
+            return
 
-    def _destroy(self, error: Exception | None, folder: PageFolder) -> None:
-        if error is None:
-            self.change(folder.destroy, lambda: None)
+        def gone() -> None:
+            for page in pages:
+                store.page_gone(page)
+
+        if self._deleted_stores.get(store.address) is store:
+            del self._deleted_stores[store.address]
+            self.change(store.folder.destroy, gone)
+        else:
+            # The address was made anew and has the folder.
+            self.change(lambda: _delete_all(store.folder, pages), gone)
 
     # --- work beside the event loop -----------------------------------------------------------
 
@@ -272,5 +291,11 @@ class Paging:
         self._doomed_records.clear()
         self._writing.close()
         self._reading.close()
-        for store in self.stores.values():
+        for store in (*self.stores.values(), *self._deleted_stores.values()):
             store.folder.close()
+
+
+def _delete_all(folder: PageFolder, pages: list[Page]) -> None:
+    """In the thread."""
+    for page in pages:
+        folder.delete(page.number, is_invalid=False)

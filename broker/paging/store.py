@@ -42,17 +42,26 @@ class PagingStore:
         address: its name.
         memory: of the address.
         folder: where its pages are.
+        last_number: numbers of pages begin behind this one.
 
     Attributes:
         pages: those that exist, by number, in order.
         subscriptions: of its queues, by queue id, while there are pages.
         is_paging: what is sent to the address goes to pages.
+        is_gone: its address is deleted.
+        last_number: of the pages it has had.
+        is_open: its pages may be read: what was sent before is in its queues.
         transactions: of all addresses.
         appends: where records go.
     """
 
     def __init__(
-        self, paging: Paging, address: str, memory: AddressMemory, folder: PageFolder
+        self,
+        paging: Paging,
+        address: str,
+        memory: AddressMemory,
+        folder: PageFolder,
+        last_number: int = 0,
     ) -> None:
         self.paging = paging
         self.address = address
@@ -63,10 +72,12 @@ class PagingStore:
         self.pages: dict[int, Page] = {}
         self.subscriptions: dict[int, PageSubscription] = {}
         self.is_paging = False
-        self.is_removed = False
+        self.is_gone = False
+        self.is_open = True
+        self._begin_count = 0
         self._core = paging.core
         self._current: Page | None = None
-        self._last_number = 0
+        self.last_number = last_number
         self._waiting: dict[PageSubscription, None] = {}
 
     def __repr__(self) -> str:
@@ -92,6 +103,18 @@ class PagingStore:
             )
         for queue in queues:
             self.subscribe(queue)
+        if not is_loaded:
+            # A page may be written sooner than the journal, and must not overtake what is on its
+            # way there: that comes into its queues when it is durable.
+            self.is_open = False
+            self._begin_count += 1
+            self._core.storage.after(self._open, self._begin_count)
+
+    def _open(self, error: Exception | None, begin_count: int) -> None:
+        if error is None and begin_count == self._begin_count:
+            self.is_open = True
+            for subscription in list(self.subscriptions.values()):
+                subscription.wake()
 
     def subscribe(self, queue: Queue) -> PageSubscription:
         """Let a queue of the address see its pages."""
@@ -107,7 +130,7 @@ class PagingStore:
             page = self.pages[number] = Page(self, number, size)
             page.is_closed = True
             page.remaining = None
-            self._last_number = number
+            self.last_number = number
 
     def go_on_with(self, page: Page) -> None:
         """Append to the last page there is."""
@@ -155,10 +178,28 @@ class PagingStore:
         self.subscriptions = {}
         self._waiting.clear()
         if self.paging.purges_folders:
-            # Numbers go on all the same: records of the old pages may still be there.
-            folder = self.folder
-            self.folder = self.paging.new_folder(self.address)
-            self.paging.destroy(folder)
+            self._core.storage.after(self._purge)
+
+    def _purge(self, error: Exception | None) -> None:
+        """Remove the folder, unless it is needed again; its pages were deleted before."""
+        if error is not None or self.is_paging or self.is_gone:
+            return
+        folder = self.folder
+        # Numbers go on all the same: records of the old pages may still be there.
+        self.folder = self.paging.new_folder(self.address)
+        self.paging.change(folder.destroy, lambda: None)
+
+    def delete(self) -> list[Page]:
+        """The address goes, with all its pages: nothing is read or written any more; the pages."""
+        self.is_gone = True
+        self.is_paging = False
+        self._current = None
+        pages = list(self.pages.values())
+        # Without them in here, a page that is still being written is not deleted by itself.
+        self.pages.clear()
+        for page in pages:
+            page.is_gone = True
+        return pages
 
     @property
     def is_page_full(self) -> bool:
@@ -219,8 +260,8 @@ class PagingStore:
             self._close_current()
             page = None
         if page is None:
-            self._last_number += 1
-            page = self._current = self.pages[self._last_number] = Page(self, self._last_number)
+            self.last_number += 1
+            page = self._current = self.pages[self.last_number] = Page(self, self.last_number)
         return page
 
     def _close_current(self) -> None:
@@ -308,14 +349,17 @@ class PagingStore:
         )
 
     def _deleted(self, page: Page, subscriptions: list[PageSubscription]) -> None:
-        """The page does not come back: what is said of it may go."""
+        self.page_gone(page)
+        for subscription in subscriptions:
+            self.paging.delete_records(subscription.take_records(page.number))
+
+    def page_gone(self, page: Page) -> None:
+        """The page does not come back: its transactions and bodies may go."""
         self.transactions.forget_page(page)
         for message_id in page.large:
             body = self.large_body(message_id)
             if body is not None:
                 body.delete()
-        for subscription in subscriptions:
-            self.paging.delete_records(subscription.take_records(page.number))
 
     @property
     def end(self) -> tuple[int, int]:

@@ -67,6 +67,8 @@ class PageTransactions:
     def __init__(self, appends: PageAppends) -> None:
         self._appends = appends
         self._by_id: dict[int, PageTransaction] = {}
+        # After a start: pages that nobody has counted may have messages of any of them.
+        self._is_all_counted = False
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -94,6 +96,8 @@ class PageTransactions:
             subscription.read_late(late)
             touched[subscription] = None
         transaction.late.clear()
+        # Its pages may have gone with their queues.
+        self._forget_if_unused(transaction)
         for subscription in touched:
             subscription.wake()
 
@@ -111,18 +115,20 @@ class PageTransactions:
         """A page is gone, and with the last one of a transaction its record."""
         for transaction in page.transactions:
             del transaction.pages[page]
-            if not transaction.pages and transaction.is_committed:
-                self._forget(transaction)
+            self._forget_if_unused(transaction)
+        page.transactions.clear()
 
     def forget_unused(self) -> None:
-        """All pages are counted, after a start: drop what no page has."""
+        """All pages are counted, after a start: drop what no page has, now and from now on."""
+        self._is_all_counted = True
         for transaction in list(self._by_id.values()):
-            if not transaction.pages and transaction.is_committed:
-                self._forget(transaction)
+            self._forget_if_unused(transaction)
 
-    def _forget(self, transaction: PageTransaction) -> None:
-        del self._by_id[transaction.tx_id]
-        if transaction.record_id:
+    def _forget_if_unused(self, transaction: PageTransaction) -> None:
+        """Drop one that no page has; not before it is known what all pages have."""
+        if transaction.pages or not transaction.is_committed or not self._is_all_counted:
+            return
+        if self._by_id.pop(transaction.tx_id, None) is not None and transaction.record_id:
             self._appends.delete(transaction.record_id)
 
 

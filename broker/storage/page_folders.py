@@ -15,18 +15,21 @@ that lies in between too; a page that was deleted stays deleted when `delete` re
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
 import uuid
 from typing import TYPE_CHECKING, Final, Protocol
 
-from journal.errors import JournalIOError
+from journal.errors import Damage, JournalDamaged, JournalIOError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["FileFolder", "FileFolders", "PageFolder", "PageFolders"]
+
+log = logging.getLogger("broker")
 
 _NAME: Final = re.compile(r"(\d{9,19})\.page")
 ADDRESS_FILE: Final = "address.txt"
@@ -59,7 +62,10 @@ class PageFolder(Protocol):
         """Give at most `size` bytes; fewer only at the end."""
 
     def delete(self, page: int, *, is_invalid: bool) -> None:
-        """Remove a page, or with `is_invalid` put it aside; it does not come back."""
+        """Remove a page, or with `is_invalid` put it aside; it does not come back.
+
+        Nothing where there is no such page: nothing of it was written.
+        """
 
     def destroy(self) -> None:
         """Remove everything, durably."""
@@ -94,12 +100,13 @@ class FileFolders:
         self._folder = folder
 
     def load(self) -> dict[str, PageFolder]:
-        """Give the folders that have an address; of two with the same the first by name.
+        """Give the folders that have an address; two of one address become one.
 
         Raises:
             JournalIOError: the disk fails.
+            JournalDamaged: two folders of an address have a page of the same number.
         """
-        found: dict[str, PageFolder] = {}
+        found: dict[str, Path] = {}
         try:
             names = sorted(os.listdir(self._folder)) if self._folder.exists() else []
             for name in names:
@@ -108,11 +115,13 @@ class FileFolders:
                 if not path.is_dir() or not file.is_file():
                     continue
                 address = file.read_text("utf-8").split("\n", 1)[0].strip()
-                if address and address not in found:
-                    found[address] = FileFolder(path)
+                if address in found:
+                    _merge(address, path, found[address])
+                elif address:
+                    found[address] = path
         except OSError as error:
             raise _failure(error, "cannot read the paging directory", self._folder) from error
-        return found
+        return {address: FileFolder(path) for address, path in found.items()}
 
     def create(self, address: str, store_id: int) -> PageFolder:
         """Give an address a folder of a name that nobody had before."""
@@ -218,6 +227,8 @@ class FileFolder:
 
     def delete(self, page: int, *, is_invalid: bool) -> None:
         """See PageFolder."""
+        if self._to_make is not None:
+            return
         if page == self._page:
             self.close()
         path = self._file(page)
@@ -248,6 +259,29 @@ class FileFolder:
             os.close(self._fd)
             self._fd = -1
             self._page = 0
+
+
+def _merge(address: str, source: Path, target: Path) -> None:
+    """Move all pages to another folder of the same address, and remove what they were in.
+
+    A broker that was killed may leave two: the one that an address gave up, and its next one, where
+    numbers of pages go on. Which of their messages still count the records say. It may be called
+    again after a crash.
+    """
+    pages, others = FileFolder(source).sizes(), FileFolder(target).sizes()
+    both = sorted(pages.keys() & others.keys())
+    if both:
+        reason = f"address {address!r} has another page {both[0]} in {target}: move one folder away"
+        raise JournalDamaged([Damage(str(source), 0, 0, reason)])
+    log.warning("two folders of pages for address %s: %s goes to %s", address, source, target)
+    for name in sorted(os.listdir(source)):
+        if name != ADDRESS_FILE and not (target / name).exists():
+            (source / name).rename(target / name)
+    _sync_folder(target)
+    _sync_folder(source)
+    (source / ADDRESS_FILE).unlink()
+    shutil.rmtree(source)
+    _sync_folder(source.parent)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -397,3 +397,24 @@ def test_a_directory_that_makes_no_sense_is_damage(database, data):
 
     with pytest.raises(JournalDamaged):
         stores.load()
+
+
+def test_two_tables_of_one_address_are_one_or_refused(database):
+    def stores():
+        made = PageStores(database)
+        made.start()
+        return made
+
+    first = stores().create("a", 1)
+    second = stores().create("a", 2)
+    second.open("000000002.page").append(b"page")
+    assert stores().load()["a"].names("page") == ["000000002.page"]
+    assert stores().suffixes() == ["2"]
+
+    third = stores().create("a", 3)
+    third.open("000000001.page").append(b"page")
+    with pytest.raises(JournalDamaged, match="hold pages of address 'a'"):
+        stores().load()
+    assert not first.has_table()
+    assert third.has_table()
+    assert second.has_table()
