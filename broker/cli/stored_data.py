@@ -191,7 +191,7 @@ def open_stored(layout: Layout, *, is_live: bool = False) -> Iterator[StoredData
         yield StoredData(
             bindings,
             messages,
-            FileFolders(layout.paging).load,
+            FileFolders(layout.paging).view,
             lambda message_id: _large_file(folder, message_id),
         )
 

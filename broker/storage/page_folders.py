@@ -107,21 +107,44 @@ class FileFolders:
             JournalDamaged: two folders of an address have a page of the same number.
         """
         found: dict[str, Path] = {}
+        for address, path in self._paths():
+            target = found.setdefault(address, path)
+            if target is not path:
+                try:
+                    _merge(address, path, target)
+                except OSError as error:
+                    raise _failure(error, "cannot move the pages of", path) from error
+        return {address: FileFolder(path) for address, path in found.items()}
+
+    def view(self) -> dict[str, PageFolder]:
+        """Give the folders that have an address, for whoever only reads: nothing is changed.
+
+        Raises:
+            JournalIOError: the disk fails.
+            JournalDamaged: an address has two; the next start of its broker makes them one.
+        """
+        found: dict[str, Path] = {}
+        for address, path in self._paths():
+            other = found.setdefault(address, path)
+            if other is not path:
+                reason = f"address {address!r} has pages in {other} too: its broker joins them"
+                raise JournalDamaged([Damage(str(path), 0, 0, reason)])
+        return {address: FileFolder(path) for address, path in found.items()}
+
+    def _paths(self) -> list[tuple[str, Path]]:
+        found = []
         try:
             names = sorted(os.listdir(self._folder)) if self._folder.exists() else []
             for name in names:
                 path = self._folder / name
                 file = path / ADDRESS_FILE
-                if not path.is_dir() or not file.is_file():
-                    continue
-                address = file.read_text("utf-8").split("\n", 1)[0].strip()
-                if address in found:
-                    _merge(address, path, found[address])
-                elif address:
-                    found[address] = path
+                if path.is_dir() and file.is_file():
+                    address = file.read_text("utf-8").split("\n", 1)[0].strip()
+                    if address:
+                        found.append((address, path))
         except OSError as error:
             raise _failure(error, "cannot read the paging directory", self._folder) from error
-        return {address: FileFolder(path) for address, path in found.items()}
+        return found
 
     def create(self, address: str, store_id: int) -> PageFolder:
         """Give an address a folder of a name that nobody had before."""

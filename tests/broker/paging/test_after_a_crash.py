@@ -264,6 +264,8 @@ def test_two_folders_of_an_address_become_one(tmp_path):
 
     lives(tmp_path, before)
     folders = give_another_folder(tmp_path / "data", [2])
+    with pytest.raises(JournalDamaged, match="its broker joins them"):
+        FileFolders(tmp_path / "data" / "paging").view()
     lives(tmp_path, after)
     assert [folder.exists() for folder in folders].count(True) == 1
 
