@@ -227,6 +227,12 @@ class Addresses:
         if not address.is_temporary:
             old_id, address.address_id = address.address_id, self._core.storage.new_id()
             self._core.storage.replace_binding(old_id, address.address_id, address.binding())
+            if address.status_record_id:
+                # It names the address by its id.
+                address.status_record_id = self._core.storage.replace_setting(
+                    address.status_record_id,
+                    AddressStatusRecord(address.address_id, QueueStatus.PAUSED),
+                )
         self.version += 1
         return address
 

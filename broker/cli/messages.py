@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import math
+import sys
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -12,8 +14,11 @@ import click
 from broker.cli.connect import Destination, DestinationType, connected, connecting
 from broker.client import AckMode, make_message
 from broker.storage.binding_records import RoutingType
+from journal.cli.engine_options import SIZE
 from journal.cli.folder import example
 from journal.cli.guard import say
+from journal.cli.progress import Progress
+from journal.options import parse_duration_ns
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -25,8 +30,37 @@ __all__ = ["browser", "consumer", "producer"]
 
 COUNT_DEFAULT: Final = 1000
 SIZE_DEFAULT: Final = 1000
+NS_PER_S: Final = 1_000_000_000
 # Sends that wait for their confirmation at one time.
 IN_FLIGHT: Final = 256
+
+
+class Seconds(click.ParamType):  # type: ignore[type-arg]  # Generic only since click 8.3.
+    """A time in seconds: 2, 0.5, 2s, 500ms."""
+
+    name = "time"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read it."""
+        if isinstance(value, float):
+            return value
+        text = str(value).strip()
+        try:
+            found = float(text) if text[-1:].isdigit() else parse_duration_ns(text) / NS_PER_S
+        except ValueError:
+            self.fail(f"{text!r} is not a time; write 2, 0.5, 2s or 500ms", param, ctx)
+        if not 0 <= found < float("inf"):
+            self.fail(f"{text!r} is no time that can pass", param, ctx)
+        return found
+
+
+def _size(context: click.Context, parameter: click.Parameter, value: int) -> int:
+    if value < 0:
+        raise click.BadParameter(f"{value} bytes are fewer than none")
+    return value
+
 
 DESTINATION = click.option(
     "--destination",
@@ -56,10 +90,11 @@ TX = click.option(
 @click.option(
     "--message-size",
     "size",
-    type=click.IntRange(min=0),
+    type=SIZE,
+    callback=_size,
     default=SIZE_DEFAULT,
     show_default=True,
-    help="Bytes of each body.",
+    help="Bytes of each body: 1000, 10K, 1MiB.",
 )
 @click.option("--text", help="The body, instead of so many bytes.")
 @click.option(
@@ -94,20 +129,22 @@ def producer(
         return message
 
     started = time.perf_counter()
-    with connected(url, user, password, AckMode.TRANSACTED if tx_size else AckMode.AUTO) as session:
+    mode = AckMode.TRANSACTED if tx_size else AckMode.AUTO
+    with connected(url, user, password, mode) as session, Progress("send") as progress:
         sender = session.producer(destination.name)
         if tx_size:
             for number in range(1, count + 1):
                 sender.send(made())
                 if number % tx_size == 0 or number == count:
                     session.commit()
+                progress(0, 0, number, count)
         else:
             waiting: list[Future[None]] = []
-            for _ in range(count):
+            for number in range(1, count + 1):
                 waiting.append(sender.post(made()))
-                if len(waiting) >= IN_FLIGHT:
+                if len(waiting) >= IN_FLIGHT or number == count:
                     _confirmed(waiting)
-            _confirmed(waiting)
+                    progress(0, 0, number, count)
     say(f"sent: {count} messages in {time.perf_counter() - started:.1f} s")
 
 
@@ -132,10 +169,10 @@ def _confirmed(waiting: list[Future[None]]) -> None:
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0),
+    type=Seconds(),
     default=5.0,
     show_default=True,
-    help="Seconds to wait for the next one; 0 waits for ever.",
+    help="How long to wait for the next one: 2, 0.5, 2s, 500ms; 0 waits for ever.",
 )
 @JSON
 @TX
@@ -155,7 +192,9 @@ def consumer(
     taken = 0
     # Acknowledged once it is printed, not before.
     mode = AckMode.TRANSACTED if tx_size else AckMode.INDIVIDUAL
-    with connected(url, user, password, mode) as session:
+    # Where messages go to the same terminal they are what is to be seen.
+    counter = Progress("take", is_wanted=not sys.stdout.isatty())
+    with connected(url, user, password, mode) as session, counter as progress:
         queue = _subscribed(session, destination)
         with session.consumer(queue, selector) as source:
             while taken < count:
@@ -165,6 +204,7 @@ def consumer(
                 _show(message, is_json=is_json)
                 message.acknowledge()
                 taken += 1
+                progress(0, 0, taken, 0)
                 if tx_size and taken % tx_size == 0:
                     session.commit()
             if tx_size:
@@ -217,8 +257,9 @@ def _show(message: Received, *, is_json: bool) -> None:
     # A large body is read whole: it is to be printed.
     content = message.read() if message.is_large else message.content
     if not is_json:
-        is_text = isinstance(content, str)
-        click.echo(content if is_text else json.dumps(_plain(content), ensure_ascii=False))
+        # One a line: a text of several lines is shown as JSON too.
+        is_line = isinstance(content, str) and len(f"{content}|".splitlines()) == 1
+        click.echo(content if is_line else json.dumps(_plain(content), ensure_ascii=False))
         return
     one = message.message
     found = {
@@ -232,11 +273,13 @@ def _show(message: Received, *, is_json: bool) -> None:
         "properties": {name: _plain(item.value) for name, item in message.properties.items()},
         "body": _plain(content),
     }
-    click.echo(json.dumps(found, ensure_ascii=False))
+    click.echo(json.dumps(found, ensure_ascii=False, allow_nan=False))
 
 
 def _plain(value: object) -> object:
-    """Give what JSON can tell; bytes as base64."""
+    """Give what JSON can tell; bytes as base64, and what is no number as a text that says so."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, bytes | bytearray | memoryview):
         return {"base64": base64.b64encode(bytes(value)).decode()}
     if isinstance(value, dict):

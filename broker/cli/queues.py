@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import threading
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from broker.cli.connect import connected, connecting
+from broker.client import ClientError
 from broker.storage.binding_records import RoutingType
 from journal.cli.folder import example
 from journal.cli.guard import say
+from journal.cli.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,10 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["address", "queue"]
 
 # Column: what the broker calls it in its list of queues.
-COLUMNS: Final = {
-    "queue": "name",
-    "address": "address",
-    "type": "routingType",
+TEXTS: Final = {"queue": "name", "address": "address", "type": "routingType"}
+# The same; the list, as the reference's, tells numbers as text.
+COUNTS: Final = {
     "messages": "messageCount",
     "delivering": "deliveringCount",
     "scheduled": "scheduledCount",
@@ -31,7 +34,9 @@ COLUMNS: Final = {
     "added": "messagesAdded",
     "acknowledged": "messagesAcked",
 }
+COLUMNS: Final = (*TEXTS, *COUNTS)
 PAGE_SIZE: Final = 200
+TELL_EVERY_S: Final = 0.5
 ROUTING = click.option(
     "--anycast/--multicast", "is_anycast", default=True, show_default=True, help="How it routes."
 )
@@ -50,8 +55,9 @@ def stat(url: str, user: str | None, password: str | None, name: str, *, is_json
     """Show queues: what waits, what comes and goes, and who takes it."""
     with connected(url, user, password) as session:
         rows = [
-            {column: found.get(key) for column, key in COLUMNS.items()}
-            for found in _queues(session, name)
+            {column: found[key] for column, key in TEXTS.items()}
+            | {column: int(found[key]) for column, key in COUNTS.items()}
+            for found in _listed(session, "listQueues", "CONTAINS", name)
         ]
     if is_json:
         for row in rows:
@@ -60,11 +66,13 @@ def stat(url: str, user: str | None, password: str | None, name: str, *, is_json
         _table(rows)
 
 
-def _queues(session: Session, name: str) -> Iterator[dict[str, Any]]:
-    wanted = json.dumps({"field": "NAME", "operation": "CONTAINS", "value": name} if name else {})
+def _listed(
+    session: Session, operation: str, compared: str, name: str | None
+) -> Iterator[dict[str, Any]]:
+    wanted = json.dumps({"field": "NAME", "operation": compared, "value": name} if name else {})
     page = 1
     while True:
-        found = json.loads(session.manage("broker", "listQueues", wanted, page, PAGE_SIZE))
+        found = json.loads(session.manage("broker", operation, wanted, page, PAGE_SIZE))
         yield from found["data"]
         if page * PAGE_SIZE >= found["count"]:
             return
@@ -76,7 +84,7 @@ def _table(rows: list[dict[str, Any]]) -> None:
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     for line in texts:
         cells = (
-            cell.ljust(width) if place < 3 else cell.rjust(width)
+            cell.ljust(width) if place < len(TEXTS) else cell.rjust(width)
             for place, (cell, width) in enumerate(zip(line, widths, strict=True))
         )
         click.echo("  ".join(cells).rstrip())
@@ -123,7 +131,7 @@ def delete(
 ) -> None:
     """Delete a queue with its messages."""
     with connected(url, user, password) as session:
-        session.manage("broker", "destroyQueue", name, remove_consumers)
+        session.manage("broker", "destroyQueue", name, remove_consumers, timeout_s=None)
     say(f"deleted: {name}")
 
 
@@ -132,9 +140,39 @@ def delete(
 @click.argument("name")
 def purge(url: str, user: str | None, password: str | None, name: str) -> None:
     """Delete all messages that wait in a queue."""
-    with connected(url, user, password) as session:
-        count = session.manage(f"queue.{name}", "removeAllMessages")
+    ended = threading.Event()
+    with connected(url, user, password) as session, Progress("purge") as progress:
+        watcher = threading.Thread(
+            target=_watch, args=(url, user, password, name, progress, ended), daemon=True
+        )
+        if progress.is_shown:
+            watcher.start()
+        try:
+            # However long it takes: the broker goes on with it in any case.
+            count = session.manage(f"queue.{name}", "removeAllMessages", timeout_s=None)
+        finally:
+            ended.set()
+            if progress.is_shown:
+                watcher.join()
     say(f"purged: {count} messages")
+
+
+def _watch(
+    url: str,
+    user: str | None,
+    password: str | None,
+    name: str,
+    progress: Progress,
+    ended: threading.Event,
+) -> None:
+    """Show how many messages have gone of a queue, on a connection of its own."""
+    most = 1
+    # What goes wrong here goes wrong with the purge too, and is told there.
+    with contextlib.suppress(ClientError), connected(url, user, password) as session:
+        while not ended.wait(TELL_EVERY_S):
+            left = session.attribute(f"queue.{name}", "messageCount")
+            most = max(most, left)
+            progress(0, 0, most - left, most)
 
 
 @click.group(no_args_is_help=False, epilog=example("broker address show"))
@@ -145,14 +183,42 @@ def address() -> None:
 @address.command(epilog=example("broker address show"))
 @connecting
 @click.argument("name", required=False)
-def show(url: str, user: str | None, password: str | None, name: str | None) -> None:
-    """Show the names of all addresses, or what is bound to one."""
+@click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
+def show(
+    url: str, user: str | None, password: str | None, name: str | None, *, is_json: bool
+) -> None:
+    """Show the names of all addresses, or one and what is bound to it."""
     with connected(url, user, password) as session:
-        if name is None:
-            for one in sorted(session.manage("broker", "getAddressNames")):
-                click.echo(one)
+        # Refused where there is none of that name.
+        line = None if name is None else session.manage("broker", "getAddressInfo", name)
+        if is_json:
+            for found in _listed(session, "listAddresses", "EQUALS", name):
+                if found["temporary"] != "true":
+                    _tell(session, found, has_bindings=name is not None)
+        elif name is None:
+            for found in _listed(session, "listAddresses", "EQUALS", None):
+                if found["temporary"] != "true":
+                    click.echo(found["name"])
         else:
-            click.echo(session.manage("broker", "getAddressInfo", name))
+            click.echo(line)
+            bindings = session.manage("broker", "listBindingsForAddress", name)
+            if bindings:
+                click.echo(bindings.replace("],", "]\n"))
+
+
+def _tell(session: Session, found: dict[str, str], *, has_bindings: bool) -> None:
+    """Print an address of the broker's list as JSON."""
+    shown: dict[str, object] = {
+        "address": found["name"],
+        "routing_types": json.loads(found["routingTypes"]),
+        "auto_created": found["autoCreated"] == "true",
+        "paused": found["paused"] == "true",
+        "queues": int(found["queueCount"]),
+        "messages": int(found["messageCount"]),
+    }
+    if has_bindings:
+        shown["bindings"] = session.attribute(f"address.{found['name']}", "bindingNames")
+    click.echo(json.dumps(shown, ensure_ascii=False))
 
 
 @address.command("create", epilog=example("broker address create news --multicast"))
@@ -177,5 +243,5 @@ def delete_address(
 ) -> None:
     """Delete an address."""
     with connected(url, user, password) as session:
-        session.manage("broker", "deleteAddress", name, force)
+        session.manage("broker", "deleteAddress", name, force, timeout_s=None)
     say(f"deleted: {name}")

@@ -7,6 +7,7 @@ ClientError
 ├── NotConnected             nobody could be reached, or the connection is lost for good
 ├── CallInterrupted          the connection was lost while waiting: done or not, nobody knows
 ├── CallTimeout              no answer in time
+├── AnswerTimeout            the same, of a question that was sent as a message
 ├── TransactionOutcomeUnknown  the same, of a commit
 └── ClosedError              used after it was closed
 """
@@ -78,6 +79,12 @@ class CallInterrupted(ClientError):
 
 class CallTimeout(ClientError, TimeoutError):
     """The broker did not answer in time; its connection is given up."""
+
+    code = ErrorCode.CONNECTION_TIMEDOUT
+
+
+class AnswerTimeout(ClientError, TimeoutError):
+    """No message came as an answer in time; whoever was asked may be at it still."""
 
     code = ErrorCode.CONNECTION_TIMEDOUT
 

@@ -15,6 +15,7 @@ from broker.client.aio.producer import AsyncProducer
 from broker.client.aio.waiting import settled
 from broker.client.content import CORRELATION_ID, REPLY_TO, Content, make_message
 from broker.client.errors import (
+    AnswerTimeout,
     BrokerRefused,
     CallInterrupted,
     CallTimeout,
@@ -286,7 +287,7 @@ class AsyncSession(Administration, Distributed):
             **headers: as for a producer.
 
         Raises:
-            TimeoutError: there was no answer.
+            AnswerTimeout: there was no answer.
         """
         answers = f"answers.{uuid4()}"
         await self.create_queue(
@@ -304,7 +305,7 @@ class AsyncSession(Administration, Distributed):
                     await producer.send(message)
                 received = await consumer.receive(timeout_s)
                 if received is None:
-                    raise TimeoutError(f"no answer from {address!r} in {timeout_s} s")
+                    raise AnswerTimeout(f"no answer from {address!r} in {timeout_s} s")
                 return received
         finally:
             with contextlib.suppress(ClientError):
@@ -334,19 +335,29 @@ class AsyncSession(Administration, Distributed):
 
     # Management.
 
-    async def manage(self, resource: str, operation: str, *arguments: object) -> Any:  # noqa: ANN401 - what it gives
+    async def manage(
+        self,
+        resource: str,
+        operation: str,
+        *arguments: object,
+        timeout_s: float | None = 30.0,
+    ) -> Any:  # noqa: ANN401 - what it gives
         """Have the broker do something with one of its parts; the result, as JSON has it.
 
         Args:
             resource: `broker`, `queue.NAME`, `address.NAME`, ...
             operation: its name, as in the reference's controls.
             *arguments: what JSON can hold.
+            timeout_s: how long the answer may take; None for ever.
 
         Raises:
             BrokerRefused: it failed, and why.
+            AnswerTimeout: there was no answer; it may be done all the same.
         """
         answer = await self.request(
-            MANAGEMENT_ADDRESS, operation_request(resource, operation, arguments)
+            MANAGEMENT_ADDRESS,
+            operation_request(resource, operation, arguments),
+            timeout_s=timeout_s,
         )
         return result_of(answer.message, answer.content)
 

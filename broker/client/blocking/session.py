@@ -221,9 +221,17 @@ class Session:
         """Ask about an address."""
         return self._runner.wait(self._session.query_address(address))
 
-    def manage(self, resource: str, operation: str, *arguments: object) -> Any:  # noqa: ANN401 - what it gives
+    def manage(
+        self,
+        resource: str,
+        operation: str,
+        *arguments: object,
+        timeout_s: float | None = 30.0,
+    ) -> Any:  # noqa: ANN401 - what it gives
         """Have the broker do something with one of its parts; the result, as JSON has it."""
-        return self._runner.wait(self._session.manage(resource, operation, *arguments))
+        return self._runner.wait(
+            self._session.manage(resource, operation, *arguments, timeout_s=timeout_s)
+        )
 
     def attribute(self, resource: str, name: str) -> Any:  # noqa: ANN401 - whatever it is
         """Read an attribute of a part of the broker."""

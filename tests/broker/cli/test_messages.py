@@ -1,11 +1,16 @@
 """`broker producer`, `consumer`, `browser`, `queue`, `address`: against a broker that runs."""
 
+import base64
 import json
+import math
+import sys
 
 import pytest
 
 from broker.cli.guard import run
 from broker.cli.main import broker as commands
+from broker.client import Client
+from broker.client.errors import AnswerTimeout
 from tests.broker.serve import BrokerProcess
 
 
@@ -57,21 +62,71 @@ def test_messages_are_shown_as_json_with_all_that_is_known(broker):
     assert broker("browser", *to, "--selector", "colour = 'red'")[2] == ["seen: 1 messages"]
 
 
+def test_each_message_is_one_line_and_what_is_no_number_is_told(broker, url):
+    assert broker("queue", "create", "odd")[0] == 0
+    with Client(url) as client, client.session() as session:
+        sender = session.producer("odd")
+        sender.send("one line")
+        sender.send("two\nlines\n", properties={"x": math.nan, "y": -math.inf})
+
+    _, lines, _ = broker("browser", "--destination", "odd")
+    assert lines == ["one line", '"two\\nlines\\n"']
+    _, lines, _ = broker("consumer", "--destination", "odd", "--timeout", "100ms", "--json")
+
+    def refused(constant):
+        raise AssertionError(f"{constant} is no JSON")
+
+    _, second = (json.loads(line, parse_constant=refused) for line in lines)
+    assert second["body"] == "two\nlines\n"
+    assert (second["properties"]["x"], second["properties"]["y"]) == ("NaN", "-Infinity")
+
+
+@pytest.mark.parametrize(("size", "length"), [("1K", 1024), ("2KiB", 2048), ("3", 3), ("0", 0)])
+def test_sizes_and_times_have_units(broker, size, length):
+    to = ("--destination", "queue://sized")
+    assert broker("producer", *to, "--message-count", 1, "--message-size", size)[0] == 0
+
+    status, (line,), _ = broker("consumer", *to, "--timeout", "0.2s", "--json")
+
+    assert status == 0
+    assert len(base64.b64decode(json.loads(line)["body"]["base64"])) == length
+
+
 def test_queues_and_addresses_are_made_shown_emptied_and_deleted(broker):
     assert broker("queue", "create", "bills", "--address", "shop", "--multicast")[0] == 0
     broker("producer", "--destination", "topic://shop", "--message-count", 5)
 
     _, lines, _ = broker("queue", "stat", "--queue", "bill", "--json")
     (row,) = map(json.loads, lines)
-    assert (row["queue"], row["address"], str(row["messages"])) == ("bills", "shop", "5")
+    assert (row["queue"], row["address"], row["messages"]) == ("bills", "shop", 5)
     _, table, _ = broker("queue", "stat", "--queue", "bill")
     assert table[0].split()[:4] == ["queue", "address", "type", "messages"]
     assert table[1].split()[:4] == ["bills", "shop", "MULTICAST", "5"]
+    _, shown, _ = broker("address", "show", "shop")
+    assert shown[0].startswith("Address [name=shop, ")
+    assert shown[1:] == ["Queue [name=bills, address=shop]"]
+    _, lines, _ = broker("address", "show", "shop", "--json")
+    assert list(map(json.loads, lines)) == [
+        {
+            "address": "shop",
+            "routing_types": ["MULTICAST"],
+            "auto_created": True,
+            "paused": False,
+            "queues": 1,
+            "messages": 5,
+            "bindings": ["bills"],
+        }
+    ]
+    _, lines, _ = broker("address", "show", "--json")
+    assert "shop" in [json.loads(line)["address"] for line in lines]
     assert broker("queue", "purge", "bills")[2] == ["purged: 5 messages"]
     assert broker("queue", "delete", "bills")[2] == ["deleted: bills"]
 
     assert broker("address", "create", "news", "--multicast")[2] == ["created: news"]
-    assert "news" in broker("address", "show")[1]
+    names = broker("address", "show")[1]
+    assert "news" in names
+    # Not the one that the command itself had its answers by.
+    assert not any(one.startswith("answers.") for one in names)
     assert "news" in broker("address", "show", "news")[1][0]
     assert broker("address", "delete", "news")[2] == ["deleted: news"]
     assert "news" not in broker("address", "show")[1]
@@ -85,6 +140,11 @@ def test_queues_and_addresses_are_made_shown_emptied_and_deleted(broker):
         (("consumer", "--destination", "file://x"), 2, "neither queue://NAME nor topic://NAME"),
         (("producer", "--destination", "q", "--property", "red"), 2, "is not NAME=VALUE"),
         (("producer", "--destination", "q", "--message-count", "0"), 2, "--message-count"),
+        (("producer", "--destination", "q", "--message-size", "-1"), 2, "--message-size"),
+        (("producer", "--destination", "q", "--message-size", "big"), 2, "--message-size"),
+        (("consumer", "--destination", "q", "--timeout", "soon"), 2, "--timeout"),
+        (("consumer", "--destination", "q", "--timeout", "-1s"), 2, "--timeout"),
+        (("consumer", "--destination", "q", "--timeout", ""), 2, "--timeout"),
     ],
 )
 def test_what_cannot_be_is_one_line(broker, words, status, text):
@@ -102,3 +162,30 @@ def test_nobody_there_and_a_wrong_url_are_one_line(capsys):
 
     assert run(commands, "broker", [*words, "carrier-pigeon://roof"]) == 2
     assert "--url: " in capsys.readouterr().err
+
+
+def test_progress_is_told_on_a_terminal(broker, monkeypatch):
+    monkeypatch.setattr("journal.cli.progress.TELL_EVERY_S", 0)
+    monkeypatch.setattr("broker.cli.queues.TELL_EVERY_S", 0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    to = ("--destination", "queue://long")
+
+    sent = broker("producer", *to, "--message-count", 600)
+    taken = broker("consumer", *to, "--message-count", 2)
+    purged = broker("queue", "purge", "long")
+
+    assert (sent[0], taken[0], purged[0]) == (0, 0, 0)
+    assert any("100%" in line for line in sent[2])
+    assert any("take  2" in line for line in taken[2])
+    assert purged[2][-1] == "purged: 598 messages"
+
+
+def test_a_question_without_an_answer_is_refused_by_name(broker, url):
+    assert broker("queue", "create", "silent")[0] == 0
+
+    with (
+        Client(url) as client,
+        client.session() as session,
+        pytest.raises(AnswerTimeout, match="no answer from 'silent'"),
+    ):
+        session.request("silent", "anybody?", timeout_s=0.05)

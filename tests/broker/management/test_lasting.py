@@ -36,6 +36,23 @@ def test_an_address_that_is_resumed_stays_so(tmp_path):
     asyncio.run(lives())
 
 
+def test_a_paused_address_stays_so_when_it_is_changed(tmp_path):
+    async def lives():
+        async with Life(tmp_path) as life:
+            await life.queue("q")
+            call(life, "address.q", "pause", True)
+            call(life, "broker", "updateAddress", "q", "ANYCAST,MULTICAST")
+            await settled(life)
+        async with Life(tmp_path) as life:
+            assert life.broker.core.postoffice.addresses.queues["q"].is_paused
+            call(life, "address.q", "resume")
+            await settled(life)
+        async with Life(tmp_path) as life:
+            assert not life.broker.core.postoffice.addresses.queues["q"].is_paused
+
+    asyncio.run(lives())
+
+
 def test_a_divert_goes_with_its_address(tmp_path):
     async def lives():
         async with Life(tmp_path) as life:
