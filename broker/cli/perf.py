@@ -24,7 +24,7 @@ from journal.cli.guard import run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["perf"]
+__all__ = ["Limits", "intervals", "perf"]
 
 DESTINATION: Final = "queue://TEST"
 INTERVAL_S: Final = 1.0
@@ -249,7 +249,7 @@ def _leaves(error: BaseException) -> list[BaseException]:
     return [error]
 
 
-def _intervals(limits: Limits, elapsed_s: Callable[[], float]) -> Iterator[tuple[float, bool]]:
+def intervals(limits: Limits, elapsed_s: Callable[[], float]) -> Iterator[tuple[float, bool]]:
     """Give length in seconds, and whether it is of the warm-up, of each interval in turn."""
     end_s = limits.warmup_s + limits.duration_s
     while True:
@@ -286,7 +286,7 @@ async def _measure(
             running = asyncio.ensure_future(load.run(sending, receiving))
             try:
                 began_s = loop.time()
-                for wait_s, is_warmup in _intervals(limits, lambda: loop.time() - began_s):
+                for wait_s, is_warmup in intervals(limits, lambda: loop.time() - began_s):
                     await asyncio.wait((running,), timeout=wait_s)
                     measured = load.take_interval()
                     view.interval(measured, is_warmup=is_warmup)

@@ -8,15 +8,17 @@ counts, except what a message says of itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from broker.message import Message
 from broker.storage.binding_records import AddressBinding, QueueBinding
-from broker.storage.encoding import BodyReader, RecordFormatError
+from broker.storage.encoding import RecordFormatError
 from broker.storage.java_text import hash_order, long_hash, simple_string_hash
 from broker.storage.page_records import NO_TX, entries, entry_size
 from broker.storage.records import decode_record
-from broker.storage.stored_messages import CoreMessage, LargeCoreMessage, read_message
+from broker.storage.stored_messages import Persister
+from broker.storage.wire import RecordType
 from broker.storage.xml.writer import LARGE_CHUNK_SIZE, XmlWriter
 
 if TYPE_CHECKING:
@@ -26,12 +28,12 @@ if TYPE_CHECKING:
     from broker.storage.live_messages import LiveMessages
     from broker.storage.page_folders import PageFolder
     from broker.storage.page_records import PageEntry
-    from broker.storage.stored_messages import MessageHeaders
     from journal.data_print import LiveRecord
 
 __all__ = ["UNDEFINED_PREFIX", "Exporter", "page_stores_in_order"]
 
 UNDEFINED_PREFIX: Final = "UndefinedQueue_"
+_CORE: Final = bytes([Persister.CORE])
 # Of a large body at a time.
 _READ_SIZE: Final = 256 * LARGE_CHUNK_SIZE
 
@@ -103,7 +105,7 @@ class Exporter:
         for message in messages.messages():
             queues = self._names_of(message.queue_ids)
             try:
-                found = decode_record(message.user_type, message.body, is_update=False)
+                found = _decode(message.user_type, message.body)
             except RecordFormatError as error:
                 self._lose(f"message {message.message_id} is damaged: left out: {error}")
                 continue
@@ -148,26 +150,24 @@ class Exporter:
 
     # Messages.
 
-    def _write(self, message: object, message_id: int, queues: list[str]) -> None:
-        """Write a message of a journal or page, if it is one of the Core protocol."""
-        if isinstance(message, CoreMessage):
-            self._writer.message(message.current_headers, queues, message.body)
-            self._count()
-        elif isinstance(message, LargeCoreMessage):
-            self._write_large(message.headers, message_id, queues)
-        else:
+    def _write(self, message: Message | None, message_id: int, queues: list[str]) -> None:
+        """Write a message of a journal or page; None is one of another protocol."""
+        if message is None:
             self._lose(f"message {message_id} is none of the Core protocol: left out")
-
-    def _write_large(self, headers: MessageHeaders, message_id: int, queues: list[str]) -> None:
-        body = self._find_large(message_id)
-        if body is None:
-            self._lose(f"large message {message_id} has no body: left out")
             return
-        body.hold()
-        try:
-            self._writer.message(replace(headers, message_id=message_id), queues, _pieces(body))
-        finally:
-            body.release()
+        if message.is_large:
+            message.message_id = message_id
+            body = self._find_large(message_id)
+            if body is None:
+                self._lose(f"large message {message_id} has no body: left out")
+                return
+            body.hold()
+            try:
+                self._writer.message(message, queues, _pieces(body))
+            finally:
+                body.release()
+        else:
+            self._writer.message(message, queues)
         self._count()
 
     def _count(self) -> None:
@@ -201,14 +201,24 @@ class Exporter:
 
     def _write_entry(self, entry: PageEntry, data: bytes, queues: list[str]) -> None:
         message_id = entry.message_id(data)
-        end = entry.message_at + entry.message_size
-        reader = BodyReader(memoryview(data)[entry.message_at : end])
         try:
-            found = LargeCoreMessage.read(reader) if entry.is_large else read_message(reader)
+            found = entry.message(data) if entry.is_core else None
         except RecordFormatError as error:
             self._lose(f"message {message_id} is damaged: left out: {error}")
             return
         self._write(found, message_id, queues)
+
+
+def _decode(user_type: int, body: bytes) -> Message | None:
+    """Give the message of a record; None where it is none of the Core protocol.
+
+    Raises:
+        RecordFormatError: it is not what its type says.
+    """
+    if user_type == RecordType.ADD_LARGE_MESSAGE:
+        return Message.decode_headers(body)
+    is_core = user_type == RecordType.ADD_MESSAGE_PROTOCOL and body[:1] == _CORE
+    return Message.from_record(body) if is_core else None
 
 
 def _walk_order(ids: Iterable[int]) -> list[int]:

@@ -20,19 +20,21 @@ from broker.storage.java_text import (
     text_of,
     uuid_text,
 )
-from broker.storage.properties import Property, PropertyType, last_values
+from broker.storage.properties import Property, PropertyType
 from broker.storage.xml import names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from broker.message import Message
     from broker.storage.binding_records import AddressBinding, QueueBinding
-    from broker.storage.properties import TypedProperties
-    from broker.storage.stored_messages import MessageHeaders
+    from broker.storage.encoding import Body
 
 __all__ = ["XmlWriter"]
 
 INDENT: Final = "   "
+DEPTH_MAX: Final = 5  # Document, its parts, message, its parts, theirs.
+_LINES: Final = tuple("\n" + INDENT * depth for depth in range(DEPTH_MAX))
 # What the reference puts into one CDATA section of a large body; each is encoded by itself.
 LARGE_CHUNK_SIZE: Final = 1000
 
@@ -47,6 +49,8 @@ _ESCAPES: Final = {
     "\r": "&#13;",
 }
 _ESCAPED: Final = re.compile(f"[{''.join(_ESCAPES)}]")
+# Both kinds at once: most texts have neither.
+_SPECIAL: Final = re.compile('[\x00-\x1f"&<>\ufffe\uffff\ud800-\udfff]')
 # What no XML 1.0 document can hold, in whatever form (section 2.2 there), and half pairs.
 _IMPOSSIBLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
@@ -98,34 +102,34 @@ class XmlWriter:
         self._start(names.MESSAGES)
 
     def message(
-        self, headers: MessageHeaders, queues: Iterable[str], body: bytes | Iterator[bytes]
+        self, message: Message, queues: Iterable[str], pieces: Iterator[bytes] | None = None
     ) -> None:
         """Write a message.
 
         Args:
-            headers: with the message id that counts.
+            message: as a whole, or the headers of a large one.
             queues: names of those that have it.
-            body: in pieces for a large message.
+            pieces: the body of a large one.
         """
         attributes = {
-            "id": str(headers.message_id),
-            "priority": str(headers.priority),
-            "expiration": str(headers.expiration),
-            "timestamp": str(headers.timestamp),
-            "type": names.MESSAGE_TYPES.get(headers.type, names.MESSAGE_TYPE_DEFAULT),
+            "id": str(message.message_id),
+            "priority": str(message.priority),
+            "expiration": str(message.expiration),
+            "timestamp": str(message.timestamp),
+            "type": names.MESSAGE_TYPES.get(message.type, names.MESSAGE_TYPE_DEFAULT),
         }
-        if headers.user_id is not None:
-            attributes["user-id"] = uuid_text(headers.user_id)
+        if message.user_id is not None:
+            attributes["user-id"] = uuid_text(message.user_id)
         self._start(names.MESSAGE, attributes)
         self._start(names.PROPERTIES)
-        for item in _in_walk_order(headers.properties):
+        for item in _in_walk_order(message.properties):
             self._property(item)
         self._end()
         self._start(names.QUEUES)
         for name in queues:
             self._empty(names.QUEUE, {"name": name})
         self._end()
-        self._body(body)
+        self._body(message.body, pieces)
         self._end()
 
     def end(self) -> None:
@@ -142,19 +146,19 @@ class XmlWriter:
             attributes["type"] = word
         self._empty(names.PROPERTY, attributes)
 
-    def _body(self, body: bytes | Iterator[bytes]) -> None:
-        if isinstance(body, bytes):
+    def _body(self, body: Body, pieces: Iterator[bytes] | None) -> None:
+        if pieces is None:
             self._start(names.BODY)
             self._cdata(body)
         else:
             self._start(names.BODY, {names.IS_LARGE: "true"})
-            for piece in body:
+            for piece in pieces:
                 for at in range(0, len(piece), LARGE_CHUNK_SIZE):
                     self._cdata(piece[at : at + LARGE_CHUNK_SIZE])
         self._end()
 
     def _line(self, text: str) -> None:
-        self._write(f"\n{INDENT * len(self._open)}{text}")
+        self._write(f"{_LINES[len(self._open)]}{text}")
 
     def _start(self, name: str, attributes: Mapping[str, str] | None = None) -> None:
         self._line(f"<{name}{self._attributes(attributes or {})}>")
@@ -167,13 +171,15 @@ class XmlWriter:
         name = self._open.pop()
         self._line(f"</{name}>")
 
-    def _cdata(self, data: bytes) -> None:
+    def _cdata(self, data: Body) -> None:
         self._line(f"<![CDATA[{base64.urlsafe_b64encode(data).decode('ascii')}]]>")
 
     def _attributes(self, attributes: Mapping[str, str]) -> str:
         return "".join(f' {name}="{self._text(text)}"' for name, text in attributes.items())
 
     def _text(self, text: str) -> str:
+        if _SPECIAL.search(text) is None:
+            return text
         possible = _IMPOSSIBLE.sub("\ufffd", text)
         if possible != text:
             self._on_loss(f"{text!r} has characters that XML cannot hold: replaced")
@@ -191,11 +197,12 @@ def _value_text(item: Property) -> str:
     return text_of(value)
 
 
-def _in_walk_order(properties: TypedProperties) -> list[Property]:
+def _in_walk_order(by_name: Mapping[str, Property]) -> list[Property]:
     """Give the properties as a set of the reference walks over them, made of a map of them."""
-    by_name = last_values(properties)
+    if len(by_name) < 2:
+        return list(by_name.values())
     order = {name: simple_string_hash(name) for name in by_name}
-    for size in (table_size_for(len(properties)), _set_size(len(by_name))):
+    for size in (table_size_for(len(by_name)), _set_size(len(by_name))):
         order = {name: order[name] for name in hash_order(order, table_size=size)}
     return [by_name[name] for name in order]
 

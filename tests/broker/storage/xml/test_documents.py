@@ -1,15 +1,14 @@
 """The document: what is written is read, and what cannot be one is refused in one line."""
 
 import io
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from broker.message import Message
 from broker.storage.binding_records import AddressBinding, QueueBinding, RoutingType
 from broker.storage.properties import Property, PropertyType
-from broker.storage.stored_messages import MessageHeaders
 from broker.storage.xml.reader import (
     BODY_MEMORY_MAX,
     AddressElement,
@@ -21,17 +20,14 @@ from broker.storage.xml.reader import (
 )
 from broker.storage.xml.writer import XmlWriter
 
-HEADERS = MessageHeaders(
-    message_id=5,
-    address="a",
-    user_id=bytes(range(16)),
-    type=3,
-    durable=True,
-    expiration=7,
-    timestamp=8,
-    priority=9,
-    properties=(),
-)
+HEADERS = {
+    "user_id": bytes(range(16)),
+    "type": 3,
+    "durable": True,
+    "expiration": 7,
+    "timestamp": 8,
+    "priority": 9,
+}
 
 
 class Document:
@@ -54,14 +50,15 @@ def written(*messages):
     document = Document()
     document.writer.begin()
     document.writer.begin_messages()
-    for message in messages:
-        document.writer.message(*message)
+    for one in messages:
+        document.writer.message(*one)
     document.writer.end()
     return document
 
 
-def headers(message_id=5, **changes):
-    return replace(HEADERS, message_id=message_id, **changes)
+def message(body=b"", message_id=5, **changes):
+    values = {**HEADERS, "message_id": message_id, **changes}
+    return Message("a", body, **values)
 
 
 def test_the_text_is_that_of_the_reference():
@@ -74,8 +71,8 @@ def test_the_text_is_that_of_the_reference():
     writer.queue(2, QueueBinding("q", "a", "x > '1'", "", False, routing_type=RoutingType.ANYCAST))
     writer.begin_messages()
     properties = (Property("n", PropertyType.INT, -1), Property("none", PropertyType.NULL, None))
-    writer.message(headers(properties=properties), ["q"], b"hi\xff\xfe")
-    writer.message(headers(user_id=None, type=0), ["q"], iter([bytes(1000), b"x"]))
+    writer.message(message(b"hi\xff\xfe", properties=properties), ["q"])
+    writer.message(message(user_id=None, type=0), ["q"], iter([bytes(1000), b"x"]))
     writer.end()
 
     large = "A" * 1332 + "AA=="
@@ -150,25 +147,25 @@ VALUES = some.one_of(
 )
 def test_what_is_written_is_read(properties, queues, body, is_large):
     items = tuple(Property(name, kind, value) for name, (kind, value) in properties.items())
-    content = iter([body[:1700], body[1700:]]) if is_large else body
+    pieces = iter([body[:1700], body[1700:]]) if is_large else None
 
-    document = written((headers(properties=items), queues, content))
+    document = written((message(body, properties=items), queues, pieces))
     (found,) = document.read()
 
-    message = found.message
-    assert dict(message.properties) == {item.name: item for item in items}
+    sent = found.message
+    assert dict(sent.properties) == {item.name: item for item in items}
     assert (found.message_id, found.queues) == (5, queues)
     assert (found.body.read(), found.body_size) == (body, len(body))
-    assert (message.type, message.priority, message.expiration) == (3, 9, 7)
-    assert (message.timestamp, message.durable) == (8, True)
-    assert len(message.user_id) == 16
+    assert (sent.type, sent.priority, sent.expiration) == (3, 9, 7)
+    assert (sent.timestamp, sent.durable) == (8, True)
+    assert len(sent.user_id) == 16
     assert document.losses == []
 
 
 def test_what_xml_cannot_hold_is_replaced_and_told():
     item = Property("bad\x01", PropertyType.STRING, "a\x00\ud800b")
 
-    document = written((headers(properties=(item,)), ["q"], b""))
+    document = written((message(properties=(item,)), ["q"]))
 
     assert "bad\ufffd" in document.text
     assert "a\ufffd\ufffdb" in document.text
@@ -179,7 +176,7 @@ def test_a_long_body_waits_in_a_file():
     body = bytes(range(256)) * (BODY_MEMORY_MAX // 256 + 1)
     pieces = (body[at : at + 64_000] for at in range(0, len(body), 64_000))
 
-    (found,) = written((HEADERS, ["q"], pieces)).read()
+    (found,) = written((message(), ["q"], pieces)).read()
 
     with found.body:
         assert not isinstance(found.body, io.BytesIO)
@@ -187,13 +184,13 @@ def test_a_long_body_waits_in_a_file():
 
 
 def test_a_section_of_any_length_is_one_piece():
-    (found,) = written((HEADERS, ["q"], bytes(300_001))).read()
+    (found,) = written((message(bytes(300_001)), ["q"])).read()
 
     assert found.body_size == 300_001
 
 
 def test_messages_are_sorted_by_their_ids():
-    document = written(*((headers(number), ["q"], b"%d" % number) for number in (30, 4, 2**40)))
+    document = written(*((message(b"%d" % number, number), ["q"]) for number in (30, 4, 2**40)))
     document.texts.insert(0, "<?xml version='1.0' encoding='UTF-8'?>")
 
     found = document.read(read_sorted)
