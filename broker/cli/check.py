@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +24,7 @@ __all__ = ["check"]
 
 TIMEOUT_MS: Final = 30_000
 FAILED: Final = 1
+SUCCESS: Final = "success"
 # The body of what `--produce` sends, as the reference's.
 CHECK_TEXT: Final = "CHECK_MESSAGE"
 
@@ -47,6 +49,7 @@ class Check:
 def checking(command: Callable[..., object]) -> Callable[..., object]:
     """Give a command what all checks have."""
     for option in (
+        click.option("--json", "is_json", is_flag=True, help="One JSON object."),
         click.option(
             "--fail-at-end", is_flag=True, help="Go on with the other checks when one fails."
         ),
@@ -101,6 +104,7 @@ def node(
     primary: bool,
     backup: bool,
     fail_at_end: bool,
+    is_json: bool,
 ) -> int:
     """Check a broker."""
     if disk_usage is not None and disk_usage != -1 and not 0 < disk_usage < 100:
@@ -126,7 +130,9 @@ def node(
         )
     if up or not checks:
         checks.insert(0, Check("the node is started", lambda s, _: _is_started(s)))
-    return _run("NodeCheck", checks, (url, user, password), timeout_ms, goes_on=fail_at_end)
+    return _run(
+        "NodeCheck", checks, (url, user, password), timeout_ms, goes_on=fail_at_end, is_json=is_json
+    )
 
 
 def _is_started(session: Session) -> None:
@@ -189,6 +195,7 @@ def queue(
     *,
     up: bool,
     fail_at_end: bool,
+    is_json: bool,
 ) -> int:
     """Check a queue."""
     for option, count in (("--browse", browse), ("--consume", consume)):
@@ -210,7 +217,14 @@ def queue(
         checks.insert(
             0, Check(f"the queue {name} exists and is not paused", lambda s, _: _is_up(s, name))
         )
-    return _run("QueueCheck", checks, (url, user, password), timeout_ms, goes_on=fail_at_end)
+    return _run(
+        "QueueCheck",
+        checks,
+        (url, user, password),
+        timeout_ms,
+        goes_on=fail_at_end,
+        is_json=is_json,
+    )
 
 
 def _counted(
@@ -261,35 +275,49 @@ def _run(
     timeout_ms: int,
     *,
     goes_on: bool,
+    is_json: bool,
 ) -> int:
     """Run checks one after the other and say what came out; the exit status."""
     started = time.monotonic()
     deadline = started + timeout_ms / 1000
-    click.echo(f"Running {title}")
-    successes = failures = errors = 0
+    found: list[dict[str, str]] = []
+    if not is_json:
+        click.echo(f"Running {title}")
     with ExitStack() as stack:
         session = stack.enter_context(connected(*login, call_timeout=timeout_ms))
         for one in checks:
-            click.echo(f"Checking that {one.assertion} ... ", nl=False)
-            try:
-                if time.monotonic() >= deadline:
-                    raise CheckFailed("timeout")
-                one.run(session, deadline)
-            except CheckFailed as failure:
-                failures += 1
-                click.echo(f"failure: {failure}")
-            except ClientError as error:
-                errors += 1
-                click.echo(f"error: {error}")
-            else:
-                successes += 1
-                click.echo("success")
-                continue
-            if not goes_on:
+            if not is_json:
+                click.echo(f"Checking that {one.assertion} ... ", nl=False)
+            result, reason = _result(one, session, deadline)
+            found.append({"assertion": one.assertion, "result": result, "reason": reason})
+            if not is_json:
+                click.echo(f"{result}: {reason}" if reason else result)
+            if result != SUCCESS and not goes_on:
                 break
-    skipped = len(checks) - successes - failures - errors
-    click.echo(
-        f"Checks run: {len(checks)}, Failures: {failures}, Errors: {errors}, Skipped: {skipped},"
-        f" Time elapsed: {time.monotonic() - started:.3f} sec - {title}"
-    )
-    return 0 if successes == len(checks) else FAILED
+    found += [
+        {"assertion": one.assertion, "result": "skipped", "reason": ""}
+        for one in checks[len(found) :]
+    ]
+    counts = Counter(one["result"] for one in found)
+    seconds = time.monotonic() - started
+    if is_json:
+        click.echo(json.dumps({"check": title, "checks": found, "seconds": round(seconds, 3)}))
+    else:
+        click.echo(
+            f"Checks run: {len(checks)}, Failures: {counts['failure']}, Errors: {counts['error']},"
+            f" Skipped: {counts['skipped']}, Time elapsed: {seconds:.3f} sec - {title}"
+        )
+    return 0 if counts[SUCCESS] == len(checks) else FAILED
+
+
+def _result(one: Check, session: Session, deadline: float) -> tuple[str, str]:
+    """Run a check; what came out, and why."""
+    try:
+        if time.monotonic() >= deadline:
+            return "failure", "timeout"
+        one.run(session, deadline)
+    except CheckFailed as failure:
+        return "failure", str(failure)
+    except ClientError as error:
+        return "error", str(error)
+    return SUCCESS, ""

@@ -1,5 +1,7 @@
 """`broker check`: success and failure of each question, against a broker that runs."""
 
+import json
+
 import pytest
 
 from broker.cli.guard import run
@@ -67,6 +69,18 @@ def test_a_queue_is_asked_in_order_until_something_fails(check, session):
     status, lines, _ = check(*words, "--fail-at-end")
     assert (status, lines[2].endswith("success")) == (1, True)
     assert lines[3].startswith("Checks run: 2, Failures: 1, Errors: 0, Skipped: 0,")
+
+
+def test_machines_get_an_object(check, session):
+    session.create_queue("told")
+
+    status, lines, _ = check("queue", "--name", "told", "--browse", 1, "--consume", 1, "--json")
+
+    (line,) = lines
+    found = json.loads(line)
+    results = [(one["result"], one["reason"]) for one in found["checks"]]
+    assert (status, found["check"]) == (1, "QueueCheck")
+    assert results == [("failure", "Insufficient messages to browse: 0"), ("skipped", "")]
 
 
 def test_too_few_messages_are_waited_for_until_the_timeout(check, session):
