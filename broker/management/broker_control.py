@@ -9,7 +9,7 @@ from broker.divert import Divert
 from broker.errors import BrokerError, ErrorCode
 from broker.management.broker_queries import BrokerQueries
 from broker.management.errors import ManagementError
-from broker.management.invocation import BOOLEAN, INTEGER, TEXT, operation
+from broker.management.invocation import BOOLEAN, INTEGER, NAME, TEXT, operation
 from broker.management.json_texts import json_text, read_object
 from broker.management.queue_texts import (
     changes_of,
@@ -52,25 +52,25 @@ class BrokerControl(BrokerQueries):
 
     # --- addresses ----------------------------------------------------------------------------
 
-    @operation("createAddress", TEXT, TEXT)
+    @operation("createAddress", NAME, TEXT)
     def create_address(self, name: str, routing_types: str | None) -> str:
         """Make an address; it as a line."""
         return _address_line(self._addresses.create(name, _routing_types(routing_types)))
 
-    @operation("updateAddress", TEXT, TEXT)
+    @operation("updateAddress", NAME, TEXT)
     def update_address(self, name: str, routing_types: str | None) -> str:
         """Give an address other routing types; null leaves them."""
         if routing_types is None:
             return _address_line(self._addresses.get(name))
         return _address_line(self._addresses.update(name, _routing_types(routing_types)))
 
-    @operation("deleteAddress", TEXT)
-    @operation("deleteAddress", TEXT, BOOLEAN)
+    @operation("deleteAddress", NAME)
+    @operation("deleteAddress", NAME, BOOLEAN)
     def delete_address(self, name: str, force: bool = False) -> None:
         """Remove an address, and with `force` its queues, consumers and diverts before it."""
         self._addresses.delete(name, force=bool(force))
 
-    @operation("getAddressInfo", TEXT)
+    @operation("getAddressInfo", NAME)
     def address_info(self, name: str) -> str:
         """Give an address as a line."""
         return _address_line(self._addresses.get(name))
@@ -84,16 +84,16 @@ class BrokerControl(BrokerQueries):
             request = replace(request, address=request.name)
         return self._broker.administration.create_queue(request)
 
-    @operation("createQueue", TEXT, TEXT)
-    @operation("createQueue", TEXT, TEXT, TEXT)
+    @operation("createQueue", NAME, NAME)
+    @operation("createQueue", NAME, NAME, TEXT)
     def create_queue(self, address: str, name: str, routing_type: str | None = None) -> None:
         """Make a durable queue."""
         self._create(
             QueueRequest(address=address, name=name, routing_type=routing_type_of(routing_type))
         )
 
-    @operation("createQueue", TEXT, TEXT, BOOLEAN)
-    @operation("createQueue", TEXT, TEXT, BOOLEAN, TEXT)
+    @operation("createQueue", NAME, NAME, BOOLEAN)
+    @operation("createQueue", NAME, NAME, BOOLEAN, TEXT)
     def create_queue_of_durability(
         self, address: str, name: str, durable: bool, routing_type: str | None = None
     ) -> None:
@@ -107,8 +107,8 @@ class BrokerControl(BrokerQueries):
             )
         )
 
-    @operation("createQueue", TEXT, TEXT, TEXT, BOOLEAN)
-    @operation("createQueue", TEXT, TEXT, TEXT, BOOLEAN, TEXT)
+    @operation("createQueue", NAME, NAME, TEXT, BOOLEAN)
+    @operation("createQueue", NAME, NAME, TEXT, BOOLEAN, TEXT)
     def create_filtered_queue(
         self,
         address: str,
@@ -128,7 +128,7 @@ class BrokerControl(BrokerQueries):
             )
         )
 
-    @operation("createQueue", TEXT, TEXT, TEXT, TEXT, BOOLEAN, INTEGER, BOOLEAN, BOOLEAN)
+    @operation("createQueue", NAME, TEXT, NAME, TEXT, BOOLEAN, INTEGER, BOOLEAN, BOOLEAN)
     def create_bounded_queue(
         self,
         address: str,
@@ -156,8 +156,8 @@ class BrokerControl(BrokerQueries):
             )
         )
 
-    @operation("createQueue", TEXT)
-    @operation("createQueue", TEXT, BOOLEAN)
+    @operation("createQueue", NAME)
+    @operation("createQueue", NAME, BOOLEAN)
     def create_queue_of_json(self, text: str, ignores_existing: bool = False) -> str:
         """Make a queue as a JSON text says; its configuration as JSON."""
         request = queue_request(text)
@@ -166,8 +166,8 @@ class BrokerControl(BrokerQueries):
             found = self._broker.administration.create_queue(request)
         return queue_text(found)
 
-    @operation("deployQueue", TEXT, TEXT, TEXT)
-    @operation("deployQueue", TEXT, TEXT, TEXT, BOOLEAN)
+    @operation("deployQueue", NAME, NAME, TEXT)
+    @operation("deployQueue", NAME, NAME, TEXT, BOOLEAN)
     def deploy_queue(
         self, address: str, name: str, filter: str | None, durable: bool = True
     ) -> None:
@@ -175,14 +175,14 @@ class BrokerControl(BrokerQueries):
         if name not in self._addresses.queues:
             self.create_filtered_queue(address, name, filter, durable)
 
-    @operation("updateQueue", TEXT)
+    @operation("updateQueue", NAME)
     def update_queue_of_json(self, text: str) -> str:
         """Change a queue as a JSON text says; its configuration as JSON."""
         name, changes = changes_of(text)
         return queue_text(self._addresses.update_queue(name, **changes))
 
-    @operation("updateQueue", TEXT, TEXT, INTEGER, BOOLEAN)
-    @operation("updateQueue", TEXT, TEXT, INTEGER, BOOLEAN, BOOLEAN)
+    @operation("updateQueue", NAME, TEXT, INTEGER, BOOLEAN)
+    @operation("updateQueue", NAME, TEXT, INTEGER, BOOLEAN, BOOLEAN)
     def update_queue(
         self,
         name: str,
@@ -201,9 +201,9 @@ class BrokerControl(BrokerQueries):
         given = {key: value for key, value in changes.items() if value is not None}
         return queue_line(self._addresses.update_queue(name, **given))
 
-    @operation("destroyQueue", TEXT)
-    @operation("destroyQueue", TEXT, BOOLEAN)
-    @operation("destroyQueue", TEXT, BOOLEAN, BOOLEAN)
+    @operation("destroyQueue", NAME)
+    @operation("destroyQueue", NAME, BOOLEAN)
+    @operation("destroyQueue", NAME, BOOLEAN, BOOLEAN)
     def destroy_queue(
         self, name: str, removes_consumers: bool = False, deletes_address: bool = False
     ) -> None:
@@ -214,7 +214,7 @@ class BrokerControl(BrokerQueries):
 
     # --- settings -----------------------------------------------------------------------------
 
-    @operation("addAddressSettings", TEXT, TEXT)
+    @operation("addAddressSettings", NAME, NAME)
     def add_address_settings(self, match: str, text: str) -> str:
         """Set what holds for a match; what was taken, as JSON."""
         try:
@@ -224,14 +224,14 @@ class BrokerControl(BrokerQueries):
             raise ManagementError(str(error)) from None
         return json_text(settings.to_json())
 
-    @operation("removeAddressSettings", TEXT)
+    @operation("removeAddressSettings", NAME)
     def remove_address_settings(self, match: str) -> None:
         """Take a match away."""
         self._broker.stored_settings.remove(match)
 
     # --- diverts ------------------------------------------------------------------------------
 
-    @operation("createDivert", TEXT)
+    @operation("createDivert", NAME)
     def create_divert_of_json(self, text: str) -> None:
         """Make a divert as a JSON text says."""
         found = {key: value for key, value in read_object(text).items() if value is not None}
@@ -247,8 +247,8 @@ class BrokerControl(BrokerQueries):
             routing_type=str(found.get("routing-type", "STRIP")),
         )
 
-    @operation("createDivert", TEXT, TEXT, TEXT, TEXT, BOOLEAN, TEXT, TEXT)
-    @operation("createDivert", TEXT, TEXT, TEXT, TEXT, BOOLEAN, TEXT, TEXT, TEXT)
+    @operation("createDivert", NAME, TEXT, NAME, NAME, BOOLEAN, TEXT, TEXT)
+    @operation("createDivert", NAME, TEXT, NAME, NAME, BOOLEAN, TEXT, TEXT, TEXT)
     def create_divert(
         self,
         name: str,
@@ -307,7 +307,7 @@ class BrokerControl(BrokerQueries):
         self._addresses.version += 1
         self._core.notifications.divert(NotificationType.BINDING_ADDED, divert, address)
 
-    @operation("destroyDivert", TEXT)
+    @operation("destroyDivert", NAME)
     def destroy_divert(self, name: str) -> None:
         """Remove a divert; a configured one is there again after a restart."""
         found = self.find_divert(name)
@@ -320,7 +320,7 @@ class BrokerControl(BrokerQueries):
 
     # --- clients ------------------------------------------------------------------------------
 
-    @operation("closeConnectionsForAddress", TEXT)
+    @operation("closeConnectionsForAddress", NAME)
     def close_connections_of(self, host: str) -> bool:
         """End the connections from a host, or a host and port; whether there were any.
 
@@ -338,7 +338,7 @@ class BrokerControl(BrokerQueries):
             connection.fail()
         return bool(doomed)
 
-    @operation("closeConnectionWithID", TEXT)
+    @operation("closeConnectionWithID", NAME)
     def close_connection(self, connection_id: str) -> bool:
         """End one connection; whether it was there."""
         found = self._broker.connections.get(connection_id)
@@ -346,7 +346,7 @@ class BrokerControl(BrokerQueries):
             found.fail()
         return found is not None
 
-    @operation("closeConnectionsForUser", TEXT)
+    @operation("closeConnectionsForUser", NAME)
     def close_connections_of_user(self, user: str) -> bool:
         """End the connections that a user has sessions on; whether there were any."""
         ids = {
@@ -357,7 +357,7 @@ class BrokerControl(BrokerQueries):
     def _close_all(self, ids: Iterable[str]) -> bool:
         return sum(self.close_connection(one) for one in ids) > 0
 
-    @operation("closeConsumerConnectionsForAddress", TEXT)
+    @operation("closeConsumerConnectionsForAddress", NAME)
     def close_consumers_of(self, address: str) -> bool:
         """End the connections that consume from an address; whether there were any."""
         matches = self._matcher.matches
@@ -370,7 +370,7 @@ class BrokerControl(BrokerQueries):
         }
         return self._close_all(ids)
 
-    @operation("closeConsumerWithID", TEXT, TEXT)
+    @operation("closeConsumerWithID", NAME, NAME)
     def close_consumer(self, session_name: str, consumer_id: str) -> bool:
         """Close one consumer, and tell its client; whether it was there."""
         session = self._broker.sessions.get(session_name)
@@ -392,12 +392,12 @@ class BrokerControl(BrokerQueries):
 
     # --- transactions -------------------------------------------------------------------------
 
-    @operation("commitPreparedTransaction", TEXT)
+    @operation("commitPreparedTransaction", NAME)
     def commit_prepared(self, text: str) -> bool:
         """Decide in the manager's place; whether there was such a transaction."""
         return self._decide(text, is_commit=True)
 
-    @operation("rollbackPreparedTransaction", TEXT)
+    @operation("rollbackPreparedTransaction", NAME)
     def roll_back_prepared(self, text: str) -> bool:
         """Decide in the manager's place; whether there was such a transaction."""
         return self._decide(text, is_commit=False)

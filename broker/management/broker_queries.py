@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from broker.address import Matcher
 from broker.management.errors import ManagementError
-from broker.management.invocation import INT, TEXT, Control, operation
+from broker.management.invocation import INT, NAME, TEXT, Control, operation
 from broker.management.json_texts import json_text
 from broker.management.lists import ADDRESSES, CONNECTIONS, CONSUMERS, QUEUES, SESSIONS, Rows
 from broker.management.views import consumer_row, java_date
@@ -161,7 +161,7 @@ class BrokerQueries(Control):
 
     # --- whole lists --------------------------------------------------------------------------
 
-    @operation("listAddresses", TEXT)
+    @operation("listAddresses", NAME)
     def address_names(self, separator: str) -> str:
         """Give the addresses' names in one text, sorted."""
         return separator.join(sorted(self._addresses.by_name, key=str.lower))
@@ -172,7 +172,7 @@ class BrokerQueries(Control):
         wanted = (routing_type or "").upper()
         return [one.name for one in self._queues if wanted in ("", one.binding.routing_type.name)]
 
-    @operation("listBindingsForAddress", TEXT)
+    @operation("listBindingsForAddress", NAME)
     def bindings_of(self, address: str) -> str:
         """Give what is bound to an address, patterns included."""
         route = self._core.postoffice.route_of(address)
@@ -190,7 +190,7 @@ class BrokerQueries(Control):
         return list(self._broker.connections)
 
     @operation("listRemoteAddresses")
-    @operation("listRemoteAddresses", TEXT)
+    @operation("listRemoteAddresses", NAME)
     def remote_addresses(self, host: str = "") -> list[str]:
         """Give where clients come from, or those of one host."""
         origins = [one.origin for one in self._broker.connections.values()]
@@ -219,12 +219,12 @@ class BrokerQueries(Control):
             if one.origin.connection_id == connection_id
         ]
 
-    @operation("listSessions", TEXT)
+    @operation("listSessions", NAME)
     def session_names(self, connection_id: str) -> list[str]:
         """Give the names of a connection's sessions."""
         return [one.name for one in self._on(connection_id)]
 
-    @operation("listSessionsAsJSON", TEXT)
+    @operation("listSessionsAsJSON", NAME)
     def sessions_as_json(self, connection_id: str) -> str:
         """Give a connection's sessions."""
         return json_text([_session_row(one) for one in self._on(connection_id)])
@@ -234,7 +234,7 @@ class BrokerQueries(Control):
         """Give all sessions."""
         return json_text([_session_row(one) for one in self._broker.sessions.values()])
 
-    @operation("listConsumersAsJSON", TEXT)
+    @operation("listConsumersAsJSON", NAME)
     def consumers_as_json(self, connection_id: str) -> str:
         """Give a connection's consumers."""
         return json_text(
@@ -275,12 +275,12 @@ class BrokerQueries(Control):
 
     # --- settings and roles -------------------------------------------------------------------
 
-    @operation("getAddressSettingsAsJSON", TEXT)
+    @operation("getAddressSettingsAsJSON", NAME)
     def address_settings(self, address: str) -> str:
         """Give what holds for an address: merged, with defaults."""
         return json_text(self._core.settings.match(address).all_to_json())
 
-    @operation("getRolesAsJSON", TEXT)
+    @operation("getRolesAsJSON", NAME)
     def roles_as_json(self, address: str) -> str:
         """Give who may do what at an address."""
         return json_text(self._core.security.roles(address))

@@ -14,7 +14,7 @@ from broker.management.errors import ManagementError
 from broker.paging.browsing import PageBrowser
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from broker.consumer import Filter
     from broker.core import Core
@@ -28,6 +28,7 @@ __all__ = [
     "change_priority",
     "delivering",
     "each",
+    "in_parts",
     "look",
     "remove_all",
     "retry",
@@ -74,8 +75,8 @@ def look(
             yield from _shown_in_pages(queue, wanted)
     finally:
         cursor.close()
-    for reference in list(queue.scheduled()):
-        if reference.scheduled_ms and wanted(reference):
+    for reference in in_parts(list(queue.scheduled())):
+        if reference is None or (reference.scheduled_ms and wanted(reference)):
             yield reference
 
 
@@ -124,6 +125,14 @@ def delivering(queue: Queue) -> Iterator[tuple[str, list[Reference]]]:
 def by_id(message_id: int) -> Callable[[Reference], bool]:
     """Give what tells whether a reference is the one of a message."""
     return lambda reference: reference.message.message_id == message_id
+
+
+def in_parts(references: Iterable[Reference]) -> Iterator[Reference | None]:
+    """Give them, and None to let others in."""
+    for count, reference in enumerate(references, 1):
+        yield reference
+        if count % LOOK_COUNT == 0:
+            yield None
 
 
 def select(filter: Filter | None) -> Callable[[Reference], bool]:
@@ -201,8 +210,10 @@ def change_priority(
         else:
             found.append(reference)
     count = 0
-    for reference in found:
-        if reference.level >= 0:
+    for reference in in_parts(found):
+        if reference is None:
+            yield
+        elif reference.level >= 0 and not queue.is_deleted:
             queue.waiting.remove(reference)
             reference.message.priority = priority
             queue.waiting.add_tail(reference)

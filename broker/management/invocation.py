@@ -24,6 +24,7 @@ __all__ = [
     "INTEGER",
     "LONG",
     "MAP",
+    "NAME",
     "TEXT",
     "Control",
     "Getters",
@@ -42,10 +43,12 @@ _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 class Kind(Enum):
     """What a parameter takes (a Java type of the reference's method).
 
-    Each takes null as well, but for INT and LONG, which are numbers there and no objects.
+    Each takes null as well, but for INT and LONG, which are numbers there and no objects, and NAME,
+    a text that must be there.
     """
 
     TEXT = auto()
+    NAME = auto()
     BOOLEAN = auto()
     INT = auto()
     INTEGER = auto()
@@ -55,8 +58,8 @@ class Kind(Enum):
     def accepts(self, value: object) -> bool:
         """Whether a value from JSON fits."""
         if value is None:
-            return self is not Kind.INT and self is not Kind.LONG
-        if self is Kind.TEXT:
+            return self not in (Kind.INT, Kind.LONG, Kind.NAME)
+        if self is Kind.TEXT or self is Kind.NAME:
             return isinstance(value, str)
         if self is Kind.BOOLEAN:
             return isinstance(value, bool)
@@ -74,6 +77,7 @@ class Kind(Enum):
 
 
 TEXT: Final = Kind.TEXT
+NAME: Final = Kind.NAME
 BOOLEAN: Final = Kind.BOOLEAN
 INT: Final = Kind.INT
 INTEGER: Final = Kind.INTEGER

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import uuid
 from typing import TYPE_CHECKING
@@ -103,5 +102,5 @@ def _body(type: int, body: str | None) -> bytes:
         return writer.getvalue()
     try:
         return base64.b64decode(body, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise ManagementError(f"the body is no Base64: {error}") from error

@@ -181,3 +181,34 @@ def test_what_was_delivered_now_and_came_back_waits_for_its_new_time_alone(bench
 
     assert sink.bodies == ["late", "other", "late"]
     assert bench.get("queue.q", "scheduledCount") == 0
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments"),
+    [
+        ("listScheduledMessages", ()),
+        ("listScheduledMessagesAsJSON", ()),
+        ("deliverScheduledMessages", ("n > 0",)),
+        ("removeMessages", ("_AMQ_SCHED_DELIVERY > 0",)),
+        ("listDeliveringMessages", ()),
+        ("listDeliveringMessagesAsJSON", ()),
+        ("countDeliveringMessages", ("n > 0",)),
+        ("countDeliveringMessages", ("n > 0", "n")),
+        ("changeMessagesPriority", ("n > 0", 9)),
+    ],
+)
+def test_others_are_let_in_while_there_is_much_to_do(bench, monkeypatch, operation, arguments):
+    monkeypatch.setattr(contents, "LOOK_COUNT", 1)
+    fill(bench, "1", "2", "3", n=1)
+    sink = bench.consume("q", credits=1)
+    sink.consumer.receive_credits(100)
+    fill(bench, "4", "5", "6", n=1, _AMQ_SCHED_DELIVERY=bench.now_ms + 60_000)
+    bench.request("queue.q", operation, list(arguments))
+    turns = 0
+    while not bench.answers.got:
+        turns += 1
+        bench.loop.run_turns(most=1, is_to_end=False)
+
+    bench.result()
+    # At least one for each but the last of three messages.
+    assert turns > 1
