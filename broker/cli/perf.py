@@ -13,11 +13,13 @@ import click
 from broker.cli.connect import Destination, DestinationType, connecting
 from broker.cli.instance import INSTANCE
 from broker.cli.load import ConsumerLoad, Load, Measured, ProducerLoad
+from broker.cli.messages import Seconds
 from broker.cli.perf_view import PerfView
 from broker.cli.stored_data import layout_of
 from broker.client.aio import AsyncClient
 from broker.client.errors import ClientError
 from journal.cli.bench import journal_bench
+from journal.cli.engine_options import SIZE
 from journal.cli.folder import example
 from journal.cli.guard import run
 
@@ -55,6 +57,12 @@ def _options(*options: Callable[..., Any]) -> Callable[..., Any]:
     return give
 
 
+def _not_negative(context: click.Context, parameter: click.Parameter, value: int) -> int:
+    if value < 0:
+        raise click.BadParameter(f"{value} bytes are fewer than none")
+    return value
+
+
 COMMON: Final = _options(
     click.argument("destinations", nargs=-1, type=DestinationType(), metavar="[DESTINATION]..."),
     connecting,
@@ -68,18 +76,18 @@ COMMON: Final = _options(
     click.option(
         "--duration",
         "duration_s",
-        type=click.FloatRange(min=0),
-        default=0,
+        type=Seconds(),
+        default=0.0,
         show_default=True,
-        help="Seconds, then it ends; 0 until it is interrupted.",
+        help="Then it ends: 30, 0.5, 30s, 500ms; 0 until it is interrupted.",
     ),
     click.option(
         "--warmup",
         "warmup_s",
-        type=click.FloatRange(min=0),
-        default=0,
+        type=Seconds(),
+        default=0.0,
         show_default=True,
-        help="Seconds before, which do not count.",
+        help="Time before, which does not count.",
     ),
     click.option(
         "--num-destinations",
@@ -109,10 +117,11 @@ PRODUCING: Final = _options(
     ),
     click.option(
         "--message-size",
-        type=click.IntRange(min=0),
+        type=SIZE,
+        callback=_not_negative,
         default=1024,
         show_default=True,
-        help="Bytes of each body.",
+        help="Bytes of each body: 1024, 10K, 1MiB.",
     ),
     click.option(
         "--persistent",

@@ -97,7 +97,7 @@ def test_people_get_a_table(perf):
 
 
 def test_it_ends_in_time_and_the_warm_up_does_not_count(perf):
-    words = ("--warmup", 0.2, "--duration", 0.3, "--rate", 100)
+    words = ("--warmup", 0.2, "--duration", "300ms", "--rate", 100, "--message-size", "1K")
 
     status, out, _ = perf("producer", "queue://timed", "--json", *words)
 
@@ -157,6 +157,7 @@ def test_the_disk_of_an_instance_is_measured(tmp_path, capsys):
         (("client", "mail://q"), "neither queue://NAME nor topic://NAME"),
         (("producer", "--max-pending", 0), "'--max-pending'"),
         (("consumer", "--duration", "long"), "'--duration'"),
+        (("producer", "--message-size", "-1"), "-1 bytes are fewer than none"),
         (("producer", "--consumers", 2), "No such option"),
         (("client", "--message-count", 1, "--consumer-url", "http://x"), "--url: "),
     ],
