@@ -150,6 +150,12 @@ cdef class Batch:
         return self.row_count - self.gone_count
 
     @property
+    def first_seq(self):
+        """The seq of the first row to insert, None without one."""
+        self.pack()
+        return self.rows[0].seq if self.row_count else None
+
+    @property
     def last_seq(self):
         """The seq of the last row to insert, None without one."""
         self.pack()

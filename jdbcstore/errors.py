@@ -7,8 +7,12 @@
     journal.errors.JournalClosed
     └── LeaseLost    another broker may own the tables now: nothing more may be written
 
+    StatementCancelled   the server said that a statement was done, and it was not: a conflict
+
 Drivers agree on SQLSTATE (ISO/IEC 9075-2, table 38) more than on anything else, so it is judged
 here; what one vendor says in numbers of his own stands in his dialect.
+
+StatementCancelled never leaves this package: what ends a store is a JournalError.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from journal.errors import JournalClosed
 if TYPE_CHECKING:
     from jdbcstore.dialects.base import Dialect
 
-__all__ = ["Fault", "LeaseLost", "classify", "fault_of_sqlstate"]
+__all__ = ["Fault", "LeaseLost", "StatementCancelled", "classify", "fault_of_sqlstate"]
 
 
 class Fault(enum.Enum):
@@ -36,6 +40,15 @@ class Fault(enum.Enum):
 
 class LeaseLost(JournalClosed):
     """The lease on the tables ended; whoever holds it now is the only one to write."""
+
+
+class StatementCancelled(Exception):
+    """What the server should have said: a statement was cancelled, and is not done.
+
+    MariaDB (seen: 10.11) reports a DELETE, and a SELECT with a LIMIT, as done, with no rows, when
+    it is cancelled (KILL QUERY, max_statement_time) while it chooses an index; an UPDATE is run by
+    the same steps. So whoever decides by "no rows" asks once more, in another way.
+    """
 
 
 # The longest prefix decides. Class 57 and 53 are PostgreSQL's and DB2's "operator intervention"
@@ -84,6 +97,8 @@ def classify(exception: BaseException, dialect: Dialect) -> Fault:
     >>> classify(ConnectionResetError(), dialect_named("sqlite")).value
     'lost'
     """
+    if isinstance(exception, StatementCancelled):
+        return Fault.CONFLICT
     if isinstance(exception, sqlalchemy.exc.TimeoutError):
         return Fault.CONFLICT  # The pool had no connection to give: nothing was begun.
     if isinstance(exception, sqlalchemy.exc.DBAPIError):

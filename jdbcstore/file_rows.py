@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from jdbcstore.dialects.mysql import interrupted_delete
+from jdbcstore.errors import StatementCancelled
 
 if TYPE_CHECKING:
     from sqlalchemy import Table
@@ -123,7 +123,10 @@ class SQLiteFileRows(FileRows):
 
 
 class MySQLFileRows(FileRows):
-    """Rows within max_allowed_packet, beyond which CONCAT() gives NULL."""
+    """Rows within max_allowed_packet, beyond which CONCAT() gives NULL.
+
+    A change that has found no row is looked at again; see StatementCancelled.
+    """
 
     grown = "CONCAT(DATA, {0})"
 
@@ -132,13 +135,32 @@ class MySQLFileRows(FileRows):
         cursor.execute("SELECT @@max_allowed_packet")
         return int(cursor.fetchone()[0]) - PACKET_MARGIN
 
+    def grow(self, cursor: RawCursor, row_id: int, data: bytes) -> None:
+        """Put bytes at a row's end."""
+        super().grow(cursor, row_id, data)
+        self._see_done(cursor, row_id)
+
+    def set(self, cursor: RawCursor, row_id: int, data: bytes) -> None:
+        """Let a row hold these bytes and no others."""
+        super().set(cursor, row_id, data)
+        self._see_done(cursor, row_id)
+
     def remove(self, cursor: RawCursor, row_id: int) -> None:
-        """Delete a row, and see that it is gone; see interrupted_delete()."""
+        """Delete a row."""
         super().remove(cursor, row_id)
+        self._see_done(cursor, row_id)
+
+    def rename(self, cursor: RawCursor, row_id: int, file_name: str) -> None:
+        """Give a row another name."""
+        super().rename(cursor, row_id, file_name)
+        self._see_done(cursor, row_id)
+
+    def _see_done(self, cursor: RawCursor, row_id: int) -> None:
+        """What found no row (CLIENT_FOUND_ROWS is set: found, not changed) is right without one."""
         if cursor.rowcount == 0:
             cursor.execute(f"SELECT COUNT(*) FROM {self.name} WHERE ID = {self.mark()}", (row_id,))
             if cursor.fetchone() != (0,):
-                raise interrupted_delete()
+                raise StatementCancelled("a statement was cancelled, and did not say so")
 
 
 class DerbyFileRows(FileRows):

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy
 from sqlalchemy import BigInteger, bindparam, literal_column
 
+from jdbcstore.errors import StatementCancelled
+
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Table
 
@@ -137,7 +139,12 @@ class LeaseRow:
         every other holder would have changed it.
         """
         done = connection.execute(self._renew, {"me": me, "expiration_ms": expiration_ms})
-        return int(done.rowcount) == 1
+        if int(done.rowcount) == 1:
+            return True
+        view = self.look(connection)
+        if view is not None and view.holder == me and view.expires_ms is not None:
+            raise StatementCancelled("an UPDATE was cancelled, and did not say so")
+        return False
 
     def release(self, connection: Connection, me: str) -> bool:
         """Let the lease be free; False if it was not ours."""

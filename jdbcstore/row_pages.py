@@ -15,7 +15,7 @@ from sqlalchemy import BigInteger, cast, func, select
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from sqlalchemy import Connection, Table
+    from sqlalchemy import ColumnElement, Connection, Table
 
 __all__ = ["PAGE_ROWS", "PAGE_SIZE", "RowPages", "cuts"]
 
@@ -55,22 +55,31 @@ class RowPages:
             sqlalchemy.exc.DBAPIError: the database fails, for `errors.classify`.
         """
         is_next = self._seq.is_not(None) if after is None else self._seq > after
-        sizes = self._sizes.where(is_next).limit(self._rows)
-        coming = sizes.subquery("coming")
+        coming = self._sizes.where(is_next).limit(self._rows).subquery("coming")
         total = select(func.count(), func.max(coming.c.seq), func.sum(coming.c.bytes))
-        count, final, size = connection.execute(total).one()
-        # MariaDB (seen: 10.11) reports a SELECT with a LIMIT as done, with no rows, when it is
-        # cancelled (KILL QUERY, max_statement_time) while it chooses an index: a load would end
-        # early, and lose the rest. A count without a LIMIT is right, or fails.
-        while not count:
-            if not connection.execute(self._left.where(is_next)).scalar_one():
-                return []
+        # "No rows" may be a statement that was cancelled (errors.StatementCancelled), and a load
+        # would end early, and lose the rest. A count without a LIMIT is right, or fails; nothing
+        # else ends the loop.
+        while True:
             count, final, size = connection.execute(total).one()
+            if count:
+                ends = [int(final)]
+                if size > PAGE_SIZE:
+                    ends = self._cut(connection, is_next, int(final))
+                if ends:
+                    break
+            elif not connection.execute(self._left.where(is_next)).scalar_one():
+                return []
         self._rows = min(PAGE_ROWS, max(1, AIM * int(count) // max(1, int(size))))
-        if size <= PAGE_SIZE:
-            return [int(final)]
-        each = connection.execute(sizes).all()
-        return list(cuts((int(seq), int(size)) for seq, size in each))
+        return ends
+
+    def _cut(self, connection: Connection, is_next: ColumnElement[bool], final: int) -> list[int]:
+        """The last seq of each page of rows that are more than one; none: to be asked again.
+
+        Should rows have gone, or not come, the pages end before `final`: the next ones go on there.
+        """
+        sizes = connection.execute(self._sizes.where(is_next, self._seq <= final))
+        return list(cuts((int(seq), int(size)) for seq, size in sizes))
 
 
 def cuts(coming: Iterable[tuple[int, int]]) -> Iterator[int]:

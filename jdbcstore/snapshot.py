@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 import sqlalchemy
 from sqlalchemy import func, select
 
+from jdbcstore.errors import StatementCancelled
 from jdbcstore.riding import as_io_error
 from jdbcstore.row_pages import RowPages
 from jdbcstore.schema import journal_table
@@ -154,13 +155,17 @@ class TableSnapshot:
         if after is not None:
             statement = statement.where(columns.seq > after)
         with failures():
-            return [
+            rows = [
                 FullRow._make(
                     bytes(value) if name in BLOBS and value is not None else value
                     for name, value in zip(FullRow._fields, found, strict=True)
                 )
                 for found in self.connection.execute(statement)
             ]
+            # Where all is seen at one moment the last row was there, and is.
+            if self.database.dialect.name in ONE_MOMENT and not (rows and rows[-1].seq == final):
+                raise StatementCancelled(f"rows up to seq {final} are there, and did not come")
+            return rows
 
 
 @contextmanager

@@ -155,6 +155,8 @@ class SqlStore(TransactionalAppends):
     def close(self) -> None:
         """Make everything accepted durable, then give up the connection and the lease. Idempotent.
 
+        Waits for the end of a write that runs, also when the store has failed.
+
         Raises:
             JournalIOError: the store had failed, or fails now; it is closed all the same.
         """

@@ -14,6 +14,7 @@ cdef class GroupWriter:
     cdef dict gates                     # by ticket: held until it is durable
     cdef object thread
     cdef object bell                    # a lock that the parked thread waits for
+    cdef object writing                 # a lock that is held while a batch is written
     cdef int64_t taken_size             # of the batches that are closed and not durable
     cdef int64_t wanted                 # batches below are to be written as soon as can be
     cdef double sync_period_s

@@ -82,6 +82,7 @@ cdef class GroupWriter:
         self.gates = {}
         self.bell = new_lock()
         self.bell.acquire()
+        self.writing = new_lock()
         self.thread = threading.Thread(target=self.run, name=name, daemon=True)
 
     def start(self):
@@ -89,11 +90,17 @@ cdef class GroupWriter:
         self.thread.start()
 
     def stop(self):
-        """Write all that is accepted, then end the thread; after a failure only the latter."""
+        """Write all that is accepted, then end the thread; after a failure only the latter.
+
+        Nothing is written any more when this returns, so that the connection may be closed.
+        """
         self.is_stopping = True
         self.ring()
         if self.thread.is_alive():
             self.thread.join()
+        # The store may have failed, by a lost lease, while a producer wrote.
+        self.writing.acquire()
+        self.writing.release()
 
     # --- accepting ----------------------------------------------------------------------------
 
@@ -253,8 +260,12 @@ cdef class GroupWriter:
 
     cdef int commit(self, Batch batch) except -1:
         """Write one batch, and tell everybody. The caller has set `is_busy`."""
+        self.writing.acquire()          # Waits for nobody: one at a time writes.
         try:
-            self.write(batch)
+            try:
+                self.write(batch)
+            finally:
+                self.writing.release()
         except Exception as error:
             # Whatever it is, those who wait must hear of it.
             self.fail(error)

@@ -13,7 +13,7 @@ from jdbcstore.errors import Fault
 if TYPE_CHECKING:
     from jdbcstore.dialects.base import RawConnection
 
-__all__ = ["MySQL", "interrupted_delete"]
+__all__ = ["MySQL"]
 
 # Numbers of the servers' error message files; the ones from 2000 are the client's own.
 LOST: Final = frozenset(
@@ -46,7 +46,6 @@ LOST: Final = frozenset(
         4031,  # Disconnected for inactivity.
     }
 )
-QUERY_INTERRUPTED: Final = 1317
 CONFLICT: Final = frozenset(
     {
         1020,  # MariaDB: the record has changed since last read.
@@ -56,27 +55,13 @@ CONFLICT: Final = frozenset(
         1041,  # Out of memory.
         1205,  # Lock wait time-out; the caller rolls back.
         1213,  # Deadlock.
-        QUERY_INTERRUPTED,
+        1317,  # Query execution was interrupted: KILL QUERY; see also StatementCancelled.
         1637,  # Too many active transactions.
         1969,  # MariaDB: max_statement_time exceeded.
         3024,  # MySQL: maximum statement execution time exceeded.
         3572,  # NOWAIT is set.
     }
 )
-
-
-def interrupted_delete() -> Exception:
-    """What the server should have said when a DELETE of something has deleted nothing.
-
-    MariaDB (seen: 10.11) reports that as done, with no rows, when the statement is cancelled (KILL
-    QUERY, max_statement_time) while it chooses an index. SELECT, UPDATE and INSERT fail then.
-    """
-    import pymysql
-
-    error: Exception = pymysql.err.OperationalError(
-        QUERY_INTERRUPTED, "a DELETE was cancelled, and did not say so"
-    )
-    return error
 
 
 class MySQL(Dialect):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy
 from sqlalchemy import bindparam, delete, func, insert, select, update
 
+from jdbcstore.errors import StatementCancelled
 from jdbcstore.record_tables.base import id_runs
 from jdbcstore.row_pages import RowPages
 from jdbcstore.rows import (
@@ -149,22 +150,41 @@ class GenericTable:
         """Delete rows, inside a transaction, once for each set of parameters."""
         self.connection.execute(delete(self.table).where(which), parameters)
 
+    def commit_rows(self, tx_ids: Collection[int], seq_offset: int = 0) -> None:
+        """Let the adds and updates of transactions count, inside a transaction of ours."""
+        table = self.table
+        values = {
+            table.c.recordType: table.c.recordType - (ADD_RECORD_TX - ADD_RECORD),
+            table.c.txId: 0,
+        }
+        if seq_offset:
+            values[table.c.seq] = table.c.seq + seq_offset
+        self.update_rows(
+            sqlalchemy.and_(
+                table.c.txId == bindparam("tx"),
+                table.c.recordType.in_((ADD_RECORD_TX, UPDATE_RECORD_TX)),
+            ),
+            values,
+            [{"tx": tx_id} for tx_id in tx_ids],
+        )
+
+    def update_rows(
+        self,
+        which: ColumnElement[bool],
+        values: dict[Any, Any],
+        parameters: list[dict[str, int]],
+    ) -> None:
+        """Change rows so that `which` is true of none, once for each set of parameters.
+
+        Inside a transaction.
+        """
+        self.connection.execute(update(self.table).where(which).values(values), parameters)
+
     def end_staged(self, end: StagedEnd) -> None:
         """End a transaction whose rows stand in the table, inside a transaction of ours."""
         table = self.table
         if end.is_commit:
-            self.connection.execute(
-                update(table)
-                .where(
-                    table.c.txId == end.tx_id,
-                    table.c.recordType.in_((ADD_RECORD_TX, UPDATE_RECORD_TX)),
-                )
-                .values(
-                    recordType=table.c.recordType - (ADD_RECORD_TX - ADD_RECORD),
-                    txId=0,
-                    seq=table.c.seq + end.seq_offset,
-                )
-            )
+            self.commit_rows([end.tx_id], end.seq_offset)
             if end.deleted_ids:
                 self.delete_ids(end.deleted_ids)
         self.delete_rows(table.c.txId == end.tx_id, [{}])
@@ -175,15 +195,7 @@ class GenericTable:
         with self.connection.begin():
             self._hold_fence()
             if committed:
-                self.connection.execute(
-                    update(table)
-                    .where(
-                        table.c.txId == bindparam("tx"),
-                        table.c.recordType.in_((ADD_RECORD_TX, UPDATE_RECORD_TX)),
-                    )
-                    .values(recordType=table.c.recordType - (ADD_RECORD_TX - ADD_RECORD), txId=0),
-                    [{"tx": tx_id} for tx_id in committed],
-                )
+                self.commit_rows(committed)
             gone = [*committed, *failed]
             self.delete_rows(table.c.txId == bindparam("tx"), [{"tx": tx_id} for tx_id in gone])
 
@@ -219,9 +231,11 @@ class GenericTable:
                 return
             for end in ends:
                 rows = self._page(after, end)
+                # Nobody deletes while a store loads.
+                if not rows or rows[-1][6] != end:
+                    raise StatementCancelled(f"rows up to seq {end} are there, and did not come")
                 after = end
-                if rows:
-                    yield rows
+                yield rows
 
     def _page(self, after: int | None, end: int) -> list[Row]:
         """The rows behind one seq, up to another and with it."""

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pymysql
 import sqlalchemy.exc
-from sqlalchemy import delete, func, select, text
+from sqlalchemy import delete, func, select, text, update
 
 from jdbcstore.batch import Batch
-from jdbcstore.dialects.mysql import interrupted_delete
+from jdbcstore.errors import StatementCancelled
 from jdbcstore.record_tables.base import id_runs
 from jdbcstore.record_tables.execute_packet import execute_command, plain_rows
 from jdbcstore.record_tables.generic import IN_LIST_MAX, GenericTable
@@ -238,7 +238,7 @@ class MySqlTable(GenericTable):
             if not rows:
                 raise self.fence.fenced()
             if idle:
-                self._check_deleted(driver, which)
+                self._check_deleted(driver, which, batch.first_seq)
             is_committed = run is exchange_all and not idle
         except BaseException:
             # Whatever was run behind a statement that failed must not be committed later.
@@ -248,21 +248,49 @@ class MySqlTable(GenericTable):
         if not is_committed:
             driver.commit()
 
-    def _check_deleted(self, driver: Any, which: list[bytes]) -> None:  # noqa: ANN401 - As below.
-        """Some DELETE has found nothing, which is right only where there is nothing."""
+    def _check_deleted(
+        self,
+        driver: Any,  # noqa: ANN401 - As below.
+        which: list[bytes],
+        first_seq: int | None,
+    ) -> None:
+        """Some DELETE has found nothing, which is right only where there is nothing.
+
+        Args:
+            driver: behind all commands of the batch.
+            which: conditions of the DELETEs.
+            first_seq: rows from here on were inserted behind them, perhaps with the same ids.
+        """
         table = self.database.dialect.quoted(self.table)
+        older = b"" if first_seq is None else b" AND seq < %d" % first_seq
         for one in which:
-            driver.query(f"SELECT COUNT(*) FROM {table} ".encode() + one)
+            driver.query(f"SELECT COUNT(*) FROM {table} ".encode() + one + older)
             if driver._result.rows != ((0,),):
-                raise interrupted_delete()
+                raise StatementCancelled("a DELETE was cancelled, and did not say so")
+
+    def update_rows(
+        self,
+        which: ColumnElement[bool],
+        values: dict[Any, Any],
+        parameters: list[dict[str, int]],
+    ) -> None:
+        """Change rows, and see that none is left; see StatementCancelled.
+
+        What is left of a transaction is deleted next: a record that counts must not be among it.
+        """
+        remaining = select(func.count()).select_from(self.table).where(which)
+        for one in parameters:
+            self.connection.execute(update(self.table).where(which).values(values), one)
+            if self.connection.execute(remaining, one).scalar_one():
+                raise StatementCancelled("an UPDATE was cancelled, and did not say so")
 
     def delete_rows(self, which: ColumnElement[bool], parameters: list[dict[str, int]]) -> None:
-        """Delete rows, and see that they are gone; see interrupted_delete()."""
+        """Delete rows, and see that they are gone; see StatementCancelled."""
         remaining = select(func.count()).select_from(self.table).where(which)
         for values in parameters:
             deleted = self.connection.execute(delete(self.table).where(which), values).rowcount
             if not deleted and self.connection.execute(remaining, values).scalar_one():
-                raise interrupted_delete()
+                raise StatementCancelled("a DELETE was cancelled, and did not say so")
 
     def _insert_commands(self, driver: Any, batch: Batch) -> list[bytes]:  # noqa: ANN401 - As below.
         """The commands that insert the rows of a batch."""

@@ -202,7 +202,8 @@ def exchange(int fd, bytes commands not None, int count, int timeout_ms):
     Does not hold the GIL while it waits.
 
     Args:
-        fd: a socket without TLS, on which nothing is left unread.
+        fd: a socket without TLS, on which nothing is left unread, and which nobody closes
+            meanwhile: its number might be another file's by then.
         commands: packets with their heads.
         count: how many.
         timeout_ms: what one wait for the socket may take; -1: for ever.

@@ -5,6 +5,7 @@ not, and whether the COMMIT before it counts nobody says.
 """
 
 import random
+import threading
 import time
 
 import pytest
@@ -15,6 +16,7 @@ from jdbcstore.options import DatabaseStoreOptions
 from jdbcstore.store import SqlStore
 from jdbcstore.url import sqlalchemy_url
 from tests.crash.model import open_and_load
+from tests.crash.writer import body_of
 from tests.jdbcstore.reading import read_table_view
 from tests.jdbcstore.test_kill import Producers, live_once
 
@@ -88,3 +90,64 @@ def test_what_the_server_ends_is_neither_lost_nor_doubled(database, what, effort
         f"{administrator.ended} {what}s ended, {len(producers.history.steps)} steps, {outages}"
         f" outages, {read_back} commits found out by reading back"
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database", sorted(OTHERS), indirect=True)
+@pytest.mark.parametrize("what", ["session", "statement"])
+def test_a_load_that_the_server_ends_again_and_again_reads_all(database, what, effort):
+    """And loses no transaction whose commit row stands at the end, as the reference leaves one."""
+    loads = effort(100, least=3)
+    rng = random.Random(19)
+    store = SqlStore(DatabaseStoreOptions(connection_url=database.url))
+    open_and_load(store)
+    # More than a page now and then, so that each row is measured.
+    sizes = [rng.choice((10, 1000, 3000)) if at < 2850 else 60_000 for at in range(3000)]
+    for record_id, size in enumerate(sizes, 1):
+        store.add(record_id, 1, body_of(record_id, size), sync=False)
+    store.close()
+    add_committed_transaction(database.url, first_seq=0, final_seq=len(sizes) + 1)
+    administrator = Administrator(database)
+    # Once for each page that came, so that a slow machine gets on as well.
+    stopping, read_on = threading.Event(), threading.Event()
+
+    def end_all():
+        while read_on.wait() and not stopping.wait(rng.random() * 0.1):
+            read_on.clear()
+            administrator.end_all(what)
+
+    store = SqlStore(DatabaseStoreOptions(connection_url=database.url, ride_out_ms=600_000))
+    store.open()
+    ending = threading.Thread(target=end_all, daemon=True)
+    ending.start()
+    try:
+        for _ in range(loads):
+            found = []
+            for rows in store.place.rider.rows():
+                found += rows
+                read_on.set()
+            assert [row[6] for row in found] == list(range(len(sizes) + 2))
+            assert all(len(row[3]) == size for row, size in zip(found[1:], sizes, strict=False))
+        store.load()
+    finally:
+        stopping.set()
+        read_on.set()
+        ending.join()
+        administrator.engine.dispose()
+    store.close()
+
+    ids = [record for record, *_ in read_table_view(database.url)[0]]
+    assert sorted(ids) == list(range(len(sizes) + 1))
+    assert administrator.ended
+    print(f"{loads} loads of {len(sizes)} rows, {administrator.ended} {what}s ended")
+
+
+def add_committed_transaction(url, first_seq, final_seq):
+    """An add and its commit row, with everything else between the two."""
+    store = SqlStore(DatabaseStoreOptions(connection_url=url))
+    store.open()
+    table = store.place.table
+    with table.connection.begin():
+        table.insert_rows([(0, 13, 1, b"committed", 7, b"", first_seq)])
+        table.insert_rows([(-1, 18, 255, b"", 7, b"", final_seq)])
+    store.close()

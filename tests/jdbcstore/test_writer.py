@@ -112,3 +112,33 @@ def test_close_while_a_producers_write_fails_returns(monkeypatch):
     error = JournalClosed("no more")
 
     assert close_during_a_write(monkeypatch, ending=error) == ([], error)
+
+
+def test_close_of_a_failed_store_waits_for_the_producer_who_writes():
+    """Its connection is closed next, and its socket's number may be another file's at once."""
+    writing, go_on, ended = threading.Event(), threading.Event(), []
+
+    def write(batch):
+        writing.set()
+        assert go_on.wait(WAIT_S)
+        ended.append("write")
+
+    def close():
+        writer.stop()
+        ended.append("close")
+
+    writer = GroupWriter(write, 3600, "test-writer")
+    appends = appends_to(writer)
+    writer.start()
+    producer = threading.Thread(target=appends.add, args=(1, 1, b"body"), daemon=True)
+    producer.start()
+    assert writing.wait(WAIT_S)
+    writer.fail(JournalClosed("somebody else has the lease"))
+    closing = threading.Thread(target=close, daemon=True)
+    closing.start()
+    closing.join(0.2)  # Time enough to do it wrong.
+    go_on.set()
+    closing.join(WAIT_S)
+    producer.join(WAIT_S)
+
+    assert ended == ["write", "close"]
