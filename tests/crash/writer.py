@@ -46,9 +46,9 @@ def main():
     live = {record for record, is_update, _, _ in view[0] if not is_update}
     for tx in result.prepared:
         journal.rollback(tx.tx_id, sync=True)
-    next_id = result.max_id + 1 if result.max_id >= 0 else 1
     # Never an id that a killed process may have used without a trace on disk.
-    next_id = (next_id // 100_000 + 1) * 100_000
+    next_id = (int(seed) + 1) * 100_000
+    assert next_id > result.max_id
     say("READY")
     number = 0
     while True:

@@ -1,6 +1,6 @@
 """Appends to a table until it is killed, and says on standard output what it does.
 
-    python tests/jdbcstore/sql_writer.py URL SEED
+    python tests/jdbcstore/sql_writer.py URL LIFE
 
 Lines as those of tests/crash/writer.py, whose steps it takes.
 """
@@ -30,17 +30,17 @@ def options(url):
 
 
 def main():
-    url, seed = sys.argv[1:]
+    url, life = sys.argv[1], int(sys.argv[2])
     store = SqlStore(options(url))
     view, result = open_and_load(store)
     live = {record for record, is_update, _, _ in view[0] if not is_update}
     for tx in result.prepared:
         store.rollback(tx.tx_id, sync=True)
-    next_id = result.max_id + 1 if result.max_id >= 0 else 1
     # Never an id that a killed process may have used without a trace in the table.
-    next_id = (next_id // 100_000 + 1) * 100_000
+    next_id = (life + 1) * 100_000
+    assert next_id > result.max_id
     say("READY")
-    rng, number = random.Random(seed), 0
+    rng, number = random.Random(life), 0
     while True:
         number += 1
         next_id = step(store, rng, live, number, next_id)
