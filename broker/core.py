@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from broker.paging.paging import Paging
     from broker.postoffice import PostOffice
     from broker.settings import AddressSettings
-    from broker.storage.large_files import LargeFiles
+    from broker.storage.large_bodies import LargeBodies
     from broker.storage.manager import StorageManager
     from broker.xa import XaTransactions
 
@@ -171,7 +171,7 @@ class Core:
     management: Management | None = None
     paging: Paging | None = None
     notifications: Notifications = field(default_factory=Unheard)
-    large: LargeFiles | None = None
+    large: LargeBodies | None = None
     counters: Counters = field(default_factory=Counters)
     id_cache_size: int = 20000
     persist_id_cache: bool = True

@@ -19,7 +19,6 @@ from broker.large_copies import keep_as_large
 from broker.notifications import NotificationType
 from broker.postoffice import Routing
 from broker.storage.binding_records import QueueBinding, RoutingType
-from broker.storage.large_files import LargeFile
 from broker.storage.properties import PropertyType
 from broker.transaction import Transaction
 from journal.errors import RecordTooLarge
@@ -307,8 +306,8 @@ class DeadLetters:
         """Give a copy with an id of its own; a large one shares the bytes of its body."""
         copy = message.copy()
         copy.message_id = self._core.storage.new_id()
-        if isinstance(message.large, LargeFile) and self._core.large is not None:
-            copy.large = self._core.large.copy(message.large, copy.message_id)
+        if message.large is not None:
+            copy.large = message.large.copy(copy.message_id)
         return copy
 
     def _copy(self, reference: Reference, address: str | None = None) -> Message:

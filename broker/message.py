@@ -44,7 +44,7 @@ from broker.storage.properties import (
 from broker.storage.stored_messages import MessageType, Persister
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 
 # `end of body` counts from the start of a packet, 13 bytes before itself.
@@ -83,6 +83,9 @@ class LargeBody(Protocol):
     def size(self) -> int:
         """Bytes of the body so far."""
 
+    def is_ready(self, offset: int, size: int, callback: Callable[[], object]) -> bool:
+        """Whether read() gives these bytes without waiting; else `callback()` when to ask again."""
+
     def read(self, offset: int, size: int) -> bytes:
         """Give at most `size` bytes from `offset` on; fewer only at the end."""
 
@@ -94,6 +97,9 @@ class LargeBody(Protocol):
 
     def delete(self) -> None:
         """Remove it for good; whoever holds it reads on."""
+
+    def copy(self, message_id: int) -> LargeBody:
+        """Give the same bytes to another message; as durable as these when this returns."""
 
 
 class MessageOwner(Protocol):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from broker.core import Core
     from broker.queue import Queue
     from broker.storage.images import BindingsImage, MessagesImage, Prepared, Record
-    from broker.storage.large_files import LargeFiles
+    from broker.storage.large_bodies import LargeBodies
 
 __all__ = ["recover"]
 
@@ -345,7 +345,7 @@ class _MessageLoader:
         tx.acknowledged.append(reference)
 
 
-def _sweep(large: LargeFiles, kept: set[int], below: int = 2**63) -> None:
+def _sweep(large: LargeBodies, kept: set[int], below: int = 2**63) -> None:
     orphans = large.sweep(kept, below)
     if orphans:
         log.info("deleted %d bodies of large messages that are gone", orphans)

@@ -192,6 +192,8 @@ class Broker:
         )
         storage.start(self._loop)
         self._compose(storage)
+        if stores.large is not None:
+            stores.large.start(self._loop)
         self.core.large = stores.large
         self.stored_settings.load(bindings.settings)
         if stores.pages is not None:

@@ -6,6 +6,7 @@ from broker.session_xa cimport XaWork
 cdef class Session(XaWork):
     cdef object _addresses
     cdef object _administration
+    cdef object _body
     cdef object _default_address
     cdef object _upload
     cdef public dict consumers

@@ -21,7 +21,6 @@ from broker.large_copies import LARGE_SIZE
 from broker.notifications import IN_PROCESS, NotificationType, TellingSink
 from broker.postoffice import Routing
 from broker.session_xa import XaWork
-from broker.storage.large_files import LargeFile
 from broker.storage.properties import PropertyType
 from broker.transaction import Transaction
 from journal.errors import JournalIOError
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from broker.settings import AddressSettings
     from broker.storage.binding_records import RoutingType
     from broker.storage.context import After
+    from broker.storage.large_bodies import LargeUpload
 
 __all__ = ["AddressQuery", "QueueQuery", "Session", "SessionOptions"]
 
@@ -129,6 +129,7 @@ class Session(XaWork):
         self._default_address = options.default_address
         # A large message whose body is not complete.
         self._upload: Message | None = None
+        self._body: LargeUpload | None = None
         is_local = not options.is_xa and not (
             options.auto_commit_sends and options.auto_commit_acks
         )
@@ -166,9 +167,12 @@ class Session(XaWork):
         """
         self._drop_upload()
         if self._core.large is None:
-            raise BrokerError(ErrorCode.NOT_IMPLEMENTED, "this store keeps no large messages yet")
+            raise BrokerError(
+                ErrorCode.NOT_IMPLEMENTED, "a broker that persists nothing keeps no large messages"
+            )
         message.message_id = self._core.storage.new_id()
-        message.large = self._core.large.create(message.message_id, is_durable=message.durable)
+        self._body = self._core.large.create(message.message_id, is_durable=message.durable)
+        message.large = self._body
         self._upload = message
 
     def append_large(self, chunk: bytes) -> None:
@@ -178,19 +182,46 @@ class Session(XaWork):
             BrokerError: none was begun.
             JournalIOError: the disk is full, or fails: the message is dropped.
         """
-        if self._upload is None:
-            raise broker_error(
-                "large_message_not_initialised", "large-message not initialized on server"
-            )
-        assert isinstance(self._upload.large, LargeFile), "begin_large made it"
+        body = self._large_body()
         try:
-            self._upload.large.append(chunk)
+            body.append(chunk)
         except JournalIOError:
             self._drop_upload()
             raise
 
+    def _large_body(self) -> LargeUpload:
+        if self._body is None:
+            raise broker_error(
+                "large_message_not_initialised", "large-message not initialized on server"
+            )
+        return self._body
+
+    def has_room(self, callback: Callable[[], object]) -> bool:
+        """Whether the next part may come now; else `callback()` once what came is written."""
+        return self._body is None or self._body.has_room(callback)
+
+    def finish_large(self, callback: Callable[[], object]) -> bool:
+        """Its body is complete: whether it is written too; else `callback()` when to ask again.
+
+        Raises:
+            BrokerError: none was begun.
+            JournalIOError: the disk or database fails: the message is dropped.
+        """
+        body = self._large_body()
+        assert self._upload is not None, "it has the body"
+        try:
+            return body.finish(sync=self._upload.durable, callback=callback)
+        except JournalIOError:
+            self._drop_upload()
+            raise
+
+    def settle_large(self) -> None:
+        """Block until what came of it is written, and whoever waits for that was called."""
+        if self._body is not None:
+            self._body.settle()
+
     def end_large(self, body_size: int, done: After, *arguments: object) -> Routing:
-        """Send it, its body being complete; as send().
+        """Send it, its body being written (finish_large); as send().
 
         Args:
             body_size: bytes of the body before it was compressed; -1 where nobody knows.
@@ -199,29 +230,21 @@ class Session(XaWork):
 
         Raises:
             BrokerError: it is refused.
-            JournalError: the disk fails, or the storage has failed.
+            JournalError: the storage has failed.
         """
-        message = self._upload
-        if message is None:
-            raise broker_error(
-                "large_message_not_initialised", "large-message not initialized on server"
-            )
-        assert isinstance(message.large, LargeFile), "begin_large made it"
-        try:
-            message.large.finish(sync=message.durable)
-        except JournalIOError:
-            self._drop_upload()
-            raise
-        self._upload = None
+        message, self._upload = self._upload, None
+        assert message is not None, "finish_large() says so"
+        self._body = None
         if body_size >= 0:
             message.set(LARGE_SIZE, PropertyType.LONG, body_size)
         return self.send(message, done, *arguments)
 
     def _drop_upload(self) -> None:
-        message, self._upload = self._upload, None
-        if message is not None and isinstance(message.large, LargeFile):
-            message.large.close()
-            message.large.delete()
+        body, self._body = self._body, None
+        self._upload = None
+        if body is not None:
+            body.close()
+            body.delete()
 
     def _send(self, message: Message, tx: Transaction | None) -> Routing:
         if not message.is_large:

@@ -150,6 +150,29 @@ class SqlFiles:
         """
         return self.read(lambda cursor: self.rows.names(cursor, extension))
 
+    def copy(self, source: str, target: str) -> None:
+        """Make a file with the content of another, within the database.
+
+        Of PostgreSQL both name the same object from then on, as after a copy by the reference:
+        nothing may be appended to either.
+
+        Raises:
+            WrongUse: the name does not fit its column.
+            LeaseLost: somebody else may own the table.
+            JournalIOError: the database refused, or there is no such file.
+        """
+        extension = self.check_name(target)
+
+        def copy(cursor: RawCursor, is_retry: bool) -> None:
+            if is_retry and self.rows.find(cursor, target):
+                return
+            for row_id, _ in self.rows.find(cursor, source):
+                self.rows.copy(cursor, row_id, target, extension)
+
+        self.write(copy)
+        if not self.exists(target):
+            raise JournalIOError(errno.ENOENT, f"table {self._table.name}: no file", source)
+
     def check_name(self, name: str) -> str:
         """The extension of a file's name; WrongUse if either does not fit its column."""
         extension = name.rpartition(".")[2] if "." in name else ""

@@ -35,6 +35,8 @@ class FileRows:
     grown = "DATA || {0}"
     piece = "SUBSTR(DATA, {0}, {1})"
     empty: object = b""
+    # A name that stands in a SELECT list, where some want to know its type.
+    text = "{0}"
 
     def __init__(self, table: Table, dialect: Dialect) -> None:
         self.dialect = dialect
@@ -63,6 +65,15 @@ class FileRows:
             f"INSERT INTO {self.name} (FILENAME, EXTENSION, DATA) "
             f"VALUES ({self.dialect.placeholders(3)})",
             (file_name, extension, self.empty),
+        )
+
+    def copy(self, cursor: RawCursor, row_id: int, file_name: str, extension: str) -> None:
+        """Insert a row with the content of another."""
+        name, kind = self.text.format(self.mark(1)), self.text.format(self.mark(2))
+        cursor.execute(
+            f"INSERT INTO {self.name} (FILENAME, EXTENSION, DATA) "
+            f"SELECT {name}, {kind}, DATA FROM {self.name} WHERE ID = {self.mark(3)}",
+            (file_name, extension, row_id),
         )
 
     def grow(self, cursor: RawCursor, row_id: int, data: bytes) -> None:
@@ -166,6 +177,7 @@ class MySQLFileRows(FileRows):
 class DerbyFileRows(FileRows):
     """Pieces by JDBC's Blob: SUBSTR() takes none."""
 
+    text = "CAST({0} AS VARCHAR(255))"
     grown = "DATA || CAST({0} AS BLOB)"
 
     def read(self, cursor: RawCursor, row_id: int, offset: int, size: int) -> bytes:
@@ -230,12 +242,16 @@ class SQLServerFileRows(FileRows):
 class DB2FileRows(FileRows):
     """As the reference's own statement for DB2."""
 
+    text = "CAST({0} AS VARCHAR(255))"
     grown = "DATA || CAST({0} AS BLOB(2G))"
     piece = "SUBSTR(DATA, CAST({0} AS INTEGER), CAST({1} AS INTEGER))"
 
 
 class PostgreSQLFileRows(FileRows):
-    """Large objects; DATA is the OID. They go when their row goes, which the reference forgets."""
+    """Large objects; DATA is the OID. They go with their last row, which the reference forgets.
+
+    Two rows may name one object: a copy is made so, by the reference too.
+    """
 
     # 0x40000 is INV_READ, 2 is SEEK_END: there is no function that tells a size.
     length = "lo_lseek64(lo_open(DATA, 262144), 0, 2)"
@@ -274,13 +290,20 @@ class PostgreSQLFileRows(FileRows):
         return b"" if row is None else bytes(row[0])
 
     def remove(self, cursor: RawCursor, row_id: int) -> None:
-        """Row and object go together."""
-        cursor.execute(f"SELECT lo_unlink(DATA) FROM {self.name} WHERE ID = %s", (row_id,))
+        """The object goes with the last row that names it."""
+        cursor.execute(
+            f"SELECT lo_unlink(DATA) FROM {self.name} AS gone WHERE ID = %s AND NOT EXISTS "
+            f"(SELECT 1 FROM {self.name} AS kept "
+            "WHERE kept.DATA = gone.DATA AND kept.ID <> gone.ID)",
+            (row_id,),
+        )
         super().remove(cursor, row_id)
 
     def remove_all(self, cursor: RawCursor) -> None:
         """Objects outlive the table that names them."""
-        cursor.execute(f"SELECT count(lo_unlink(DATA)) FROM {self.name}")
+        cursor.execute(
+            f"SELECT count(lo_unlink(DATA)) FROM (SELECT DISTINCT DATA FROM {self.name}) AS objects"
+        )
 
 
 KINDS: Final[dict[str, type[FileRows]]] = {

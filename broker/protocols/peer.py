@@ -33,6 +33,12 @@ class Peer(Protocol):
     def silent_s(self) -> float:
         """Seconds since the last byte came."""
 
+    def hold_reading(self) -> None:
+        """Read no more from the socket, until release_reading() was called as often."""
+
+    def release_reading(self) -> None:
+        """Read again, as far as nobody else holds it."""
+
     def write(self, data: bytes) -> None:
         """Send bytes, in the order of the calls; dropped where the connection is gone."""
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
     from pathlib import Path
 
@@ -60,8 +61,16 @@ class LargeFile:
         except OSError as error:
             raise _failure(error, "cannot write a large message", self._path) from error
 
-    def finish(self, *, sync: bool) -> None:
+    def has_room(self, callback: Callable[[], object]) -> bool:
+        """Whether more may be appended now: always; see LargeUpload."""
+        del callback
+        return True
+
+    def finish(self, *, sync: bool, callback: Callable[[], object] | None = None) -> bool:
         """It is complete; with `sync` it is on the disk, its name too, when this returns.
+
+        Returns:
+            True: nothing is left to wait for; see LargeUpload.
 
         Raises:
             JournalIOError: the disk fails.
@@ -74,6 +83,14 @@ class LargeFile:
             raise _failure(error, "cannot sync a large message", self._path) from error
         finally:
             self.close()
+        return True
+
+    def settle(self) -> None:
+        """Nothing is on its way."""
+
+    def is_ready(self, offset: int, size: int, callback: Callable[[], object]) -> bool:
+        """Whether read() gives these bytes without waiting: always; see LargeBody."""
+        return True
 
     def read(self, offset: int, size: int) -> bytes:
         """Give at most `size` bytes from `offset` on; fewer only at the end.
@@ -115,6 +132,21 @@ class LargeFile:
             os.close(self._fd)
             self._fd = -1
 
+    def copy(self, message_id: int) -> LargeFile:
+        """Give the same body to another message; on the disk when this returns.
+
+        Raises:
+            JournalIOError: the disk fails.
+        """
+        path = self._path.with_name(_file_name(message_id, is_durable=self.is_durable))
+        try:
+            os.link(self._path, path)
+            if self.is_durable:
+                _sync_folder(path.parent)
+        except OSError as error:
+            raise _failure(error, "cannot copy a large message", path) from error
+        return LargeFile(path, is_durable=self.is_durable, size=self.size)
+
     def delete(self) -> None:
         """Remove the file; whoever holds it reads on. Idempotent."""
         if self._holders == 0:
@@ -139,8 +171,14 @@ class LargeFiles:
         except OSError as error:
             raise _failure(error, "cannot make the folder of large messages", folder) from error
 
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """See LargeBodies: there are no threads."""
+
+    def close(self) -> None:
+        """See LargeBodies: nothing is held."""
+
     def _path(self, message_id: int, *, is_durable: bool) -> Path:
-        return self._folder / f"{int(message_id)}.{'msg' if is_durable else 'tmp'}"
+        return self._folder / _file_name(message_id, is_durable=is_durable)
 
     def create(self, message_id: int, *, is_durable: bool) -> LargeFile:
         """Begin a body.
@@ -163,21 +201,6 @@ class LargeFiles:
             except FileNotFoundError:
                 continue
         return None
-
-    def copy(self, body: LargeFile, message_id: int) -> LargeFile:
-        """Give the same body to another message; on the disk when this returns.
-
-        Raises:
-            JournalIOError: the disk fails.
-        """
-        path = self._path(message_id, is_durable=body.is_durable)
-        try:
-            os.link(body._path, path)
-            if body.is_durable:
-                _sync_folder(self._folder)
-        except OSError as error:
-            raise _failure(error, "cannot copy a large message", path) from error
-        return LargeFile(path, is_durable=body.is_durable, size=body.size)
 
     def sweep_temporary(self) -> int:
         """Delete bodies of messages that are not durable, before anything is loaded; how many."""
@@ -207,6 +230,10 @@ class LargeFiles:
                     os.unlink(entry.path)
                     count += 1
         return count
+
+
+def _file_name(message_id: int, *, is_durable: bool) -> str:
+    return f"{int(message_id)}.{'msg' if is_durable else 'tmp'}"
 
 
 def _sync_folder(folder: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from broker.storage.large_files import LargeFiles
+from broker.storage.large_tables import LargeTable
 from broker.storage.node_lock import NodeLock
 from broker.storage.page_folders import FileFolders
 from broker.storage.page_tables import TableFolders
@@ -24,6 +25,7 @@ from journal.options import JournalOptions, JournalType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker.storage.large_bodies import LargeBodies
     from broker.storage.manager import LoopStore
     from broker.storage.page_folders import PageFolders
     from jdbcstore.options import DatabaseStoreOptions
@@ -106,7 +108,7 @@ class Stores:
     messages: LoopStore
     node_id: str
     is_shared: bool
-    large: LargeFiles | None
+    large: LargeBodies | None
     pages: PageFolders | None
     folders: tuple[Path, ...]
     page_size_max: int | None
@@ -136,6 +138,9 @@ class Stores:
         closers = [self.messages.close, self.bindings.close, *self._closers]
         if in_good_order:
             closers.insert(2, self._paused)
+        if self.large is not None:
+            # What is being written proves the lease, and ends before that goes.
+            closers.insert(0, self.large.close)
         _close_all(closers)
 
 
@@ -231,6 +236,7 @@ def _open_tables(
 ) -> Stores:
     # Here, for a broker on files runs without SQLAlchemy.
     from jdbcstore import Database, NodeManager, SqlStore
+    from jdbcstore.blobs import SqlFiles
     from jdbcstore.pages import PageStores
 
     database = Database(options)
@@ -250,22 +256,25 @@ def _open_tables(
             sync_non_transactional=sync_non_transactional,
         )
         pages = PageStores(database, fence=node.primary_lease)
+        bodies = SqlFiles(database, options.large_message_table_name, fence=node.primary_lease)
         try:
             bindings.open()
             messages.open()
             pages.start()
+            bodies.start()
         except BaseException:
             _close_all([messages.close, bindings.close])
             raise
     except BaseException:
         _close_all([node.stop, database.close])
         raise
+    large = LargeTable(bodies)
     return Stores(
         bindings=bindings,
         messages=messages,
         node_id=node.node_id,
         is_shared=True,
-        large=None,
+        large=large,
         pages=TableFolders(pages),
         folders=(),
         page_size_max=options.max_page_size_bytes,

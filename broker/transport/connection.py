@@ -71,6 +71,8 @@ class Connection(asyncio.Protocol):
         self._gathered_size = 0
         self._is_flush_due = False
         self.is_held_up = False
+        # How many want nothing to be read for now.
+        self._reading_holders = 0
         self.remote = self.local = ""
         self.connection_id = secrets.token_hex(4)
         self.created_ms = time.time_ns() // 1_000_000
@@ -134,18 +136,26 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The peer does not read."""
         self.is_held_up = True
-        if self._transport is not None and self._transport.is_reading():
-            self._transport.pause_reading()
+        self._read_or_not()
         if self._handler is not None:
             self._handler.hold_up()
 
     def resume_writing(self) -> None:
         """The peer reads again."""
         self.is_held_up = False
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
+        self._read_or_not()
         if self._handler is not None:
             self._handler.go_on()
+
+    def _read_or_not(self) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        is_held = self.is_held_up or self._reading_holders > 0
+        if is_held and transport.is_reading():
+            transport.pause_reading()
+        elif not is_held and not transport.is_reading():
+            transport.resume_reading()
 
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is gone."""
@@ -168,8 +178,20 @@ class Connection(asyncio.Protocol):
 
     @property
     def silent_s(self) -> float:
-        """Seconds since the last byte came."""
-        return self._loop.time() - self.last_received_s
+        """Seconds since the last byte came; 0 while we are the ones who do not read."""
+        return 0.0 if self._reading_holders else self._loop.time() - self.last_received_s
+
+    def hold_reading(self) -> None:
+        """Read no more from the socket, until release_reading() was called as often."""
+        self._reading_holders += 1
+        self._read_or_not()
+
+    def release_reading(self) -> None:
+        """Read again, as far as nobody else holds it."""
+        self._reading_holders -= 1
+        if self._reading_holders == 0:
+            self.last_received_s = self._loop.time()
+            self._read_or_not()
 
     def write(self, data: bytes) -> None:
         """Send bytes, in the order of the calls; dropped where the connection is gone."""

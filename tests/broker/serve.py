@@ -1,7 +1,7 @@
 """A broker in a process of its own: `python -m tests.broker.serve FOLDER PORT [MESSAGES]`.
 
-Behind so many MESSAGES an address pages, in pages of 64 KiB. FOLDER `-` keeps nothing. Prints
-`READY port` when it serves; ends with the broker's exit status.
+Behind so many MESSAGES an address pages, in pages of 64 KiB. FOLDER `-` keeps nothing, and may be
+the URL of a database. Prints `READY port` when it serves; ends with the broker's exit status.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from broker.server import Broker, serve
 from broker.settings import AddressSettings, SettingsRepository
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.transport.acceptor import AcceptorOptions
+from jdbcstore.options import DatabaseStoreOptions
 from journal.errors import JournalError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +38,12 @@ def options(folder, port, max_messages=-1):
         ),
     )
     store = None
-    if folder != "-":
+    if "://" in str(folder):
+        # A machine that stands still for a while is no failure.
+        store = DatabaseStoreOptions(
+            connection_url=str(folder), lock_expiration_ms=60_000, ride_out_ms=60_000
+        )
+    elif folder != "-":
         store = FileStoreOptions(
             bindings=bindings_options(Path(folder) / "bindings"),
             messages=messages_options(Path(folder) / "journal", journal_type="NIO"),

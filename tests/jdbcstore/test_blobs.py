@@ -13,7 +13,7 @@ from jdbcstore.blobs import SqlFiles
 from jdbcstore.lease import Lease
 from jdbcstore.lease_row import Fence
 from jdbcstore.pages import PageStores, _encode
-from journal.errors import JournalDamaged, WrongUse
+from journal.errors import JournalDamaged, JournalIOError, WrongUse
 from tests.servers import Database as Place
 
 KINDS = ["sqlite", "postgresql", "mariadb", "derby", "derby-embedded"]
@@ -418,3 +418,43 @@ def test_two_tables_of_one_address_are_one_or_refused(database):
     assert not first.has_table()
     assert third.has_table()
     assert second.has_table()
+
+
+def test_a_copy_within_the_database_outlives_its_source(files, place):
+    file = files.open("1.msg")
+    file.append(b"abc" * 500_000)
+
+    files.copy("1.msg", "2.msg")
+    assert content(files.find("2.msg")) == b"abc" * 500_000
+    file.delete()
+
+    assert files.names("msg") == ["2.msg"]
+    assert content(files.find("2.msg")) == b"abc" * 500_000
+    files.find("2.msg").delete()
+    assert files.names("msg") == []
+    if place.url.startswith("postgresql"):
+        assert count_of(place, "SELECT COUNT(*) FROM pg_largeobject_metadata") == 0
+
+
+def test_copies_go_with_their_table(files, place):
+    files.open("1.msg").append(b"abc")
+    files.copy("1.msg", "2.msg")
+
+    files.destroy()
+
+    if place.url.startswith("postgresql"):
+        assert count_of(place, "SELECT COUNT(*) FROM pg_largeobject_metadata") == 0
+
+
+def test_what_is_not_there_cannot_be_copied(files):
+    with pytest.raises(JournalIOError):
+        files.copy("1.msg", "2.msg")
+
+
+def count_of(place, query):
+    engine = sqlalchemy.create_engine(place.url)
+    try:
+        with engine.connect() as connection:
+            return connection.execute(sqlalchemy.text(query)).scalar()
+    finally:
+        engine.dispose()

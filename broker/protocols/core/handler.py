@@ -287,6 +287,7 @@ class CoreConnection:
             owner._fail_session(channel)
             self._send(connections.SESSION_CHANNEL, connections.ReattachSessionResponse(-1, False))
             return
+        channel.settle()
         owner._channels.pop(channel.channel.channel_id, None)
         self._temporary |= owner._temporary
         channel.session.temporary = self._temporary

@@ -68,6 +68,8 @@ class LargeStream:
         try:
             consumer = self._consumer
             while consumer.stream is self and consumer.can_stream:
+                if not self._body.is_ready(self._offset, self._chunk_size, self.go_on):
+                    return
                 chunk = self._read()
                 if chunk is None:
                     return

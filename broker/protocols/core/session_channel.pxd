@@ -7,6 +7,9 @@ cdef class SessionChannel:
     cdef object __weakref__
     cdef object _chunk_size
     cdef object _has_metadata
+    cdef object _held
+    cdef object _held_connection
+    cdef object _to_end
     cdef public Channel channel
     cdef public object on_close
     cdef public object session

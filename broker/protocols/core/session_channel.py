@@ -4,6 +4,9 @@
 
 Answers go out in the order of the requests, once what was asked for is durable: they all pass the
 session's context, errors too. A request that is refused is not confirmed, as in the reference.
+
+While a large message's body waits to be written nothing is read from the socket, and what was read
+already is kept: it comes behind the message, in its order.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from broker.consumer import Consumer
     from broker.protocols.core.channel import Channel
     from broker.protocols.core.packet import Packet
+    from broker.protocols.peer import Peer
     from broker.session import Session
 
 __all__ = ["SessionChannel"]
@@ -97,6 +101,10 @@ class SessionChannel:
         self.on_close = on_close
         self._has_metadata = has_metadata
         self._chunk_size = min(max(chunk_size, CHUNK_SIZE_MIN), CHUNK_SIZE_MAX)
+        # Frames that came while a body was being written, and the part that ended it.
+        self._held: list[tuple[int, bytes]] | None = None
+        self._held_connection: Peer | None = None
+        self._to_end: tuple[messages.SendContinuation, int] | None = None
 
     # --- packets come -------------------------------------------------------------------------
 
@@ -106,7 +114,9 @@ class SessionChannel:
         Raises:
             PacketFormatError: its bytes are no packet: the connection must be closed.
         """
-        if kind == _SEND_TYPE:
+        if self._held is not None:
+            self._held.append((kind, bytes(body)))
+        elif kind == _SEND_TYPE:
             self._receive_send(body)
         elif kind == _ACKNOWLEDGE_TYPE:
             self._receive_acknowledge(body, is_individual=False)
@@ -162,6 +172,45 @@ class SessionChannel:
             handler(self, packet, HEADER_SIZE + body_size)
         except (BrokerError, JournalError) as error:
             self.refuse(_refusal_of(error), packet)
+
+    # --- a body that is being written -----------------------------------------------------------
+
+    def _hold(self) -> None:
+        """Take nothing more until _release()."""
+        self._held = []
+        self._held_connection = self.channel.connection
+        if self._held_connection is not None:
+            self._held_connection.hold_reading()
+
+    def _release(self) -> None:
+        """What was to be written is: go on with what came meanwhile."""
+        held, self._held = self._held, None
+        to_end, self._to_end = self._to_end, None
+        connection, self._held_connection = self._held_connection, None
+        assert held is not None, "it was held"
+        if not self.session.is_closed:
+            if to_end is not None:
+                self._end_held(*to_end)
+            try:
+                for kind, body in held:
+                    self.receive(kind, memoryview(body))
+            except PacketFormatError as error:
+                log.warning("%s: closed: %s", self.session.name, error)
+                if connection is not None:
+                    connection.abort()
+        if connection is not None:
+            connection.release_reading()
+
+    def _end_held(self, packet: messages.SendContinuation, size: int) -> None:
+        try:
+            self._finish_large(packet, size)
+        except (BrokerError, JournalError) as error:
+            self.refuse(_refusal_of(error), packet)
+
+    def settle(self) -> None:
+        """Block until nothing is held: the session is taken up, and says how far it has come."""
+        while self._held is not None and not self.session.is_closed:
+            self.session.settle_large()
 
     # --- answers ------------------------------------------------------------------------------
 
@@ -289,11 +338,20 @@ class SessionChannel:
 
     def _send_continuation(self, packet: messages.SendContinuation, size: int) -> None:
         self.session.append_large(packet.chunk)
-        if packet.continues:
-            if packet.requires_response:
-                self.session.context.after(self.answered, size, packet.correlation_id)
-            else:
-                self.silently(size)
+        if not packet.continues:
+            self._finish_large(packet, size)
+            return
+        if packet.requires_response:
+            self.session.context.after(self.answered, size, packet.correlation_id)
+        else:
+            self.silently(size)
+        if not self.session.has_room(self._release):
+            self._hold()
+
+    def _finish_large(self, packet: messages.SendContinuation, size: int) -> None:
+        if not self.session.finish_large(self._release):
+            self._to_end = (packet, size)
+            self._hold()
         elif packet.requires_response:
             self.session.end_large(
                 packet.message_body_size, self.answered, size, packet.correlation_id

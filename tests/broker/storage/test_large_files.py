@@ -55,7 +55,7 @@ def test_what_is_not_there_cannot_be_held(files):
 
 def test_a_copy_outlives_what_it_was_made_of(files, tmp_path):
     body = written(files)
-    other = files.copy(body, 8)
+    other = body.copy(8)
 
     body.delete()
 

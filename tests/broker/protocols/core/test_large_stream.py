@@ -49,6 +49,9 @@ class Body:
         self.size = len(data) if size is None else size
         self.broken_at = broken_at
 
+    def is_ready(self, offset, size, callback):
+        return True
+
     def hold(self):
         pass
 

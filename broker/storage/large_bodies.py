@@ -1,0 +1,70 @@
+"""What the broker needs of a place for bodies of large messages: a folder of files, or a table.
+
+    upload = bodies.create(id, is_durable=…)
+    upload.append(part) …  ─▶ upload.has_room(go_on)      not: take no more before go_on()
+    upload.finish(…, callback=go_on)                      not: send the message at go_on()
+
+A file is written at once and never lets anybody wait (large_files.py); a table is written by a
+thread (large_tables.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from broker.message import LargeBody
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+__all__ = ["LargeBodies", "LargeUpload"]
+
+
+class LargeUpload(LargeBody, Protocol):
+    """A body that comes in parts. Everything raises JournalIOError when the device fails."""
+
+    def append(self, chunk: bytes) -> None:
+        """Put bytes at the end."""
+
+    def has_room(self, callback: Callable[[], object]) -> bool:
+        """Whether more may be appended now; else `callback()` once there is room."""
+
+    def finish(self, *, sync: bool, callback: Callable[[], object]) -> bool:
+        """It is complete: whether it is written, with `sync` durably; else `callback()` then.
+
+        A failure in between is raised by the next call of finish().
+        """
+
+    def settle(self) -> None:
+        """Block until what was appended is written, and whoever waits for that was called."""
+
+    def close(self) -> None:
+        """Nobody waits for it any more. Idempotent."""
+
+
+class LargeBodies(Protocol):
+    """The bodies of all messages. Everything raises JournalIOError when the device fails."""
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin; everything else is called from the thread of `loop`."""
+
+    def close(self) -> None:
+        """End what was begun. Idempotent."""
+
+    def create(self, message_id: int, *, is_durable: bool) -> LargeUpload:
+        """Begin a body."""
+
+    def find(self, message_id: int) -> LargeBody | None:
+        """Give the body of a message, durable or not; None where there is none."""
+
+    def sweep_temporary(self) -> int:
+        """Delete bodies of messages that are not durable, before anything is loaded; how many."""
+
+    def sweep(self, kept: set[int], below: int = 2**63) -> int:
+        """Delete what belongs to no message, after a start; how many.
+
+        Args:
+            kept: ids of the durable large messages.
+            below: ids from here on are of messages that came after the start.
+        """
