@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker.message import GROUP_ID
 from broker.storage.java_text import simple_string_hash
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GROUP_ID", "GROUP_SEQUENCE", "Groups"]
 
-GROUP_ID: Final = "_AMQ_GROUP_ID"
 GROUP_SEQUENCE: Final = "_AMQ_GROUP_SEQUENCE"
 _DISABLED: Final = 0
 _UNLIMITED: Final = -1

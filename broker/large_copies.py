@@ -12,17 +12,17 @@ from broker.storage.properties import PropertyType
 
 if TYPE_CHECKING:
     from broker.message import Message
-    from broker.storage.large_files import LargeFiles
+    from broker.storage.large_bodies import LargeBodies
 
 __all__ = ["LARGE_SIZE", "keep_as_large"]
 
 LARGE_SIZE: Final = "_AMQ_LARGE_SIZE"
 
 
-def keep_as_large(message: Message, files: LargeFiles) -> None:
-    """Put the body of a message, which nobody has yet, into a file of its own.
+def keep_as_large(message: Message, files: LargeBodies) -> None:
+    """Put the body of a message, which nobody has yet, into a file or table.
 
-    Blocks until the file is on the disk where the message is durable.
+    Blocks until it is there, on the disk where the message is durable.
 
     Raises:
         JournalIOError: the disk is full, or fails; the message is as it was.
@@ -31,7 +31,8 @@ def keep_as_large(message: Message, files: LargeFiles) -> None:
     large = files.create(message.message_id, is_durable=message.durable)
     try:
         large.append(body)
-        large.finish(sync=message.durable)
+        while not large.finish(sync=message.durable, callback=lambda: None):
+            large.settle()
     except BaseException:
         large.close()
         large.delete()

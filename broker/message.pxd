@@ -4,37 +4,48 @@ cimport cython
 
 
 cdef class Message:
+    # As narrow as they can be: a million of these may wait.
     cdef object _address
+    cdef object _aside
     cdef object _body
-    cdef bint _changed
     cdef bytes _data
-    cdef object _durable
     cdef object _expiration
-    cdef bint _has_own_properties
-    cdef Py_ssize_t _headers_at
-    cdef bint _id_changed
-    cdef object _message_id
     cdef object _priority
     cdef readonly dict _properties
-    cdef Py_ssize_t _properties_at
-    cdef object _timestamp
     cdef object _type
     cdef object _user_id
-    cdef public Py_ssize_t durable_references
-    cdef public bint is_large
     cdef public object large
     cdef public object owner
-    cdef public Py_ssize_t references
+    cdef long long _message_id
+    cdef long long _timestamp
+    cdef unsigned int _aside_place
+    cdef unsigned int _aside_size
+    cdef int _headers_at
+    cdef int _properties_at
+    cdef public int durable_references
+    cdef public int references
+    cdef unsigned char _changed
+    cdef unsigned char _durable
+    cdef unsigned char _has_group
+    cdef unsigned char _has_own_properties
+    cdef unsigned char _id_changed
+    cdef public unsigned char is_large
 
     cpdef bytes encode(self)
+    cdef bytes _bytes(self)
+    cdef Py_ssize_t _encoded_size(self) except -1
+    cpdef object put_aside(self, aside, unsigned int place)
+    cpdef Py_ssize_t forget_bytes(self) except -1
     cpdef bytes record(self)
 
     @cython.locals(at=Py_ssize_t)
     cpdef object get(self, name)
     cpdef object remove(self, name)
-
-    @cython.locals(at=Py_ssize_t, end=Py_ssize_t, size=Py_ssize_t, durable=int,
-                   has_address=int, has_user_id=int, has_properties=int)
+    @cython.locals(at=cython.Py_ssize_t, size=cython.longlong, message_id=cython.longlong)
+    cpdef object _read_record(self, bytes data)
+    @cython.locals(headers_at=cython.longlong)
+    cpdef object _read_form(self, bytes data)
+    @cython.locals(at=cython.Py_ssize_t, size=cython.longlong, end=cython.Py_ssize_t)
     cpdef object _read(self, bytes data, Py_ssize_t headers_at)
     cdef bint _may_have(self, name) except -1
     cdef object _put_id(self)

@@ -15,6 +15,8 @@ Rules:
 - A changed message id or address is put between the bytes before and behind it: one copy, the body
   is not looked at. `encode()` keeps what it made until the next change.
 - The reference's own messages keep their bytes: what was decoded and not changed is encoded equal.
+- The bytes of a message that waits may lie aside, in a file (`put_aside`): whoever asks for more
+  than the fixed headers has them read back; later they are forgotten again unless they changed.
 """
 
 from __future__ import annotations
@@ -58,6 +60,8 @@ ROUTING_TYPE_PROPERTY: Final = "_AMQ_ROUTING_TYPE"
 _ROUTING_TYPES: Final[dict[PropertyValue, RoutingType]] = {
     int(one): one for one in (RoutingType.MULTICAST, RoutingType.ANYCAST)
 }
+# Every queue asks every message for it.
+GROUP_ID: Final = "_AMQ_GROUP_ID"
 
 # The reference counts 352 bytes for the object beside its buffer (CoreMessage.memoryOffset); ours,
 # with its fields and the header of its bytes, takes less, and nothing for properties not looked at.
@@ -76,15 +80,12 @@ _RECORD_START: Final = struct.Struct(">bqB")
 _RECORD_START_TO: Final = struct.Struct(">bqBi")
 
 
-class LargeBody(Protocol):
+class ReadableBody(Protocol):
     """The body of a large message, which is a file or rows and never all in memory."""
 
     @property
     def size(self) -> int:
         """Bytes of the body so far."""
-
-    def is_ready(self, offset: int, size: int, callback: Callable[[], object]) -> bool:
-        """Whether read() gives these bytes without waiting; else `callback()` when to ask again."""
 
     def read(self, offset: int, size: int) -> bytes:
         """Give at most `size` bytes from `offset` on; fewer only at the end."""
@@ -95,11 +96,32 @@ class LargeBody(Protocol):
     def release(self) -> None:
         """One who held it reads no more."""
 
+
+class LargeBody(ReadableBody, Protocol):
+    """One that a broker has."""
+
+    def is_ready(self, offset: int, size: int, callback: Callable[[], object]) -> bool:
+        """Whether read() gives these bytes without waiting; else `callback()` when to ask again."""
+
     def delete(self) -> None:
         """Remove it for good; whoever holds it reads on."""
 
     def copy(self, message_id: int) -> LargeBody:
         """Give the same bytes to another message; as durable as these when this returns."""
+
+
+class BytesAside(Protocol):
+    """A file with the bytes of messages that wait; see storage/bytes_aside.py."""
+
+    def read(self, place: int, size: int) -> bytes:
+        """Give the bytes that were put there.
+
+        Raises:
+            JournalIOError: the disk fails.
+        """
+
+    def was_read(self, message: Message, size: int) -> None:
+        """A message has its bytes in memory again: it is told when to forget them."""
 
 
 class MessageOwner(Protocol):
@@ -132,11 +154,15 @@ class Message:
 
     __slots__ = (
         "_address",
+        "_aside",
+        "_aside_place",
+        "_aside_size",
         "_body",
         "_changed",
         "_data",
         "_durable",
         "_expiration",
+        "_has_group",
         "_has_own_properties",
         "_headers_at",
         "_id_changed",
@@ -177,16 +203,20 @@ class Message:
         self._priority = priority
         self._expiration = expiration
         self._timestamp = timestamp
-        self._user_id = user_id
+        self._user_id: bytes | bool | None = user_id
         self._properties: dict[str, Property] | None = {item.name: item for item in properties}
         # Until the first encode() the body stands alone; then it is a part of `_data`.
         self._body: bytes | None = body
-        self._data = b""
+        # None while the bytes lie aside.
+        self._data: bytes | None = b""
         self._headers_at = 0
         self._properties_at = 0
         self._changed = True
         self._id_changed = False
         self._has_own_properties = True
+        self._has_group = True
+        self._aside: BytesAside | None = None
+        self._aside_place = self._aside_size = 0
         self.is_large = False
         self.large: LargeBody | None = None
         self.references = 0
@@ -200,14 +230,8 @@ class Message:
         Raises:
             RecordFormatError: these bytes are no message.
         """
-        data = bytes(view)
-        if len(data) < _END_OF_BODY_SIZE:
-            raise RecordFormatError(f"a message of {len(data)} bytes")
-        headers_at = int_at(data, 0) - _PACKET_HEADER_SIZE + _END_OF_BODY_SIZE
-        if not _END_OF_BODY_SIZE <= headers_at <= len(data):
-            raise RecordFormatError(f"a body up to byte {headers_at} in {len(data)} bytes")
         message = cls.__new__(cls)
-        message._read(data, headers_at)
+        message._read_form(bytes(view))
         return message
 
     @classmethod
@@ -229,57 +253,79 @@ class Message:
         Raises:
             RecordFormatError: another persister, or bytes that are no message.
         """
-        reader = BodyReader(body)
-        persister = reader.read_byte()
-        if persister != Persister.CORE:
-            raise RecordFormatError(f"message persister {persister}, not that of Core messages")
-        message_id = reader.read_long()
-        address = reader.read_nullable(BodyReader.read_simple_string)
-        message = cls.decode(reader.read_sized_bytes())
-        message.message_id = message_id
-        if address is not None:
-            message.address = address
+        message = cls.__new__(cls)
+        message._read_record(bytes(body))
         return message
+
+    def _read_record(self, data: bytes) -> None:
+        address = None
+        at = _RECORD_START.size
+        try:
+            if data[0] != _PERSISTER:
+                raise RecordFormatError(f"message persister {data[0]}, not that of Core messages")
+            message_id = long_at(data, 1)
+            if data[at - 1]:
+                size = int_at(data, at)
+                address = text_at(data, at + 4, size)
+                at += 4 + size
+            size = int_at(data, at)
+        except IndexError as error:
+            raise RecordFormatError(f"a message's record ends at byte {len(data)}") from error
+        at += 4
+        if size < 0 or size > len(data) - at:
+            raise RecordFormatError(f"a message of {size} bytes in {len(data) - at}")
+        self._read_form(data[at : at + size])
+        self.message_id = message_id
+        if address is not None:
+            self.address = address
+
+    def _read_form(self, data: bytes) -> None:
+        if len(data) < _END_OF_BODY_SIZE:
+            raise RecordFormatError(f"a message of {len(data)} bytes")
+        headers_at = int_at(data, 0) - _PACKET_HEADER_SIZE + _END_OF_BODY_SIZE
+        if headers_at < _END_OF_BODY_SIZE or headers_at > len(data):
+            raise RecordFormatError(f"a body up to byte {headers_at} in {len(data)} bytes")
+        self._read(data, headers_at)
 
     def _read(self, data: bytes, headers_at: int) -> None:
         """Take the headers at `headers_at`; the properties behind them end the bytes."""
         at = headers_at
         try:
             self._message_id = long_at(data, at)
-            has_address = data[at + 8]
             at += 9
-            if has_address:
+            if data[at - 1]:
                 size = int_at(data, at)
                 self._address = text_at(data, at + 4, size)
                 at += 4 + size
             else:
                 self._address = None
-            has_user_id = data[at]
-            at += 1
-            if has_user_id:
-                self._user_id = data[at : at + _USER_ID_SIZE]
+            if data[at]:
+                # Among the bytes, where hardly anybody looks for it.
+                self._user_id = True
                 at += _USER_ID_SIZE
             else:
                 self._user_id = None
+            at += 1
             self._type = byte_at(data, at)
-            durable = data[at + 1]
+            self._durable = data[at + 1] != 0
             self._expiration = long_at(data, at + 2)
             self._timestamp = long_at(data, at + 10)
             self._priority = byte_at(data, at + 18)
-            has_properties = data[at + 19]
             at += 20
-            end = properties_end(data, at) if has_properties else at
+            end = properties_end(data, at) if data[at - 1] else at
         except IndexError as error:
             raise RecordFormatError(f"a message's headers end at byte {len(data)}") from error
         if end != len(data):
             raise RecordFormatError(f"{len(data) - end} bytes behind a message's properties")
-        self._durable = durable != 0
         self._data = data
         self._headers_at = headers_at
         self._properties_at = at - 1
         self._properties = None
         # Asked for several times on a message's way, and mostly not there: looked for once.
         self._has_own_properties = data.find(_OWN_PREFIX, at) >= 0
+        self._has_group = self._has_own_properties
+        self._aside = None
+        self._aside_place = self._aside_size = 0
         self._body = None
         self._changed = False
         self._id_changed = False
@@ -301,7 +347,43 @@ class Message:
             self._rebuild()
         elif self._id_changed:
             self._put_id()
+        return self._bytes() if self._data is None else self._data
+
+    def _bytes(self) -> bytes:
+        """Give the bytes, read back if they lie aside.
+
+        Raises:
+            JournalIOError: the disk fails.
+        """
+        if self._data is None:
+            assert self._aside is not None, "they are somewhere"
+            self._data = self._aside.read(self._aside_place, self._aside_size)
+            self._aside.was_read(self, self._aside_size)
         return self._data
+
+    def put_aside(self, aside: BytesAside, place: int) -> None:
+        """Forget the bytes of encode(), which are in a file now.
+
+        Args:
+            aside: the file.
+            place: where in it.
+        """
+        data = self.encode()
+        self._has_own_properties |= self._properties is not None
+        self._has_group = True
+        self._has_group = self._may_have(GROUP_ID)
+        self._aside = aside
+        self._aside_place = place
+        self._aside_size = len(data)
+        self._data = None
+        self._properties = None
+
+    def forget_bytes(self) -> int:
+        """Forget again what was read back, unless it was changed since; how much was read."""
+        if self._aside is not None and not self._changed and not self._id_changed:
+            self._data = None
+            self._properties = None
+        return self._aside_size
 
     def encode_headers(self) -> bytes:
         """Give headers and properties alone: SESS_SEND_LARGE, record 30."""
@@ -320,19 +402,21 @@ class Message:
 
     def _put_id(self) -> None:
         """Put the changed message id between the bytes before and behind it."""
-        data, at = self._data, self._headers_at
+        data, at = self._bytes(), self._headers_at
         try:
             message_id = _LONG.pack(self._message_id)
         except struct.error as error:
             raise RecordFormatError(f"the message id does not fit: {error}") from error
         self._data = b"".join((data[:at], message_id, data[at + 8 :]))
+        self._aside = None
         self._id_changed = False
 
     def _rebuild(self) -> None:
         """Make `_data` from the fields, with the body and untouched properties copied once."""
         body = self.body
+        known_user_id = self.user_id
         if self._properties is None:
-            properties = memoryview(self._data)[self._properties_at :]
+            properties = memoryview(self._bytes())[self._properties_at :]
         else:
             writer = BodyWriter()
             TYPED_PROPERTIES.write(writer, tuple(self._properties.values()))
@@ -343,7 +427,7 @@ class Message:
             else:
                 text = self._address.encode("utf-16-le", "surrogatepass")
                 address = b"\x01" + _INT.pack(len(text)) + text
-            user_id = b"\x00" if self._user_id is None else b"\x01" + self._user_id
+            user_id = b"\x00" if known_user_id is None else b"\x01" + known_user_id
             # The last byte of the fields is the flag of the properties, which come with theirs.
             fields = _FIELDS.pack(
                 self._type, self._durable, self._expiration, self._timestamp, self._priority, 0
@@ -356,6 +440,8 @@ class Message:
         size = len(message_id) + len(address) + len(user_id) + len(fields)
         self._properties_at = self._headers_at + size
         self._data = b"".join((end, body, message_id, address, user_id, fields, properties))
+        self._user_id = known_user_id
+        self._aside = None
         self._body = None
         self._changed = False
         self._id_changed = False
@@ -381,12 +467,15 @@ class Message:
         self._user_id = source._user_id
         self._properties = None if source._properties is None else dict(source._properties)
         self._body = source._body
-        self._data = source._data
+        self._data = source._bytes()
+        self._aside = None
+        self._aside_place = self._aside_size = 0
         self._headers_at = source._headers_at
         self._properties_at = source._properties_at
         self._changed = source._changed
         self._id_changed = source._id_changed
         self._has_own_properties = source._has_own_properties
+        self._has_group = source._has_group
         self.is_large = source.is_large
         self.large = source.large
         self.references = self.durable_references = 0
@@ -427,7 +516,7 @@ class Message:
     @property
     def durable(self) -> bool:
         """Whether it survives a restart."""
-        return self._durable
+        return self._durable != 0
 
     @durable.setter
     def durable(self, value: bool) -> None:
@@ -467,7 +556,14 @@ class Message:
     @property
     def user_id(self) -> bytes | None:
         """16 bytes, or None."""
-        return self._user_id
+        known = self._user_id
+        if known is True:
+            # Behind id and address of the bytes, which may not be those that count any more.
+            data, at = self._bytes(), self._headers_at + 8
+            at += 1 if data[at] == 0 else 5 + _INT.unpack_from(data, at + 1)[0]
+            known = data[at + 1 : at + 1 + _USER_ID_SIZE]
+        assert not isinstance(known, bool), "only True says where it is"
+        return known
 
     @user_id.setter
     def user_id(self, value: bytes | None) -> None:
@@ -481,7 +577,7 @@ class Message:
         """The body's bytes; a view that stays as it is when the message changes."""
         if self._body is not None:
             return memoryview(self._body)
-        return memoryview(self._data)[_END_OF_BODY_SIZE : self._headers_at]
+        return memoryview(self._bytes())[_END_OF_BODY_SIZE : self._headers_at]
 
     @body.setter
     def body(self, value: bytes) -> None:
@@ -498,7 +594,7 @@ class Message:
         return self._properties
 
     def _read_properties(self) -> dict[str, Property]:
-        found = TYPED_PROPERTIES.read(BodyReader(self._data[self._properties_at :]))
+        found = TYPED_PROPERTIES.read(BodyReader(self._bytes()[self._properties_at :]))
         return last_values(found)
 
     def get(self, name: str) -> PropertyValue:
@@ -510,8 +606,9 @@ class Message:
             if not self._may_have(name):
                 return None
             # The flag before them says that there are some: their bytes have the name.
-            at = property_at(self._data, self._properties_at + 1, encoded_name(name))
-            return None if at < 0 else read_value(self._data, at)
+            data = self._bytes()
+            at = property_at(data, self._properties_at + 1, encoded_name(name))
+            return None if at < 0 else read_value(data, at)
         found = self._properties.get(name)
         return None if found is None else found.value
 
@@ -519,7 +616,9 @@ class Message:
         """Whether a name is anywhere in the bytes."""
         if not self._has_own_properties and name.startswith("_AMQ_"):
             return False
-        return self._data.find(encoded_name(name), self._properties_at) >= 0
+        if name == GROUP_ID and not self._has_group:
+            return False
+        return self._bytes().find(encoded_name(name), self._properties_at) >= 0
 
     def set(self, name: str, kind: PropertyType, value: PropertyValue) -> None:
         """Set a property, instead of any of that name."""
@@ -555,15 +654,20 @@ class Message:
     @property
     def encoded_size(self) -> int:
         """Bytes of `encode()`, which credits and counters count."""
+        return self._encoded_size()
+
+    def _encoded_size(self) -> int:
+        if self._data is None and not self._changed:
+            return self._aside_size
         return len(self.encode())
 
     @property
     def memory_size(self) -> int:
         """Bytes that the limits of addresses and of the broker count for this message."""
-        return len(self.encode()) + MEMORY_OVERHEAD
+        return self._encoded_size() + MEMORY_OVERHEAD
 
     def __repr__(self) -> str:
         return (
             f"Message(message_id={self._message_id}, address={self._address!r}, "
-            f"type={self._type}, durable={self._durable}, body={len(self.body)} bytes)"
+            f"type={self._type}, durable={self.durable}, body={len(self.body)} bytes)"
         )

@@ -10,41 +10,65 @@ queues that are gone, messages without references.
 
 from __future__ import annotations
 
+import gc
 import logging
 import struct
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from broker.divert import Divert
+from broker.loaded_messages import decode_message
 from broker.message import Message
 from broker.paging.loading import PageLoader, large_ids
 from broker.reference import Reference
 from broker.storage.binding_records import Divert as DivertRecord
 from broker.storage.message_records import DuplicateId
 from broker.storage.records import RecordFormatError, decode_prepared, decode_record
-from broker.storage.stored_messages import Persister
 from broker.storage.wire import RecordType
 from broker.transaction import Transaction, TransactionState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from broker.core import Core
-    from broker.queue import Queue
-    from broker.storage.images import BindingsImage, MessagesImage, Prepared, Record
+    from broker.loaded_messages import LoadedMessages, LoadedQueue
+    from broker.memory import AddressMemory
+    from broker.storage.images import BindingsImage, Prepared, Record
     from broker.storage.large_bodies import LargeBodies
 
-__all__ = ["recover"]
+__all__ = ["recover", "uncollected"]
 
 log = logging.getLogger("broker")
 
+# Objects of a start beyond which they are never looked through: a tenth of a second, about.
+_FROZEN_COUNT: Final = 200_000
 _LONG: Final = struct.Struct(">q")
 _LONG_LONG: Final = struct.Struct(">qq")
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Look for no cycles in memory meanwhile: all that is made stays.
+
+    Where that is very much, it is never looked through again: nobody is to wait for that. It goes
+    as soon as nobody has it, as everything does.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    before = gc.get_count()[0]
+    try:
+        yield
+    finally:
+        if gc.get_count()[0] - before > _FROZEN_COUNT:
+            gc.freeze()
+        if was_enabled:
+            gc.enable()
 
 
 def recover(
     core: Core,
     bindings: BindingsImage,
-    messages: MessagesImage,
+    messages: LoadedMessages,
     all_prepared: Sequence[Prepared],
 ) -> None:
     """Make everything, in `core`; see the module's text.
@@ -52,12 +76,11 @@ def recover(
     Args:
         core: with an empty post office.
         bindings: of the bindings journal.
-        messages: of the message journal; emptied, so that its memory goes as its messages come.
+        messages: of the message journal; emptied.
         all_prepared: transactions of the message journal that wait for a decision.
 
     Raises:
         BrokerError: a queue's or divert's filter cannot be read.
-        RecordFormatError: a message is not what its record says.
     """
     if core.large is not None:
         core.large.sweep_temporary()
@@ -142,7 +165,7 @@ def _load_diverts(core: Core, bindings: BindingsImage) -> None:
             addresses.version += 1
 
 
-def _load_pages(core: Core, messages: MessagesImage) -> PageLoader | None:
+def _load_pages(core: Core, messages: LoadedMessages) -> PageLoader | None:
     if core.paging is None:
         return None
     pages = PageLoader(core.paging)
@@ -152,7 +175,7 @@ def _load_pages(core: Core, messages: MessagesImage) -> PageLoader | None:
     return pages
 
 
-def _load_duplicate_ids(core: Core, messages: MessagesImage) -> None:
+def _load_duplicate_ids(core: Core, messages: LoadedMessages) -> None:
     for address, stored in messages.duplicate_ids.items():
         if core.persist_id_cache:
             core.postoffice.duplicates.of(address).load(stored)
@@ -162,103 +185,82 @@ def _load_duplicate_ids(core: Core, messages: MessagesImage) -> None:
 
 
 class _MessageLoader:
-    """Makes messages and references, and remembers which messages have any."""
+    """Gives queues their references, and knows what stays as it is in the journal."""
 
-    def __init__(self, core: Core, image: MessagesImage, pages: PageLoader | None) -> None:
+    def __init__(self, core: Core, image: LoadedMessages, pages: PageLoader | None) -> None:
         self._core = core
         self._pages = pages
         self._image = image
         self._addresses = core.postoffice.addresses
-        # Messages that some queue has, and what stays as it is in the journal.
-        self._made: dict[int, Message] = {}
-        self._unreadable: set[int] = set()
+        # Of large messages, whose files stay.
         self._kept_bodies: set[int] = set()
-        self._references: dict[tuple[int, int], Reference] = {}
+        # Of prepared transactions.
+        self._made: dict[int, Message] = {}
+        self._memory: tuple[str | None, AddressMemory] | None = None
 
     def load_references(self) -> None:
         """Put the messages into their queues."""
-        for queue_id, entries in self._image.queues.items():
+        image = self._image
+        for queue_id, loaded in image.queues.items():
             queue = self._addresses.queues_by_id.get(queue_id)
             if queue is None:
-                self._drop_references(queue_id, len(entries))
+                self._drop_references(loaded)
                 continue
-            for message_id, entry in entries.items():
-                message = self._message(message_id)
-                if message is None:
+            for _, reference in image.in_order(loaded):
+                message = reference.message
+                if message.is_large and message.large is None and not self._find_body(message):
                     continue
-                reference = Reference(message, queue, entry.scheduled_ms)
-                reference.delivery_count = reference.persisted_count = entry.delivery_count
+                reference.queue = queue
                 self._count(reference)
-                self._references[queue_id, message_id] = reference
                 queue.load(reference)
 
-    def _drop_references(self, queue_id: int, count: int) -> None:
-        if count:
-            log.warning("queue %d is gone: %d references to it are left out", queue_id, count)
+    def _drop_references(self, loaded: LoadedQueue) -> None:
+        gone = list(self._image.in_order(loaded))
+        for message_id, reference in gone:
+            self._image.drop(reference, message_id)
+        if gone:
+            log.warning(
+                "queue %d is gone: %d references to it are left out", loaded.queue_id, len(gone)
+            )
 
     def _count(self, reference: Reference) -> None:
         message = reference.message
         message.durable_references += 1
-        address = self._addresses.by_name.get((message.address or "").split("::")[0])
-        if address is None:
-            address = self._addresses.by_name[reference.queue.binding.address]
-        address.memory.add(message)
+        known = self._memory
+        if known is None or known[0] != message.address:
+            # Nearly always that of the message before.
+            address = self._addresses.by_name.get((message.address or "").split("::")[0])
+            if address is None:
+                address = self._addresses.by_name[reference.queue.binding.address]
+            known = self._memory = (message.address, address.memory)
+        known[1].add(message)
 
-    def _message(self, message_id: int) -> Message | None:
-        found = self._made.get(message_id)
-        if found is None and message_id not in self._unreadable:
-            body = self._image.messages.pop(message_id, None)
-            if body is not None:
-                found = self._decode(message_id, body)
-            elif message_id in self._image.large:
-                found = self._large(message_id, self._image.large.pop(message_id))
-            if found is None:
-                self._unreadable.add(message_id)
-                log.warning("message %d cannot be read here: it stays in the journal", message_id)
-            else:
-                self._made[message_id] = found
-        return found
-
-    def _large(self, message_id: int, headers: bytes) -> Message | None:
+    def _find_body(self, message: Message) -> bool:
+        message_id = message.message_id
         large = self._core.large
         body = None if large is None else large.find(message_id)
         if body is None:
-            log.error("AMQ222051: large message %d has no body", message_id)
-            return None
-        try:
-            message = Message.decode_headers(headers)
-        except RecordFormatError as error:
-            raise RecordFormatError(f"large message {message_id}: {error}") from error
-        message.message_id = message_id
+            if message_id not in self._image.unreadable:
+                self._image.unreadable.add(message_id)
+                log.error("AMQ222051: large message %d has no body", message_id)
+            return False
         message.large = body
         self._kept_bodies.add(message_id)
-        return message
-
-    @staticmethod
-    def _decode(message_id: int, body: bytes) -> Message | None:
-        if not body or body[0] != Persister.CORE:
-            return None
-        try:
-            return Message.from_record(body)
-        except RecordFormatError as error:
-            raise RecordFormatError(f"message {message_id}: {error}") from error
+        return True
 
     def drop_unreferenced(self) -> None:
         """Delete messages that no queue has."""
-        count = 0
-        for message_id in (*self._image.messages, *self._image.large):
-            if message_id not in self._unreadable:
-                self._core.storage.delete_message(message_id)
-                count += 1
-        self._image.messages.clear()
-        self._image.large.clear()
-        if count:
-            log.warning("AMQ222043: %d messages have no queue: deleted", count)
+        unreferenced = list(self._image.unreferenced())
+        for message_id in unreferenced:
+            self._core.storage.delete_message(message_id)
+        self._image.known.clear()
+        if unreferenced:
+            log.warning("AMQ222043: %d messages have no queue: deleted", len(unreferenced))
 
     def sweep_bodies(self) -> None:
         """Delete bodies of large messages that are gone, once it is known what pages have."""
         paging, large = self._core.paging, self._core.large
-        if large is None or self._unreadable:
+        if large is None or self._image.unreadable:
             if self._pages is not None:
                 self._pages.count(lambda: None)
             return
@@ -296,19 +298,20 @@ class _MessageLoader:
         for item in records:
             kind, record_id, body = item.user_type, item.record_id, item.body
             if kind == RecordType.ADD_MESSAGE_PROTOCOL:
-                found = self._decode(record_id, body)
+                found = decode_message(record_id, body)
                 if found is None:
                     raise RecordFormatError(f"message {record_id} cannot be read here")
                 self._made[record_id] = found
             elif kind == RecordType.ADD_LARGE_MESSAGE:
-                found = self._large(record_id, body)
-                if found is None:
+                found = Message.decode_headers(body)
+                found.message_id = record_id
+                if not self._find_body(found):
                     raise RecordFormatError(f"large message {record_id} has no body")
                 self._made[record_id] = found
             elif kind == RecordType.ADD_REF:
                 queue_id = _LONG.unpack_from(body)[0]
                 queue = self._addresses.queues_by_id.get(queue_id)
-                message = self._made.get(record_id)
+                message = self._made.get(record_id) or self._image.referenced(record_id)
                 if queue is not None and message is not None:
                     reference = Reference(message, queue)
                     self._count(reference)
@@ -332,15 +335,15 @@ class _MessageLoader:
                 log.warning("a prepared transaction has a record of type %d: left out", kind)
 
     def _take_acknowledged(self, tx: Transaction, queue_id: int, message_id: int) -> None:
-        reference = self._references.get((queue_id, message_id))
-        if reference is None:
+        queue = self._addresses.queues_by_id.get(queue_id)
+        reference = None if queue is None else self._image.loaded_reference(message_id, queue)
+        if queue is None or reference is None:
             log.warning(
                 "a prepared transaction acknowledges message %d, which queue %d does not have",
                 message_id,
                 queue_id,
             )
             return
-        queue: Queue = reference.queue
         queue.take(reference)
         tx.acknowledged.append(reference)
 

@@ -28,6 +28,7 @@ from broker.divert import Divert
 from broker.errors import BrokerError, ErrorCode
 from broker.filters import parse_filter
 from broker.limits import Limits
+from broker.loaded_messages import LoadedMessages
 from broker.management.notifications import NotificationMessages
 from broker.management.registry import Resources
 from broker.management.service import Management
@@ -37,12 +38,13 @@ from broker.paging.paging import Paging
 from broker.postoffice import PostOffice
 from broker.protocols.core.handler import CoreProtocol
 from broker.reaper import AddressReaper, ExpiryReaper
-from broker.recovery import recover
+from broker.recovery import recover, uncollected
 from broker.session import Session
 from broker.slow_consumers import SlowConsumers
 from broker.storage.binding_records import RoutingType
+from broker.storage.bytes_aside import BytesAside
 from broker.storage.identifiers import IdGenerator
-from broker.storage.images import BindingsImage, MessagesImage
+from broker.storage.images import BindingsImage
 from broker.storage.manager import NullStorage, StorageManager
 from broker.storage.open import Stores, open_stores
 from broker.storage.page_work import ThreadWork
@@ -132,7 +134,8 @@ class Broker:
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._unhandled)
         try:
-            self._open()
+            with uncollected():
+                self._open()
             self.administration = Administration(self.core)
             self._manage()
             self.administration.deploy(self.options.addresses, self.options.queues)
@@ -179,8 +182,10 @@ class Broker:
         bindings = BindingsImage(ids)
         found = stores.bindings.load(bindings.take)
         ids.skip_to(found.max_id)
-        messages = MessagesImage()
+        aside = BytesAside(stores.aside_folder)
+        messages = LoadedMessages(aside)
         result = stores.messages.load(messages.take, progress=self._progress())
+        aside.finish()
         ids.skip_to(result.max_id)
         ids.clean_up()
         storage = StorageManager(

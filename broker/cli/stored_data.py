@@ -24,7 +24,7 @@ from journal.errors import JournalLocked, OptionError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from broker.message import LargeBody
+    from broker.message import ReadableBody
     from broker.storage.page_folders import PageFolder
     from jdbcstore.options import DatabaseStoreOptions
     from journal.tools.stored import StoredRecords
@@ -164,7 +164,7 @@ class StoredData:
     bindings: StoredRecords
     messages: StoredRecords
     pages: Callable[[], Mapping[str, PageFolder]]
-    find_large: Callable[[int], LargeBody | None]
+    find_large: Callable[[int], ReadableBody | None]
 
 
 @contextmanager

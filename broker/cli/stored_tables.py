@@ -60,7 +60,7 @@ class StoredTables:
 
 
 class LargeRows:
-    """One body; what `broker.message.LargeBody` says, for reading alone."""
+    """One body; what `broker.message.ReadableBody` says, for reading alone."""
 
     def __init__(self, file: SqlFile) -> None:
         self._file = file
@@ -79,10 +79,6 @@ class LargeRows:
 
     def release(self) -> None:
         """Nothing is held."""
-
-    def delete(self) -> None:
-        """Never called: whoever has this only reads."""
-        raise AssertionError("a body that is only read is deleted")
 
 
 def _strings(file: SqlFile | None) -> list[str]:

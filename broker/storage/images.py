@@ -1,15 +1,12 @@
-"""What the two journals say at a start, taken in as it is read, before anything is made of it.
+"""What the bindings journal says at a start, taken in before anything is made of it.
 
-Only records that count come here, in log order: for a message its add, then what happened to it in
-each queue. One reference is a small list until its queue is there; a message stays the bytes it was
-stored as.
+Only records that count come here, in log order. The message journal: loaded_messages.py.
 """
 
 from __future__ import annotations
 
 import logging
-import struct
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from broker.storage.binding_records import (
     AddressBinding,
@@ -18,9 +15,7 @@ from broker.storage.binding_records import (
     QueueBinding,
     QueueStatusRecord,
 )
-from broker.storage.message_records import DuplicateId, HeuristicCompletion
 from broker.storage.records import RecordFormatError, decode_record
-from broker.storage.wire import RecordType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,13 +23,9 @@ if TYPE_CHECKING:
     from broker.storage.identifiers import IdGenerator
     from broker.storage.wire import WireRecord
 
-__all__ = ["BindingsImage", "Entry", "MessagesImage", "Prepared", "Record", "Status"]
+__all__ = ["BindingsImage", "Prepared", "Record", "Status"]
 
 log = logging.getLogger("broker")
-
-_LONG: Final = struct.Struct(">q")
-_LONG_INT: Final = struct.Struct(">qi")
-_LONG_LONG: Final = struct.Struct(">qq")
 
 
 class Record(Protocol):
@@ -128,89 +119,3 @@ class BindingsImage:
                 log.warning("bindings record %d has the unknown type %d", record_id, user_type)
             case _:
                 self.settings.append((record_id, found))
-
-
-class Entry:
-    """One message in one queue: how often it was delivered, and when it is due."""
-
-    __slots__ = ("delivery_count", "scheduled_ms")
-
-    def __init__(self) -> None:
-        self.delivery_count = 0
-        self.scheduled_ms = 0
-
-
-class MessagesImage:
-    """The message journal.
-
-    Attributes:
-        messages: bodies of records 45 by message id.
-        large: bodies of records 30 by message id.
-        queues: by queue id, the messages it has, in order.
-        duplicate_ids: by address, the oldest first: the id and its record.
-        heuristic: decisions of operators, with the record's id.
-        others: records of pages and whatever else, with id, type and whether it is an update.
-    """
-
-    def __init__(self) -> None:
-        self.messages: dict[int, bytes] = {}
-        self.large: dict[int, bytes] = {}
-        self.queues: dict[int, dict[int, Entry]] = {}
-        self.duplicate_ids: dict[str, list[tuple[bytes, int]]] = {}
-        self.heuristic: list[tuple[int, HeuristicCompletion]] = []
-        self.others: list[tuple[int, int, bool, bytes]] = []
-
-    def take(self, batch: Sequence[Record]) -> None:
-        """Take the next records.
-
-        Raises:
-            RecordFormatError: one of them is not what its type says; it names the record.
-        """
-        for item in batch:
-            try:
-                self._take(item)
-            except (RecordFormatError, struct.error) as error:
-                raise RecordFormatError(
-                    f"message record {item.record_id} of type {item.user_type}: {error}"
-                ) from error
-
-    def _take(self, item: Record) -> None:
-        kind = item.user_type
-        if kind == RecordType.ADD_MESSAGE_PROTOCOL:
-            self.messages[item.record_id] = item.body
-        elif kind == RecordType.ADD_REF:
-            queue_id = _LONG.unpack_from(item.body)[0]
-            self.queues.setdefault(queue_id, {})[item.record_id] = Entry()
-        elif kind == RecordType.ACKNOWLEDGE_REF:
-            queue_id = _LONG.unpack_from(item.body)[0]
-            if self.queues.get(queue_id, {}).pop(item.record_id, None) is None:
-                log.warning(
-                    "queue %d acknowledged message %d, which it does not have",
-                    queue_id,
-                    item.record_id,
-                )
-        elif kind == RecordType.UPDATE_DELIVERY_COUNT:
-            queue_id, count = _LONG_INT.unpack_from(item.body)
-            entry = self.queues.get(queue_id, {}).get(item.record_id)
-            if entry is not None:
-                entry.delivery_count = count
-        elif kind == RecordType.SET_SCHEDULED_DELIVERY_TIME:
-            queue_id, time_ms = _LONG_LONG.unpack_from(item.body)
-            entry = self.queues.get(queue_id, {}).get(item.record_id)
-            if entry is not None:
-                entry.scheduled_ms = time_ms
-        elif kind == RecordType.ADD_LARGE_MESSAGE:
-            self.large[item.record_id] = item.body
-        elif kind in (RecordType.DUPLICATE_ID, RecordType.HEURISTIC_COMPLETION):
-            self._take_decoded(item)
-        else:
-            self.others.append((item.record_id, kind, item.is_update, item.body))
-
-    def _take_decoded(self, item: Record) -> None:
-        found = decode_record(item.user_type, item.body, is_update=item.is_update)
-        if isinstance(found, DuplicateId):
-            self.duplicate_ids.setdefault(found.address, []).append(
-                (found.duplicate_id, item.record_id)
-            )
-        elif isinstance(found, HeuristicCompletion):
-            self.heuristic.append((item.record_id, found))

@@ -40,7 +40,7 @@ class LargeUpload(LargeBody, Protocol):
         """Block until what was appended is written, and whoever waits for that was called."""
 
     def close(self) -> None:
-        """Nobody waits for it any more. Idempotent."""
+        """It is given up: whoever waits for it is called now. Idempotent."""
 
 
 class LargeBodies(Protocol):

@@ -22,7 +22,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.storage.page_work import ThreadWork
-from journal.errors import JournalIOError
+from journal.errors import JournalError, JournalIOError
 
 if TYPE_CHECKING:
     import asyncio
@@ -170,7 +170,7 @@ class TableBody:
             if self._file is None:
                 self._file = self._table.files.open(self.name)
             self._file.append(b"".join(data))
-        except JournalIOError as error:
+        except JournalError as error:
             # Nothing is appended behind a piece that may be missing.
             self._failure = error
             raise
@@ -304,9 +304,11 @@ class TableBody:
     # --- the end ------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Nobody waits for it any more. Idempotent."""
-        self._callback = None
+        """It is given up: whoever waits for it waits no more. Idempotent."""
         self._pieces.clear()
+        callback, self._callback = self._callback, None
+        if callback is not None:
+            callback()
 
     def delete(self) -> None:
         """Remove it, soon; whoever holds it reads on. Idempotent.

@@ -8,6 +8,7 @@ tables, would each write what the other does not know of.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FileStoreOptions", "Stores", "bindings_options", "messages_options", "open_stores"]
 
+# Where the system keeps temporary files that may be large: not in memory, as /tmp may be.
+LARGE_TEMPORARY_FOLDER: Final = "/var/tmp"
 BINDINGS_FILE_SIZE: Final = 1048576  # JournalStorageManager: fixed, and always NIO.
 # Of updates of these only the last matters, which compaction may use (JournalStorageManager).
 REPLACEABLE: Final = frozenset(
@@ -99,6 +102,7 @@ class Stores:
         large: bodies of large messages; None where there is no place for them.
         pages: of messages; None where there is no place for them.
         folders: that are written to; none of a database.
+        aside_folder: on a disk, with room for bytes of messages that wait.
         page_size_max: bytes of one page at most; None as the settings of addresses say.
         sync_transactional: what transactions do is synced (journal-sync-transactional).
         sync_non_transactional: and everything else (journal-sync-non-transactional).
@@ -111,6 +115,7 @@ class Stores:
     large: LargeBodies | None
     pages: PageFolders | None
     folders: tuple[Path, ...]
+    aside_folder: Path
     page_size_max: int | None
     sync_transactional: bool
     sync_non_transactional: bool
@@ -219,6 +224,7 @@ def _open_files(options: FileStoreOptions) -> Stores:
         large=large,
         pages=FileFolders(_paging_folder(options)),
         folders=_folders(options),
+        aside_folder=options.messages.directory,
         page_size_max=None,
         sync_transactional=options.messages.sync_transactional,
         sync_non_transactional=options.messages.sync_non_transactional,
@@ -277,6 +283,7 @@ def _open_tables(
         large=large,
         pages=TableFolders(pages),
         folders=(),
+        aside_folder=Path(os.environ.get("TMPDIR") or LARGE_TEMPORARY_FOLDER),
         page_size_max=options.max_page_size_bytes,
         sync_transactional=sync_transactional,
         sync_non_transactional=sync_non_transactional,

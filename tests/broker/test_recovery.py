@@ -12,6 +12,7 @@ from broker.queue_defaults import QueueRequest
 from broker.server import Broker
 from broker.session import SessionOptions
 from broker.settings import AddressSettings, SettingsRepository
+from broker.storage import bytes_aside
 from broker.storage.binding_records import RoutingType
 from broker.storage.message_records import Xid
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
@@ -282,3 +283,59 @@ def test_nobody_gets_a_success_after_the_storage_failed(tmp_path):
         await life.broker.stop()
 
     asyncio.run(life_and_death())
+
+
+def test_messages_whose_bytes_lie_aside_are_as_they_were(tmp_path, monkeypatch):
+    """More than anybody reads back at once; moved, browsed, expired and delivered in order."""
+    monkeypatch.setattr(bytes_aside, "KEPT_SIZE", 0)
+    monkeypatch.setattr(bytes_aside, "READ_BACK_SIZE", 2000)
+    monkeypatch.setattr(bytes_aside, "SEGMENT_SIZE", 10_000)
+    numbers = [str(number) for number in range(300)]
+
+    async def all_of(life, name, count):
+        sink = life.consume(name)
+        async with asyncio.timeout(60):
+            while len(sink.got) < count:  # noqa: ASYNC110 -- the loop has to turn
+                await asyncio.sleep(0)
+        return sink
+
+    async def first(life):
+        await life.queue()
+        await life.queue("other", address="topic", routing_type=RoutingType.MULTICAST)
+        await life.queue("third", address="topic", routing_type=RoutingType.MULTICAST)
+        session = life.session()
+        await asyncio.gather(
+            *(durable(session.send, message(one)) for one in numbers),
+            *(durable(session.send, message(one, address="topic")) for one in numbers),
+        )
+
+    async def second(life):
+        assert life.bodies() == life.bodies("other") == life.bodies("third") == numbers
+        sink = await all_of(life, "q", 300)
+        await durable(lambda done: sink.session.acknowledge(0, sink.ids[99], done))
+        sink.session.close(has_failed=False)
+        queue = life.broker.core.postoffice.addresses.queues["other"]
+        for reference in list(queue.references())[:50]:
+            reference.message.copy()
+        sink = await all_of(life, "other", 300)
+        assert sink.bodies == numbers
+        await durable(lambda done: sink.session.acknowledge(0, sink.ids[-1], done))
+
+    async def third(life):
+        assert life.bodies() == numbers[100:]
+        assert life.bodies("other") == []
+        sink = await all_of(life, "third", 300)
+        assert sink.bodies == numbers
+        assert sink.got[7].address == "topic"
+        await durable(lambda done: sink.session.acknowledge(0, sink.ids[-1], done))
+        sink = await all_of(life, "q", 200)
+        await durable(lambda done: sink.session.acknowledge(0, sink.ids[-1], done))
+        assert len(life.broker._stores.messages) == 0
+        assert life.broker.core.postoffice.addresses.memory.size == 0
+
+    async def lives():
+        for part in (first, second, third):
+            async with Life(tmp_path / "data") as life:
+                await part(life)
+
+    asyncio.run(lives())

@@ -24,7 +24,7 @@ from broker.storage.xml.writer import LARGE_CHUNK_SIZE, XmlWriter
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from broker.message import LargeBody
+    from broker.message import ReadableBody
     from broker.storage.live_messages import LiveMessages
     from broker.storage.page_folders import PageFolder
     from broker.storage.page_records import PageEntry
@@ -68,7 +68,7 @@ class Exporter:
     def __init__(
         self,
         write: Callable[[str], object],
-        find_large: Callable[[int], LargeBody | None],
+        find_large: Callable[[int], ReadableBody | None],
         on_loss: Callable[[str], object],
         on_progress: Progress = lambda messages: None,
         undefined_prefix: str = UNDEFINED_PREFIX,
@@ -231,7 +231,7 @@ def page_stores_in_order(addresses: Iterable[str]) -> list[str]:
     return list(hash_order({address: simple_string_hash(address) for address in addresses}))
 
 
-def _pieces(body: LargeBody) -> Iterator[bytes]:
+def _pieces(body: ReadableBody) -> Iterator[bytes]:
     at = 0
     while piece := body.read(at, _READ_SIZE):
         yield piece

@@ -186,6 +186,19 @@ def test_a_dropped_upload_leaves_nothing(table, files):
     assert files.content == {}
 
 
+def test_who_waits_for_what_is_given_up_waits_no_more(table):
+    body = table.create(7, is_durable=True)
+    told = []
+    body.append(b"x")
+    assert not body.finish(sync=True, callback=lambda: told.append(True))
+
+    body.close()
+    body.delete()
+    table.writing.do()
+
+    assert told == [True]
+
+
 def test_it_is_read_in_pieces_and_the_next_one_ahead(table, files):
     data = bytes(range(256)) * (READ_SIZE * 3 // 256)
     body = written(table, data)

@@ -1,0 +1,20 @@
+# Fields of bytes_aside.py's class that every message of a start passes, compiled; see setup.py.
+
+from broker.message cimport Message
+
+
+cdef class BytesAside:
+    cdef object _folder
+    cdef long long _kept_size
+    cdef object _segment
+    cdef list _batch
+    cdef long long _batch_place
+    cdef long long _batch_size
+    cdef object _writer
+    cdef object _writing
+    cdef public object _read
+    cdef long long _read_size
+    cdef public long long size
+
+    cpdef object take(self, Message message)
+    cpdef object was_read(self, message, Py_ssize_t size)
