@@ -178,11 +178,11 @@ class PagingStore:
         self.subscriptions = {}
         self._waiting.clear()
         if self.paging.purges_folders:
-            self._core.storage.after(self._purge)
+            self._core.storage.after(self._purge, self._begin_count)
 
-    def _purge(self, error: Exception | None) -> None:
-        """Remove the folder, unless it is needed again; its pages were deleted before."""
-        if error is not None or self.is_paging or self.is_gone:
+    def _purge(self, error: Exception | None, begin_count: int) -> None:
+        """Remove the folder, unless it was needed again; its pages were deleted before."""
+        if error is not None or begin_count != self._begin_count or self.is_gone:
             return
         folder = self.folder
         # Numbers go on all the same: records of the old pages may still be there.

@@ -12,6 +12,7 @@ from broker.message import Message
 from broker.paging import counting, loading
 from broker.queue_defaults import QueueRequest
 from broker.storage.binding_records import RoutingType
+from broker.storage.context import Gate
 from broker.storage.message_records import Xid
 from broker.storage.page_folders import ADDRESS_FILE, FileFolder, FileFolders
 from broker.storage.page_records import entries
@@ -212,6 +213,40 @@ def test_an_address_that_pages_again_at_once_has_one_folder(tmp_path, monkeypatc
             assert await life.drain(30) == list(range(start + 50, start + 80))
             await life.until(lambda: not list(life.folder.glob("paging/*")))
         assert folders.most == 1
+
+    lives(tmp_path, part, settings=WIDE, purge_page_folders=True)
+
+
+def test_a_folder_is_not_removed_before_the_pages_of_its_next_use(tmp_path):
+    """Paging ends, begins and ends again while nothing becomes durable."""
+
+    async def part(life):
+        await life.queue()
+        await life.send_numbers(range(30))
+        sink = life.consume()
+        await life.until(lambda: len(sink.got) == 30)
+        sink.session.stop()
+        storage = life.broker.core.storage
+        gate = Gate()
+        storage.new_context().after_gate(gate, lambda error: None)
+        sink.session.acknowledge(0, sink.ids[-1], lambda error: None)
+        store = life.paging.stores["q"]
+        assert not store.is_paging
+        filling = life.session(auto_commit_sends=False)
+        for _ in range(10):
+            filling.send(message(), lambda error: None)
+        life.session().send(message(), lambda error: None)
+        assert store.is_paging
+        filling.rollback(lambda error: None)
+        life.broker.core.postoffice.addresses.delete_queue("q")
+        await life.until(lambda: not store.is_paging)
+        gate.open(lambda storage: None, storage)
+        storage.completions.run_due()
+        await life.until(life.is_quiet)
+        await durable(storage.after)
+        await life.until(life.is_quiet)
+        assert life.broker.failure is None
+        assert not list(life.folder.glob("paging/*"))
 
     lives(tmp_path, part, settings=WIDE, purge_page_folders=True)
 
