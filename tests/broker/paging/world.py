@@ -239,6 +239,7 @@ class World:
             large=LargeFiles(self.folder / "largemessages"),
             pages=FileFolders(self.folder / "paging"),
             folders=(),
+            aside_folder=self.folder,
             page_size_max=None,
             sync_transactional=True,
             sync_non_transactional=True,
