@@ -341,9 +341,7 @@ class Consumer:
             return
         self.is_closed = True
         self.can_take = False
-        returned = self.take_all_back(has_failed=has_failed)
-        self.queue.remove_consumer(self)
-        self.queue.give_back(returned)
+        self.queue.remove_consumer(self, self.take_all_back(has_failed=has_failed))
 
     def disconnect(self) -> None:
         """The queue is gone: forget everything and tell the client."""

@@ -364,8 +364,14 @@ class Queue:
             self._open_timer.cancel()
             self._open_timer = None
 
-    def remove_consumer(self, consumer: Consumer) -> None:
-        """Let it take part no more; what it was given it gives back itself, behind this call."""
+    def remove_consumer(self, consumer: Consumer, returned: Iterable[Reference]) -> None:
+        """Let it take part no more.
+
+        Args:
+            consumer: that leaves.
+            returned: what it was given and gives back, in order; nobody gets what is behind that
+                before it, not even the next one of its groups.
+        """
         self.last_consumer_left_ms = self.core.clock_ms()
         if consumer.cursor is not None:
             consumer.cursor.close()
@@ -383,7 +389,7 @@ class Queue:
         self._refresh()
         if self.consumer_count == 0 and self.binding.purge_on_no_consumers:
             self.core.loop.call_soon(self._purge_if_unused)
-        self.deliver()
+        self.give_back(returned)
 
     def _purge_if_unused(self) -> None:
         if self.consumer_count == 0 and not self.is_deleted:

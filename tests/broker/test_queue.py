@@ -4,7 +4,7 @@ import pytest
 
 from broker.errors import BrokerError, ErrorCode
 from broker.storage.binding_records import RoutingType
-from tests.broker.bench import START_MS, Answers, Bench, done, message
+from tests.broker.bench import START_MS, UNLIMITED, Answers, Bench, done, message
 
 
 def send(bench, *bodies, **attributes):
@@ -238,6 +238,19 @@ def test_a_group_moves_on_when_its_consumer_leaves(bench):
     send(bench, "2", _AMQ_GROUP_ID="g")
 
     assert other.bodies == ["1", "2"]
+
+
+def test_a_group_moves_on_with_what_its_consumer_gave_back_first(bench):
+    owner = bench.consume(credits=200)
+    other = bench.consume(credits=0)
+    for body in "1234":
+        send(bench, body, _AMQ_GROUP_ID="g")
+    assert owner.bodies == ["1", "2"]
+    other.consumer.receive_credits(UNLIMITED)
+
+    owner.session.close(has_failed=False)
+
+    assert other.bodies == ["1", "2", "3", "4"]
 
 
 def test_a_negative_sequence_ends_a_group(bench):
