@@ -231,6 +231,8 @@ class Transaction:
         was_prepared = self.state is TransactionState.PREPARED
         self.state = TransactionState.COMMITTED
         self._record_paged()
+        if self.paged is not None:
+            self.paged.committing()
         if not was_prepared:
             # At once: who sends the same id now comes behind this commit.
             for cache, duplicate_id, record_id in self._duplicate_ids:

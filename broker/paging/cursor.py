@@ -136,8 +136,11 @@ class Cursor:
         return self.is_reading
 
     def read_again(self, late: LateRange) -> None:
-        """Read this before everything else."""
+        """Read this before everything else, also before what is at hand: it is older."""
         self._late.append(late)
+        if self._late_now is None:
+            self._entries = None
+            self._data = b""
 
     def drop_late(self) -> None:
         """What is to be read again by now is dropped as it comes."""
@@ -236,9 +239,11 @@ class Cursor:
             )
             page.is_invalid = True
             self._offset = page.written_size
-        self._data, self._data_at = data, offset
-        self._data_number = self._number if late is None else late.number
-        self._entries = entries(data, 0, self._data_number)
+        if late is not None or not self._late:
+            self._data, self._data_at = data, offset
+            self._data_number = self._number if late is None else late.number
+            self._entries = entries(data, 0, self._data_number)
+        # Else something older has to be read meanwhile, and this once more behind it.
         callbacks, self._after_read = self._after_read, []
         self._on_read()
         for callback in callbacks:

@@ -51,6 +51,7 @@ class PageSubscription:
     """
 
     __slots__ = (
+        "_blocking",
         "_cursor",
         "_drop_end",
         "_is_held_back",
@@ -75,6 +76,8 @@ class PageSubscription:
         self.is_closed = False
         self._cursor = Cursor(store, queue.queue_id, self.wake)
         self._is_held_back = False
+        # Come upon while its transaction was committing.
+        self._blocking: Found | None = None
         # Page and number before which everything is dropped.
         self._drop_end: tuple[int, int] | None = None
 
@@ -130,6 +133,16 @@ class PageSubscription:
         """Give the next message at hand, or read on."""
         if not self.store.is_open:
             return None
+        blocking = self._blocking
+        if blocking is not None:
+            if self._is_committing(blocking):
+                return None
+            self._blocking = None
+            # It came to be seen only now, whatever was to be dropped before.
+            range_of_it = LateRange(
+                blocking.page, blocking.offset, blocking.number, len(blocking.data)
+            )
+            return blocking._replace(late=range_of_it)
         found = self._cursor.next()
         if found is None and not self._cursor.read_on():
             self._drop_end = None
@@ -187,12 +200,20 @@ class PageSubscription:
         transaction = self.store.transactions.get(found.entry.tx_id)
         if transaction is None or transaction.is_committed:
             return
+        if transaction.is_committing:
+            # A moment; and what the same producer sent behind it must not overtake it.
+            self._blocking = found
+            return
         key = (self, found.page, found.offset)
         late = transaction.late.get(key)
         if late is None:
             late = LateRange(found.page, found.offset, found.number, len(found.data))
             transaction.late[key] = late
         late.numbers.add(found.entry.number)
+
+    def _is_committing(self, found: Found) -> bool:
+        transaction = self.store.transactions.get(found.entry.tx_id)
+        return transaction is not None and not transaction.is_committed
 
     def read_late(self, late: LateRange) -> None:
         """Its transaction has committed."""

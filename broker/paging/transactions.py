@@ -32,19 +32,28 @@ class PageTransaction:
     Attributes:
         tx_id: that its messages carry.
         record_id: of record 35; 0 while there is none.
+        is_committing: it was asked to, and will be as soon as that is durable.
         is_committed: its messages may be read.
         durable_count: of its references in durable queues, those not acknowledged.
         pages: that hold messages of it; until it is decided, with the counts of each queue.
         late: what queues came upon before it was decided, by queue, page and offset.
     """
 
-    __slots__ = ("durable_count", "is_committed", "late", "pages", "record_id", "tx_id")
+    __slots__ = (
+        "durable_count",
+        "is_committed",
+        "is_committing",
+        "late",
+        "pages",
+        "record_id",
+        "tx_id",
+    )
 
     def __init__(self, tx_id: int, record_id: int = 0, durable_count: int = 0) -> None:
         self.tx_id = tx_id
         self.record_id = record_id
         self.durable_count = durable_count
-        self.is_committed = False
+        self.is_committing = self.is_committed = False
         self.pages: dict[Page, dict[int, int]] = {}
         self.late: dict[tuple[PageSubscription, Page, int], LateRange] = {}
 
@@ -187,6 +196,11 @@ class PagedPart:
                 )
                 has_records = True
         return has_records
+
+    def committing(self) -> None:
+        """It was asked to commit: who comes upon its messages waits for that."""
+        if self.sent is not None:
+            self.sent.is_committing = True
 
     def committed(self) -> None:
         """It is durable."""

@@ -1,5 +1,7 @@
 """Addresses whose messages go to pages: order, counts, restarts, transactions."""
 
+import asyncio
+
 import pytest
 
 from broker.settings import AddressSettings
@@ -146,6 +148,58 @@ def test_a_transaction_in_pages_counts_with_its_commit(tmp_path, how, is_committ
     expected = []
     lives(tmp_path, before, after, how=how, settings=WIDE)
     assert set(expected) >= set(range(100, 200)) if is_committed else not set(expected) & {100}
+
+
+def test_a_transaction_in_pages_comes_in_its_order(tmp_path):
+    """Also where the queue has read a part of it before its commit, and not the rest."""
+    order = []
+
+    async def life(life):
+        await life.queue()
+        await life.send_numbers(range(20))
+        session = life.session(auto_commit_sends=False)
+        for numbers in (range(100, 105), range(105, 110)):
+            for number in numbers:
+                session.send(message(str(number)), lambda error: None)
+            if 100 in numbers:
+                await life.send_numbers(range(20, 40))
+        await life.until(lambda: life.paging.writer.is_idle)
+        sink = life.consume()
+        # Its window is full in the midst of the second twenty.
+        await life.until(lambda: len(sink.got) == 30)
+        await durable(session.commit)
+        await life.acknowledge(sink, sink.ids[-1])
+        await life.until(lambda: len(sink.got) == 50)
+        order.extend(int(body) for body in sink.bodies)
+
+    settings = {**WIDE, "max_read_page_messages": 20, "page_size_bytes": 1024 * 1024}
+    lives(tmp_path, life, settings=settings)
+    assert [number for number in order if number >= 100] == list(range(100, 110))
+    assert [number for number in order if number < 100] == list(range(40))
+
+
+def test_messages_with_and_without_duplicate_ids_keep_their_order(tmp_path):
+    """The former count with a commit of their own, the latter as soon as they are written."""
+    order = []
+
+    async def life(life):
+        await life.queue()
+        sink = life.consume()
+        await life.send_numbers(range(20))
+        await life.until(lambda: len(sink.got) == 20)
+        journal = life.broker._stores.messages
+        journal.detach_loop()
+        session = life.session()
+        for number in range(20, 50):
+            properties = {"_AMQ_DUPL_ID": str(number)} if number % 3 == 0 else {}
+            session.send(message(str(number), **properties), lambda error: None)
+        await asyncio.sleep(0.1)
+        journal.attach_loop(asyncio.get_running_loop())
+        await life.until(lambda: len(sink.got) == 50)
+        order.extend(int(body) for body in sink.bodies)
+
+    lives(tmp_path, life, settings=WIDE)
+    assert order == list(range(50))
 
 
 @pytest.mark.parametrize("decision", ["commit", "rollback"])
