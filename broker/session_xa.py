@@ -156,12 +156,20 @@ class XaWork:
     def xa_rollback(self, xid: Xid, done: After, *arguments: object) -> None:
         """Let it not count; `done(error, *arguments)` once that is durable.
 
+        All that was delivered to this session comes again, as after a local rollback: its client
+        forgets what it has not looked at.
+
         Raises:
             XaError: it cannot be rolled back.
         """
         self._check_not_working(xid, "roll back")
-        self._core.transactions.rollback(xid, self.context)
+        tx = self._core.transactions.take(xid)
+        self._rollback(tx, has_failed=False, first_was_delivered=False)
         self.context.after(done, *arguments)
+
+    def _rollback(self, tx: Transaction, *, has_failed: bool, first_was_delivered: bool) -> None:
+        """Roll it back with what consumers of this session have; the session's own work."""
+        raise NotImplementedError
 
     def xa_forget(self, xid: Xid, done: After, *arguments: object) -> None:
         """The manager knows what an operator decided.

@@ -158,8 +158,8 @@ class XaTransactions:
             found.rollback(context)
             raise XaError(XaCode.RESOURCE_MANAGER_ERROR, error.text) from error
 
-    def rollback(self, xid: Xid, context: OperationContext) -> None:
-        """Let one not count.
+    def take(self, xid: Xid) -> Transaction:
+        """Give one to be rolled back, and forget it.
 
         Raises:
             XaError: it is not there, or still at work.
@@ -167,7 +167,7 @@ class XaTransactions:
         found = self.get(xid)
         self._check_ended(found)
         del self._by_xid[xid]
-        found.rollback(context)
+        return found
 
     @staticmethod
     def _check_ended(transaction: Transaction) -> None:

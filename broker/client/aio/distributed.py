@@ -31,6 +31,14 @@ class Distributed(ABC):
     @abstractmethod
     def _flush_acknowledgements(self) -> None: ...
 
+    @abstractmethod
+    def start(self) -> None:
+        """Let messages come."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """Let no message come behind this."""
+
     async def _ask(self, packet: Packet) -> None:
         answer = await self.call(packet, xa.XaResponse)
         if answer.error:
@@ -74,10 +82,16 @@ class Distributed(ABC):
         await self._ask(xa.XaCommit(xid, one_phase))
 
     async def xa_rollback(self, xid: Xid) -> None:
-        """Undo it."""
+        """Undo it; what was received and not acknowledged in it comes again too, in order."""
+        was_started = self.state.is_started
+        if was_started:
+            # Or what is on its way would come twice.
+            await self.stop()
         for consumer in self.state.consumers:
             consumer.clear()
         await self._ask(xa.XaRollback(xid))
+        if was_started:
+            self.start()
 
     async def xa_forget(self, xid: Xid) -> None:
         """Let the broker forget one that an operator ended."""
