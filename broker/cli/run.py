@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,7 @@ def run(
     config = load(instance / BROKER_XML, lenient=lenient)
     # Paths in it are relative to the instance, whose data are nobody else's business.
     os.umask(0o027)
+    _allow_connections()
     useless = without_effect(config)
     if useless:
         logging.getLogger("broker").warning(
@@ -88,6 +90,16 @@ def options_of(config: BrokerConfig) -> BrokerOptions:
         addresses=tuple((one.name, tuple(one.routing_types)) for one in addresses(config)),
         queues=tuple(queue_requests(config)),
     )
+
+
+def _allow_connections() -> None:
+    """Let the process have as many descriptors, one a connection, as it is allowed to.
+
+    The usual 1024 are for programs that use select(2), which this one does not.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _tell(broker: Broker) -> None:

@@ -24,6 +24,8 @@ class Peer(Protocol):
     """When it came, ms since 1970."""
     is_held_up: bool
     """The other side does not read what it was sent."""
+    handshake_timeout_s: float
+    """How long somebody unknown may take for what he begins; 0 for ever."""
 
     @property
     def is_open(self) -> bool:

@@ -46,6 +46,13 @@ class AcceptorOptions:
     ssl: ssl.SSLContext | None = None
 
 
+def _handshake_s(options: AcceptorOptions) -> float | None:
+    """Seconds for a TLS handshake; None is the loop's own limit, a minute, or plain TCP."""
+    if options.ssl is None or options.handshake_timeout_s <= 0:
+        return None
+    return options.handshake_timeout_s
+
+
 class Acceptor:
     """Listens, and finds out what who connects speaks.
 
@@ -89,6 +96,8 @@ class Acceptor:
                     host,
                     options.port,
                     ssl=options.ssl,
+                    # Else a minute: that is for peers, and not for whoever comes.
+                    ssl_handshake_timeout=_handshake_s(options),
                     backlog=_BACKLOG,
                     reuse_address=True,
                 )

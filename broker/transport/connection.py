@@ -49,6 +49,7 @@ class Connection(asyncio.Protocol):
         local: address of ours.
         created_ms: when it came, ms since 1970.
         last_received_s: loop time of the last byte.
+        handshake_timeout_s: as given.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Connection(asyncio.Protocol):
     ) -> None:
         self._detect = detect
         self._on_end = on_end
-        self._handshake_timeout_s = handshake_timeout_s
+        self.handshake_timeout_s = handshake_timeout_s
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._handler: Handler | None = None
@@ -87,8 +88,8 @@ class Connection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self.remote = _place(peer)
         self.local = _place(transport.get_extra_info("sockname"))
-        if self._handshake_timeout_s > 0:
-            self._handshake = self._loop.call_later(self._handshake_timeout_s, self._too_slow)
+        if self.handshake_timeout_s > 0:
+            self._handshake = self._loop.call_later(self.handshake_timeout_s, self._too_slow)
 
     def _too_slow(self) -> None:
         log.warning("AMQ224088: %s did not say what it speaks: closed", self.remote)

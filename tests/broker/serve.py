@@ -1,7 +1,8 @@
-"""A broker in a process of its own: `python -m tests.broker.serve FOLDER PORT [MESSAGES]`.
+"""A broker in a process of its own: `python -m tests.broker.serve FOLDER PORT MESSAGES SECONDS`.
 
-Behind so many MESSAGES an address pages, in pages of 64 KiB. FOLDER `-` keeps nothing, and may be
-the URL of a database. Prints `READY port` when it serves; ends with the broker's exit status.
+Behind so many MESSAGES an address pages, in pages of 64 KiB. A handshake may take so many SECONDS.
+FOLDER `-` keeps nothing, and may be the URL of a database. Prints `READY port` when it serves; ends
+with the broker's exit status.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 START_S = 60
 
 
-def options(folder, port, max_messages=-1):
+def options(folder, port, max_messages, handshake_s):
     """What the broker of a folder is: journals by NIO, an expiry and a dead letter address."""
     settings = SettingsRepository()
     settings.add(
@@ -50,7 +51,7 @@ def options(folder, port, max_messages=-1):
         )
     return BrokerOptions(
         store=store,
-        acceptors=(AcceptorOptions(host="127.0.0.1", port=port),),
+        acceptors=(AcceptorOptions(host="127.0.0.1", port=port, handshake_timeout_s=handshake_s),),
         settings=settings,
     )
 
@@ -58,9 +59,9 @@ def options(folder, port, max_messages=-1):
 class BrokerProcess:
     """A running broker; `kill()` is -9, `stop()` is SIGTERM."""
 
-    def __init__(self, folder, port=0, max_messages=-1):
+    def __init__(self, folder, port=0, max_messages=-1, handshake_s=10.0):
         command = [sys.executable, "-m", "tests.broker.serve"]
-        command += map(str, (folder, port, max_messages))
+        command += map(str, (folder, port, max_messages, handshake_s))
         self.process = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -90,10 +91,10 @@ class BrokerProcess:
 
 def main():
     logging.basicConfig(level=logging.ERROR)
-    folder, port, *limit = sys.argv[1:]
+    folder, port, max_messages, handshake_s = sys.argv[1:]
 
     async def live():
-        broker = Broker(options(folder, int(port), *map(int, limit)))
+        broker = Broker(options(folder, int(port), int(max_messages), float(handshake_s)))
         return await serve(
             broker, on_start=lambda one: print("READY", one.acceptors[0].port, flush=True)
         )

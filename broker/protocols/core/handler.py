@@ -4,9 +4,10 @@
     channel 1     sessions created, reattached
     channel ≥ 10  one session each
 
-Before a session exists frames may have 64 KiB at most, and nothing but pings, topology and session
-requests is looked at. A session with a confirmation window survives the loss of its connection, as
-long as the connection's time to live, and may be taken up on another one.
+Until somebody has shown who he is, a frame may have 64 KiB at most and must come within the time of
+a handshake, silence ends the connection after a minute whatever it asks for, and nothing but pings,
+topology and session requests is looked at. A session with a confirmation window survives the loss
+of its connection, as long as the connection's time to live, and may be taken up on another one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from broker.notifications import Origin
 from broker.protocols.core import packet_connection as connections
 from broker.protocols.core import versions
 from broker.protocols.core.channel import Channel
-from broker.protocols.core.frames import FRAME_SIZE_MAX, MAGIC, FrameReader
+from broker.protocols.core.frames import MAGIC, FrameReader
 from broker.protocols.core.packet_cluster import ClusterTopology, SubscribeTopology
 from broker.protocols.core.packets import decode_packet
 from broker.protocols.core.session_channel import SessionChannel
@@ -37,6 +38,9 @@ log = logging.getLogger("broker")
 
 # A connection that has not shown who it is may make us keep so much.
 UNAUTHENTICATED_FRAME_MAX: Final = 64 * 1024
+# Nor may anybody else have it keep what he likes: larger bodies come in parts. The reference takes
+# what the length field can tell, 2 GiB.
+FRAME_MAX: Final = 128 * 1024 * 1024
 TTL_MS_DEFAULT: Final = 60_000  # ActiveMQClient.DEFAULT_CONNECTION_TTL
 FOR_EVER: Final = -1
 
@@ -142,6 +146,9 @@ class CoreConnection:
         if override != FOR_EVER:
             self._ttl_ms = override
         self._lost_s: float | None = None
+        self._is_known = False
+        # Since when a frame of somebody unknown is incomplete.
+        self._incomplete_s: float | None = None
         self.client_id: str | None = None
 
     @property
@@ -160,7 +167,10 @@ class CoreConnection:
         Raises:
             PacketFormatError: they are no frame, or no packet.
         """
-        for kind, channel_id, body in self._reader.feed(data):
+        frames = self._reader.feed(data)
+        if not self._is_known:
+            self._note_incomplete(has_frames=bool(frames))
+        for kind, channel_id, body in frames:
             channel = self._channels.get(channel_id)
             if channel is not None:
                 channel.receive(kind, body)
@@ -169,6 +179,12 @@ class CoreConnection:
             elif channel_id == connections.PING_CHANNEL:
                 self._receive_ping(decode_packet(kind, body, self._version))
             # A channel that was closed, or never opened: dropped, as in the reference.
+
+    def _note_incomplete(self, *, has_frames: bool) -> None:
+        if not self._reader.pending:
+            self._incomplete_s = None
+        elif has_frames or self._incomplete_s is None:
+            self._incomplete_s = time.monotonic()
 
     def _send(self, channel_id: int, packet: Packet, version: int | None = None) -> None:
         self._connection.write(
@@ -253,7 +269,7 @@ class CoreConnection:
         session = self._sessions.create_session(
             packet.name, user, options, self._temporary, self.origin
         )
-        self._reader.size_max = FRAME_SIZE_MAX
+        self._trust()
         channel = Channel(self._connection, channel_id, self._version, packet.window_size)
         self._add(
             SessionChannel(
@@ -265,6 +281,11 @@ class CoreConnection:
             )
         )
         self._send(connections.SESSION_CHANNEL, connections.CreateSessionResponse(versions.CURRENT))
+
+    def _trust(self) -> None:
+        """Somebody has shown who he is."""
+        self._is_known = True
+        self._reader.size_max = FRAME_MAX
 
     def _add(self, channel: SessionChannel) -> None:
         self._channels[channel.channel.channel_id] = channel
@@ -295,7 +316,7 @@ class CoreConnection:
         version = self._version or channel.channel.version
         channel.channel.take_up(self._connection, version, packet.last_confirmed_command_id)
         self._version = channel.channel.version
-        self._reader.size_max = FRAME_SIZE_MAX
+        self._trust()
         self._add(channel)
         channel.on_close = self._closed
         self._send(
@@ -352,20 +373,41 @@ class CoreConnection:
         if self._lost_s is None:
             for channel in self._channels.values():
                 channel.channel.flush_confirmation()
-        if self._ttl_ms == FOR_EVER:
+        ttl_ms = self._ttl_ms
+        if not self._is_known:
+            if self._is_too_slow():
+                return
+            if ttl_ms == FOR_EVER or ttl_ms > TTL_MS_DEFAULT:
+                ttl_ms = TTL_MS_DEFAULT
+        if ttl_ms == FOR_EVER:
             return
         silent_s = (
             self._connection.silent_s if self._lost_s is None else time.monotonic() - self._lost_s
         )
-        if silent_s * 1000 < self._ttl_ms:
+        if silent_s * 1000 < ttl_ms:
             return
         log.warning(
             "AMQ229014: Did not receive data from %s within the %dms connection TTL. "
             "The connection will now be closed.",
             self._connection.remote,
-            self._ttl_ms,
+            ttl_ms,
         )
         self.fail()
+
+    def _is_too_slow(self) -> bool:
+        """End one whose first frames do not get complete; whether it was."""
+        limit_s = self._connection.handshake_timeout_s
+        if self._incomplete_s is None or limit_s <= 0:
+            return False
+        if time.monotonic() - self._incomplete_s < limit_s:
+            return False
+        log.warning(
+            "AMQ224088: %s did not end its handshake in %.0f s: closed",
+            self._connection.remote,
+            limit_s,
+        )
+        self.fail()
+        return True
 
     def fail(self) -> None:
         """End it with all its sessions."""
