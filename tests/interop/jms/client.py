@@ -78,13 +78,22 @@ class JmsError(Exception):
 
 
 class JmsClient:
-    """One JVM with the client, against one broker; a scenario at a time."""
+    """One JVM with the client, against one broker; a scenario at a time.
 
-    def __init__(self, port, user=None, password=None):
+    Args:
+        port: of the broker, on this machine.
+        user: who the client is; None says nothing.
+        password: of that user.
+        host: as the client calls this machine.
+        parameters: more of the URL.
+    """
+
+    def __init__(self, port, user=None, password=None, *, host="127.0.0.1", **parameters):
         class_path = f"{classes()}:{jar()}"
-        url = f"tcp://127.0.0.1:{port}"
         if user is not None:
-            url += f"?user={user}&password={password}"
+            parameters |= {"user": user, "password": password}
+        query = "&".join(f"{name}={value}" for name, value in parameters.items())
+        url = f"tcp://{host}:{port}" + (f"?{query}" if query else "")
         self._process = subprocess.Popen(
             [tool("java"), "-cp", class_path, "JmsClient", url],
             stdin=subprocess.PIPE,
