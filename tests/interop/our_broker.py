@@ -14,17 +14,24 @@ START_TIMEOUT_S = 120
 
 
 class OurBroker:
-    """What `ReferenceBroker` is for the reference; started when it is made.
+    """What `ReferenceBroker` is for the reference.
+
+    Args:
+        folder: where the instance and its log are put.
+        changes: texts of broker.xml, and what they are replaced by.
+        options: more of `broker create`.
+        starts: it is started when it is made.
 
     Attributes:
         folder: of the instance.
         port: where it listens, on 127.0.0.1.
+        process: that was started last.
     """
 
     USER = "admin"
     PASSWORD = "secret"
 
-    def __init__(self, folder, *changes, options=()):
+    def __init__(self, folder, *changes, options=(), starts=True):
         self.folder = folder / "ours"
         self._log = folder / "ours.log"
         command = ["create", self.folder, "--user", self.USER, "--password", self.PASSWORD]
@@ -32,7 +39,9 @@ class OurBroker:
         created = self._broker(*command, *ports, *options)
         assert created.wait(START_TIMEOUT_S) == 0, self.log()
         self.change_configuration(*changes)
-        self.start()
+        self.process = None
+        if starts:
+            self.start()
 
     def _broker(self, *words):
         with self._log.open("ab") as log:
@@ -60,9 +69,9 @@ class OurBroker:
     def start(self):
         """Start it and wait until it serves."""
         before = len(self.log())
-        self._process = self._broker("run", self.folder)
+        self.process = self._broker("run", self.folder)
         deadline = time.monotonic() + START_TIMEOUT_S
-        while time.monotonic() < deadline and self._process.poll() is None:
+        while time.monotonic() < deadline and self.process.poll() is None:
             found = re.search(r"^serving at 127\.0\.0\.1:(\d+)", self.log()[before:], re.MULTILINE)
             if found:
                 self.port = int(found[1])
@@ -75,5 +84,16 @@ class OurBroker:
 
     def end(self, how=signal.SIGTERM):
         """Tell it to end; the exit status."""
-        self._process.send_signal(how)
-        return self._process.wait(START_TIMEOUT_S)
+        self.process.send_signal(how)
+        return self.process.wait(START_TIMEOUT_S)
+
+    def start_and_kill(self, after_s):
+        """Start it and end it as a crash does, wherever it is then."""
+        self.process = self._broker("run", self.folder)
+        time.sleep(after_s)
+        self.end(signal.SIGKILL)
+
+    def ensure_ended(self):
+        """Whatever a test has left."""
+        if self.process is not None and self.process.poll() is None:
+            self.end(signal.SIGKILL)

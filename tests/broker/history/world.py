@@ -1,0 +1,210 @@
+"""What all clients of one random run share: where the broker is, what they did, what is left to do.
+
+One seed decides what is tried; when a kill comes in between, the clock does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from typing import TYPE_CHECKING
+
+from broker.client.aio import AsyncClient
+from broker.client.errors import BrokerRefused, ClientError
+from broker.storage.binding_records import RoutingType
+from tests.broker.history.record import History, Outcome, Return
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from broker.client.aio.session import AsyncSession
+    from broker.storage.message_records import Xid
+    from tests.broker.history.record import Message, Take, Unit
+
+# Address, to the queues that get what is sent there.
+ADDRESSES = {
+    "plain": ("plain",),
+    "single": ("single",),
+    "grouped": ("grouped",),
+    "paged": ("paged",),
+    "fan": ("fan.a", "fan.b"),
+    "out": ("out",),
+}
+QUEUES = tuple(itertools.chain.from_iterable(ADDRESSES.values()))
+# They have one consumer at a time, so the order of deliveries is that of the queue.
+ORDERED = frozenset({"single", "paged", "fan.a", "fan.b"})
+GROUPS = ("red", "green", "blue")
+# Producers wait while so many messages do.
+WAITING_MAX = 1500
+# A machine that stalls for a minute is no fault of the broker.
+CALL_TIMEOUT_MS = 240_000
+LARGE = 150_000
+
+
+class World:
+    """See the module's text.
+
+    Args:
+        seeded: where every choice comes from.
+        has_large: large messages are sent too.
+
+    Attributes:
+        life: number of the broker's life.
+        is_over: the broker is about to end, or has: nobody begins anything.
+        undecided: XA transactions that were, or may have been, prepared.
+        again: messages whose send nobody answered, to be sent once more.
+        refusals: what the broker refused, by its words.
+    """
+
+    def __init__(self, seeded: random.Random, *, has_large: bool) -> None:
+        self.seeded = seeded
+        self.has_large = has_large
+        self.life = 0
+        self.is_over = False
+        self.uri = self.user = self.password = ""
+        self._names = itertools.count()
+        self.occupied = {queue: asyncio.Lock() for queue in ORDERED}
+        self.counts = dict.fromkeys(("sends", "deliveries", "transactions", "lost_connections"), 0)
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget everything: the broker has, too."""
+        self.history = History()
+        # So many units are known to have ended.
+        self._ended = 0
+        self.undecided: dict[Xid, Unit] = {}
+        self.again: list[Message] = []
+
+    def chance(self, share: float) -> bool:
+        return self.seeded.random() < share
+
+    def name(self, what: str) -> str:
+        return f"{what}-{self.life}.{next(self._names)}"
+
+    @contextlib.asynccontextmanager
+    async def client(self) -> AsyncIterator[AsyncClient]:
+        made = AsyncClient(
+            self.uri, user=self.user, password=self.password, call_timeout=CALL_TIMEOUT_MS
+        )
+        try:
+            yield made
+        finally:
+            await made.close()
+
+    def new_message(self, address: str) -> Message:
+        """A message that nobody has sent yet."""
+        size = self.seeded.choice((0, 20, 200, 2000))
+        if self.has_large and self.chance(0.01):
+            size = LARGE
+        return self.history.message(
+            self.name("m"),
+            size,
+            ADDRESSES[address],
+            group=self.seeded.choice(GROUPS) if address == "grouped" else None,
+            has_duplicate_id=self.chance(0.3),
+        )
+
+    async def count(self, unit: Unit, call: Callable[[], Awaitable[object]]) -> bool:
+        """Ask for what makes a unit count; False where the broker refused it."""
+        self.history.tried(unit)
+        self.history.count(unit)
+        try:
+            await call()
+        except BrokerRefused as refusal:
+            self.refused(refusal)
+            self.history.undone(unit, Return.ROLLBACK)
+            return False
+        self.history.done(unit)
+        return True
+
+    def refused(self, refusal: BrokerRefused) -> None:
+        """A broker that is not about to end has no reason to."""
+        if not self.is_over:
+            self.history.problems.append(f"refused: {type(refusal).__name__}: {refusal}")
+
+    def lose(self, client: AsyncClient, unit: Unit) -> None:
+        """Reset the connection, with a unit that was not asked for yet."""
+        self.history.undone(unit, Return.LOSS)
+        self.counts["lost_connections"] += 1
+        client.connections[0].fail(ClientError("lost on purpose"))
+
+    async def keep(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do it again and again, whatever becomes of the connection, until the broker ends."""
+        while not self.is_over:
+            try:
+                await work()
+            except BrokerRefused as refusal:
+                self.refused(refusal)
+            except (ClientError, OSError):
+                pass
+            await asyncio.sleep(0.01)
+
+    async def wait_for_room(self) -> None:
+        while self.history.waiting > WAITING_MAX and not self.is_over:  # noqa: ASYNC110 -- many may
+            await asyncio.sleep(0.02)
+
+    def end_life(self) -> None:
+        """What was not asked for does not count; what was tried once may be tried again."""
+        undecided = set(self.undecided.values())
+        for unit in itertools.islice(self.history.units, self._ended, None):
+            if unit.outcome is Outcome.OPEN and unit not in undecided:
+                self.history.undone(unit)
+        self._ended = len(self.history.units)
+
+    async def make_queues(self) -> None:
+        async with self.client() as client, await client.session() as session:
+            for address, queues in ADDRESSES.items():
+                kind = RoutingType.ANYCAST if queues == (address,) else RoutingType.MULTICAST
+                await session.create_address(address, kind)
+                for queue in queues:
+                    await session.create_queue(queue, address, routing_type=kind)
+
+    async def decide(self, session: AsyncSession) -> None:
+        """Commit or roll back all that is prepared; after it nothing is undecided."""
+        history = self.history
+        found = set(await session.xa_recover())
+        for xid in found - set(self.undecided):
+            history.problems.append(f"unexpected: {xid} is prepared, and was decided or never was")
+            await session.xa_rollback(xid)
+        for xid, unit in self.undecided.items():
+            if xid in found:
+                await self._decide_one(session, xid, unit)
+            elif unit.outcome is Outcome.TRIED:
+                history.done(unit)
+            elif unit.held_at is None or unit.freed_at is not None:
+                history.undone(unit)
+            elif not unit.sends and not unit.takes:
+                # One without work is not recorded, so a restart has no memory of it.
+                history.undone(unit)
+            else:
+                history.problems.append(f"lost: {xid} was prepared, and is not any more")
+                history.undone(unit)
+        self.undecided.clear()
+
+    async def _decide_one(self, session: AsyncSession, xid: Xid, unit: Unit) -> None:
+        history = self.history
+        if unit.held_at is None:
+            history.held(unit)
+        unit.is_late = True
+        if self.chance(0.5):
+            history.tried(unit)
+            await session.xa_commit(xid)
+            history.done(unit)
+        else:
+            history.freed(unit)
+            await session.xa_rollback(xid)
+            history.undone(unit)
+
+    def took(self, unit: Unit, queue: str, received: object, body: bytes) -> Take:
+        """Note a delivery."""
+        self.counts["deliveries"] += 1
+        return self.history.take(
+            unit,
+            queue,
+            received.message_id,  # type: ignore[attr-defined] # of AsyncReceived
+            received.delivery_count,  # type: ignore[attr-defined]
+            self.life,
+            body,
+        )
