@@ -17,6 +17,11 @@ WAIT_S = 30
 QUIET_S = 0.5
 XID = Xid(7, b"branch", b"paged")
 BODY = "x" * 300
+SMALL_PAGES = (
+    ("<max-size-messages>-1<", "<max-size-messages>20<"),
+    ("<page-size-bytes>10M<", "<page-size-bytes>10K<"),
+    ("<max-read-page-bytes>20M<", "<max-read-page-bytes>1M<"),
+)
 
 
 @pytest.fixture
@@ -25,11 +30,7 @@ def reference(tmp_path):
         made = ReferenceBroker(tmp_path)
     except ReferenceUnavailableError as missing:
         pytest.skip(str(missing))
-    made.change_configuration(
-        ("<max-size-messages>-1<", "<max-size-messages>20<"),
-        ("<page-size-bytes>10M<", "<page-size-bytes>10K<"),
-        ("<max-read-page-bytes>20M<", "<max-read-page-bytes>1M<"),
-    )
+    made.change_configuration(*SMALL_PAGES)
     yield made
     made.stop()
 

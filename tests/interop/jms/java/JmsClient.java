@@ -41,6 +41,7 @@ public final class JmsClient {
 
     private static final int WAIT_MS = 5000;
     private static final int NOTHING_MS = 150;
+    private static final int LONG_MS = 120000;
     private final Map<String, Scenario> scenarios = new HashMap<>();
     private final String url;
 
@@ -73,6 +74,8 @@ public final class JmsClient {
         scenarios.put("large", this::large);
         scenarios.put("sendLarge", this::sendLarge);
         scenarios.put("receiveLarge", this::receiveLarge);
+        scenarios.put("produce", this::produce);
+        scenarios.put("consume", this::consume);
     }
 
     private Connection connect(String parameters) throws JMSException {
@@ -655,6 +658,50 @@ public final class JmsClient {
             MessageConsumer consumer = session.createConsumer(session.createQueue(words[1]));
             return checked((BytesMessage) consumer.receive(WAIT_MS), session);
         }
+    }
+
+    /** produce QUEUE COUNT PARAMETERS: durable, confirmed, with duplicate ids; again where nobody knows; prints how often. */
+    private Object produce(String[] words) throws Exception {
+        int again = 0;
+        try (Connection connection = connect(words[3])) {
+            Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+            MessageProducer producer = session.createProducer(session.createQueue(words[1]));
+            for (int sent = 0; sent < Integer.parseInt(words[2]);) {
+                TextMessage message = session.createTextMessage("" + sent);
+                if (words.length > 4) {
+                    message.setStringProperty("_AMQ_DUPL_ID", words[4] + sent);
+                }
+                try {
+                    producer.send(message);
+                    sent++;
+                } catch (JMSException error) {
+                    if (words.length <= 4) {
+                        throw error;
+                    }
+                    again++;
+                    // Another send would be refused for the same reason, or wait for the reconnect.
+                    check(again < 10000, "too often: " + error);
+                }
+            }
+        }
+        return again;
+    }
+
+    /** consume QUEUE LAST PARAMETERS: until the last body has come, acknowledged one by one; all bodies, `!` behind marked ones. */
+    private Object consume(String[] words) throws Exception {
+        List<String> found = new ArrayList<>();
+        try (Connection connection = connect(words[3])) {
+            Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+            MessageConsumer consumer = session.createConsumer(session.createQueue(words[1]));
+            String last = "";
+            while (!last.equals(words[2])) {
+                Message message = consumer.receive(LONG_MS);
+                check(message != null, "nothing came behind " + last);
+                last = body(message);
+                found.add(last + (message.getJMSRedelivered() ? "!" : ""));
+            }
+        }
+        return String.join(" ", found);
     }
 
     private Object noQueue(String[] words) throws Exception {

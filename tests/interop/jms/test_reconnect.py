@@ -1,0 +1,74 @@
+"""The reference's JMS client loses its connection, and its broker; nothing is lost or doubled."""
+
+import random
+import time
+
+import pytest
+
+from tests.broker.serve import BrokerProcess
+from tests.interop.jms.client import JmsClient
+from tests.interop.reference import ReferenceUnavailableError
+from tests.proxy import Proxy
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+COUNT = 3000
+CUTS = 12
+KILLS = 4
+FOR_EVER = "?reconnectAttempts=-1&initialConnectAttempts=-1&retryInterval=20&callFailoverTimeout=-1"
+# A session with a confirmation window is taken up where it was.
+REATTACH = f"{FOR_EVER}&blockOnAcknowledge=true&confirmationWindowSize=20000"
+
+
+@pytest.fixture
+def clients():
+    """`clients(port)`: a producer and a consumer, each in a JVM of its own."""
+    made = []
+
+    def new(port):
+        try:
+            made.extend(JmsClient(port) for _ in range(2))
+        except ReferenceUnavailableError as missing:
+            pytest.skip(str(missing))
+        return made
+
+    yield new
+    for client in made:
+        client.close()
+
+
+def test_a_session_taken_up_again_loses_and_doubles_nothing(tmp_path, clients):
+    seeded = random.Random(5)
+    broker = BrokerProcess(tmp_path)
+    with Proxy(broker.port) as proxy:
+        producer, consumer = clients(proxy.port)
+        producer.begin("produce", "q", COUNT, REATTACH)
+        consumer.begin("consume", "q", COUNT - 1, REATTACH)
+        for _ in range(CUTS):
+            time.sleep(seeded.uniform(0.1, 0.5))
+            proxy.reset()
+
+        assert producer.end() == "0"
+        found = consumer.end().split()
+
+    assert found == [str(number) for number in range(COUNT)]
+    assert broker.stop() == 0
+
+
+def test_after_kill_9_of_the_broker_the_client_goes_on(tmp_path, clients):
+    seeded = random.Random(6)
+    broker = BrokerProcess(tmp_path)
+    producer, consumer = clients(broker.port)
+    producer.begin("produce", "q", COUNT, FOR_EVER, "id")
+    consumer.begin("consume", "q", COUNT - 1, FOR_EVER)
+    for _ in range(KILLS):
+        time.sleep(seeded.uniform(0.3, 1))
+        broker.kill()
+        broker = BrokerProcess(tmp_path, broker.port)
+
+    producer.end()
+    found = [int(text.rstrip("!")) for text in consumer.end().split()]
+
+    # What was delivered, and not known to be acknowledged when the broker died, comes again.
+    assert list(dict.fromkeys(found)) == list(range(COUNT))
+    assert broker.stop() == 0
