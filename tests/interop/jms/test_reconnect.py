@@ -5,7 +5,9 @@ import time
 
 import pytest
 
+from broker.protocols.core.packet_queue import QueueQuery, QueueQueryResponse
 from tests.broker.serve import BrokerProcess
+from tests.broker.wire_client import WireClient
 from tests.interop.jms.client import JmsClient
 from tests.interop.reference import ReferenceUnavailableError
 from tests.proxy import Proxy
@@ -37,6 +39,17 @@ def clients():
         client.close()
 
 
+def wait_until_consumed(port):
+    """Until both clients work: the queue is there, and its first messages were taken."""
+    with WireClient(port, "looking") as looking:
+        while True:
+            looking.put(QueueQuery("q"))
+            answer = looking.get(QueueQueryResponse)
+            if answer.exists and answer.consumer_count:
+                return
+            time.sleep(0.05)
+
+
 def test_a_session_taken_up_again_loses_and_doubles_nothing(tmp_path, clients):
     seeded = random.Random(5)
     broker = BrokerProcess(tmp_path)
@@ -61,6 +74,8 @@ def test_after_kill_9_of_the_broker_the_client_goes_on(tmp_path, clients):
     producer, consumer = clients(broker.port)
     producer.begin("produce", "q", COUNT, FOR_EVER, "id")
     consumer.begin("consume", "q", COUNT - 1, FOR_EVER)
+    # What a client asks for before it has a session that it can begin anew fails.
+    wait_until_consumed(broker.port)
     for _ in range(KILLS):
         time.sleep(seeded.uniform(0.3, 1))
         broker.kill()
