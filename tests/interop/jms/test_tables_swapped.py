@@ -5,7 +5,6 @@ import signal
 
 import pytest
 
-from tests.interop.jms.client import JmsClient
 from tests.interop.jms.test_data_swapped import OursOnIt
 from tests.interop.jms.test_paging_swapped import SMALL_PAGES, check, fill
 from tests.interop.reference import ReferenceUnavailableError, jars
@@ -34,43 +33,6 @@ def reference(tmp_path, new_database):
     made.change_configuration(*SHORT_LEASE)
     yield made
     made.stop()
-
-
-@pytest.fixture
-def client(reference):
-    try:
-        made = JmsClient(reference.port, reference.USER, reference.PASSWORD)
-    except ReferenceUnavailableError as missing:
-        pytest.skip(str(missing))
-    yield made
-    made.close()
-
-
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
-def test_what_one_leaves_the_other_delivers(reference, client, tmp_path, how):
-    reference.start()
-    client.run("send", "plain", 20, "r")
-    client.run("send", "xa", 2, "x")
-    assert client.run("xaPrepare", "xa") == "x0"
-    assert client.run("duplicates", "dup") == "duplicate [once]"
-    reference._end(how)
-
-    ours = OursOnIt(tmp_path / "broker", tmp_path / "ours.log")
-    assert client.run("receive", "plain").split() == [f"r{number}" for number in range(20)]
-    assert client.run("xaRecover", "commit") == "1"
-    assert client.run("receive", "xa").replace("!", "").split() == ["x1", "new"]
-    # Its id is known here too: neither the message nor the transaction gets in.
-    assert client.run("duplicates", "dup") == "duplicate []"
-    client.run("send", "plain", 20, "o")
-    client.run("send", "xa", 2, "y")
-    assert client.run("xaPrepare", "xa") == "y0"
-    assert ours.end(how) == (0 if how == signal.SIGTERM else -how)
-
-    reference.start()
-    assert client.run("receive", "plain").split() == [f"o{number}" for number in range(20)]
-    assert client.run("xaRecover", "rollback") == "1"
-    assert sorted(client.run("receive", "xa").replace("!", "").split()) == ["y0", "y1"]
-    assert client.run("duplicates", "dup") == "duplicate []"
 
 
 def test_ours_goes_on_with_pages_of_the_reference(reference, tmp_path):
