@@ -152,7 +152,16 @@ class Service:
         return []
 
 
-@pytest.fixture(params=["files", "postgresql", "nothing"])
+SOAK = pytest.mark.soak
+
+
+@pytest.fixture(
+    params=[
+        "files",
+        pytest.param("postgresql", marks=SOAK),
+        pytest.param("nothing", marks=SOAK),
+    ]
+)
 def service(request, tmp_path, new_database):
     options = {"files": (), "nothing": ("--no-persistence",)}.get(request.param)
     changes = CHANGES
@@ -180,5 +189,5 @@ def test_random_clients_and_kills_lose_and_double_nothing(service, effort, figur
     )
     shown = "\n".join(found[:SHOWN])
     assert not found, f"seed {SEED}; {len(found)} in all\n{shown}"
-    assert min(world.counts.values()) > 0, world.counts
+    assert world.counts["sends"] and world.counts["deliveries"], world.counts
     assert "Traceback" not in service.broker.log()
