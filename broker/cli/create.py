@@ -54,7 +54,9 @@ class Destinations(DestinationsType):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[NamedDestination, ...]:
-        """The destinations of a list."""
+        """The destinations of a list; a default is one already."""
+        if isinstance(value, tuple):
+            return value
         found = []
         for item in str(value).split(","):
             name, colon, kind = item.strip().rpartition(":")

@@ -87,6 +87,13 @@ def test_an_instance_with_everything(call, tmp_path):
     assert stat.S_IMODE((folder / "etc/artemis-users.properties").stat().st_mode) == 0o600
 
 
+def test_an_instance_has_the_destinations_asked_for_and_no_others(instance):
+    config = load(instance / "etc/broker.xml")
+
+    assert [request.name for request in queue_requests(config)] == ["DLQ", "ExpiryQueue"]
+    assert {address.name for address in config.addressing.addresses} == {"DLQ", "ExpiryQueue"}
+
+
 def test_an_instance_of_few_words(call, tmp_path):
     status, _, err = call("create", tmp_path / "i")
 
