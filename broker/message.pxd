@@ -41,10 +41,13 @@ cdef class Message:
     @cython.locals(at=Py_ssize_t)
     cpdef object get(self, name)
     cpdef object remove(self, name)
+
     @cython.locals(at=cython.Py_ssize_t, size=cython.longlong, message_id=cython.longlong)
     cpdef object _read_record(self, bytes data)
+
     @cython.locals(headers_at=cython.longlong)
     cpdef object _read_form(self, bytes data)
+
     @cython.locals(at=cython.Py_ssize_t, size=cython.longlong, end=cython.Py_ssize_t)
     cpdef object _read(self, bytes data, Py_ssize_t headers_at)
     cdef bint _may_have(self, name) except -1
