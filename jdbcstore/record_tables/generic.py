@@ -135,7 +135,7 @@ class GenericTable:
     def delete_ids(self, ids: Collection[int]) -> None:
         """Delete records and their updates, inside a transaction; rows of open ones stay."""
         table = self.table
-        plain = table.c.recordType.in_((ADD_RECORD, UPDATE_RECORD))
+        plain = _is_one_of(table, ADD_RECORD, UPDATE_RECORD)
         runs, rest = id_runs(ids)
         if runs:
             self.delete_rows(
@@ -162,7 +162,7 @@ class GenericTable:
         self.update_rows(
             sqlalchemy.and_(
                 table.c.txId == bindparam("tx"),
-                table.c.recordType.in_((ADD_RECORD_TX, UPDATE_RECORD_TX)),
+                _is_one_of(table, ADD_RECORD_TX, UPDATE_RECORD_TX),
             ),
             values,
             [{"tx": tx_id} for tx_id in tx_ids],
@@ -269,3 +269,11 @@ class GenericTable:
             return int(
                 self.connection.execute(select(func.count()).select_from(self.table)).scalar_one()
             )
+
+
+def _is_one_of(table: Table, *record_types: int) -> ColumnElement[bool]:
+    """Whether a row is of one of these types.
+
+    Not by IN, which SQLAlchemy cannot execute for several sets of parameters.
+    """
+    return sqlalchemy.or_(*(table.c.recordType == one for one in record_types))

@@ -133,3 +133,43 @@ def test_transactions_of_any_size_leave_nothing_over(database, size):
 
     assert (rows, left) == (13, 0)
     assert read_table_view(database.url) == (((7, False, 1, b"goes on"),), (), ())
+
+
+@pytest.mark.parametrize("database", LIVE, indirect=True)
+def test_several_transactions_of_the_reference_are_settled_at_once(database):
+    rows = []
+    for tx_id in (7, 8, 9):
+        rows += [(tx_id * 10, 13, 45, b"%d" % tx_id, tx_id, b""), (-1, 18, 255, b"", tx_id, b"")]
+    insert(database.url, *rows, (100, 13, 45, b"open", 10, b""), (101, 13, 45, b"open", 11, b""))
+
+    store = SqlStore(DatabaseStoreOptions(connection_url=database.url))
+    view, result = open_and_load(store)
+    rows_left = store.place.table.count()
+    store.close()
+
+    assert [(record, body) for record, _, _, body in view[0]] == [
+        (70, b"7"),
+        (80, b"8"),
+        (90, b"9"),
+    ]
+    assert [tx.tx_id for tx in result.failed] == [10, 11]
+    assert rows_left == 3
+    assert read_table_view(database.url)[0] == view[0]
+
+
+@pytest.mark.parametrize("database", LIVE, indirect=True)
+def test_a_prepared_transaction_deletes_ids_here_and_there(database):
+    store = SqlStore(DatabaseStoreOptions(connection_url=database.url))
+    open_and_load(store)
+    for record_id in range(1, 101):
+        store.add(record_id, 45, b"%d" % record_id, wait=False)
+    gone = {*range(1, 31), *range(41, 71), 80, 90}
+    for record_id in gone:
+        store.delete(record_id, tx=7)
+    store.add(200, 45, b"new", tx=7)
+    store.prepare(7, b"xid", sync=True)
+    store.commit(7, sync=True)
+    store.close()
+
+    left = {record for record, *_ in read_table_view(database.url)[0]}
+    assert left == {*range(1, 101), 200} - gone
