@@ -26,7 +26,7 @@ from jdbcstore.rows import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from sqlalchemy import ColumnElement, Connection, Table
+    from sqlalchemy import BindParameter, ColumnElement, Connection, Table
 
     from jdbcstore.batch import Batch, StagedEnd
     from jdbcstore.database import Database
@@ -187,7 +187,7 @@ class GenericTable:
             self.commit_rows([end.tx_id], end.seq_offset)
             if end.deleted_ids:
                 self.delete_ids(end.deleted_ids)
-        self.delete_rows(table.c.txId == end.tx_id, [{}])
+        self.delete_rows(_is_staged(table, end.tx_id), [{}])
 
     def settle(self, committed: Collection[int], failed: Collection[int]) -> None:
         """Tidy up what a load found; see RecordTable."""
@@ -197,7 +197,7 @@ class GenericTable:
             if committed:
                 self.commit_rows(committed)
             gone = [*committed, *failed]
-            self.delete_rows(table.c.txId == bindparam("tx"), [{"tx": tx_id} for tx_id in gone])
+            self.delete_rows(_is_staged(table, bindparam("tx")), [{"tx": tx_id} for tx_id in gone])
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -212,7 +212,7 @@ class GenericTable:
                 left = self.connection.execute(
                     select(func.count())
                     .select_from(table)
-                    .where(table.c.txId == batch.ends[-1].tx_id)
+                    .where(_is_staged(table, batch.ends[-1].tx_id))
                 )
                 return left.scalar_one() == 0
             seq = batch.last_seq
@@ -277,3 +277,16 @@ def _is_one_of(table: Table, *record_types: int) -> ColumnElement[bool]:
     Not by IN, which SQLAlchemy cannot execute for several sets of parameters.
     """
     return sqlalchemy.or_(*(table.c.recordType == one for one in record_types))
+
+
+def _is_staged(table: Table, tx_id: int | BindParameter[int]) -> ColumnElement[bool]:
+    """Whether a row is of a transaction that has not ended, or says how it did.
+
+    By its type, too: the reference's first transaction has the id 0, and that is what stands in the
+    rows of no transaction.
+    """
+    return sqlalchemy.and_(
+        table.c.txId == tx_id,
+        table.c.recordType != ADD_RECORD,
+        table.c.recordType != UPDATE_RECORD,
+    )

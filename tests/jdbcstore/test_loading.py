@@ -137,8 +137,9 @@ def test_transactions_of_any_size_leave_nothing_over(database, size):
 
 @pytest.mark.parametrize("database", LIVE, indirect=True)
 def test_several_transactions_of_the_reference_are_settled_at_once(database):
-    rows = []
-    for tx_id in (7, 8, 9):
+    # The reference's first transaction has the id 0, as rows of no transaction have.
+    rows = [(1, 11, 45, b"alone", 0, b"")]
+    for tx_id in (7, 0, 9):
         rows += [(tx_id * 10, 13, 45, b"%d" % tx_id, tx_id, b""), (-1, 18, 255, b"", tx_id, b"")]
     insert(database.url, *rows, (100, 13, 45, b"open", 10, b""), (101, 13, 45, b"open", 11, b""))
 
@@ -148,13 +149,46 @@ def test_several_transactions_of_the_reference_are_settled_at_once(database):
     store.close()
 
     assert [(record, body) for record, _, _, body in view[0]] == [
+        (1, b"alone"),
         (70, b"7"),
-        (80, b"8"),
+        (0, b"0"),
         (90, b"9"),
     ]
     assert [tx.tx_id for tx in result.failed] == [10, 11]
-    assert rows_left == 3
+    assert rows_left == 4
     assert read_table_view(database.url)[0] == view[0]
+
+
+@pytest.mark.parametrize("is_commit", [True, False], ids=["commit", "rollback"])
+@pytest.mark.parametrize("database", LIVE, indirect=True)
+def test_the_end_of_transaction_0_leaves_what_is_of_none(database, is_commit):
+    store = SqlStore(DatabaseStoreOptions(connection_url=database.url))
+    open_and_load(store)
+    store.add(1, 45, b"alone", sync=True)
+    store.add(2, 45, b"two", tx=0)
+    store.add(3, 45, b"three", tx=0)
+    store.delete(3, tx=0)
+    store.prepare(0, b"xid", sync=True)
+    if is_commit:
+        store.commit(0, sync=True)
+    else:
+        store.rollback(0, sync=True)
+    store.close()
+
+    left = [record for record, *_ in read_table_view(database.url)[0]]
+    assert left == ([1, 2] if is_commit else [1])
+
+
+@pytest.mark.parametrize("database", LIVE, indirect=True)
+def test_a_failed_transaction_0_leaves_what_is_of_none(database):
+    insert(database.url, (1, 11, 45, b"alone", 0, b""), (2, 13, 45, b"open", 0, b""))
+
+    store = SqlStore(DatabaseStoreOptions(connection_url=database.url))
+    _, result = open_and_load(store)
+    store.close()
+
+    assert [tx.tx_id for tx in result.failed] == [0]
+    assert [record for record, *_ in read_table_view(database.url)[0]] == [1]
 
 
 @pytest.mark.parametrize("database", LIVE, indirect=True)

@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from tests.interop.jms.client import JmsClient
 from tests.interop.jms.test_data_swapped import OursOnIt
 from tests.interop.jms.test_paging_swapped import SMALL_PAGES, check, fill
 from tests.interop.reference import ReferenceUnavailableError, jars
@@ -54,3 +55,35 @@ def test_the_reference_goes_on_with_pages_of_ours(reference, tmp_path):
 
     reference.start()
     check(reference, "rollback")
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
+def test_what_one_leaves_in_tables_the_other_delivers(reference, tmp_path, how):
+    client = JmsClient(reference.port, reference.USER, reference.PASSWORD)
+    reference.start()
+    client.run("send", "plain", 20, "r")
+    client.run("send", "xa", 2, "x")
+    assert client.run("xaPrepare", "xa") == "x0"
+    client.run("sendLarge", "big", 400_000)
+    assert client.run("duplicates", "dup") == "duplicate [once]"
+    reference._end(how)
+
+    ours = OursOnIt(tmp_path / "broker", tmp_path / "ours.log")
+    assert client.run("receive", "plain").split() == [f"r{number}" for number in range(20)]
+    assert client.run("xaRecover", "commit") == "1"
+    assert client.run("receive", "xa").replace("!", "").split() == ["x1", "new"]
+    assert client.run("receiveLarge", "big") == "400000"
+    assert client.run("duplicates", "dup") == "duplicate []"
+    client.run("send", "plain", 20, "o")
+    client.run("send", "xa", 2, "y")
+    assert client.run("xaPrepare", "xa") == "y0"
+    client.run("sendLarge", "big", 500_000)
+    assert ours.end(how) == (0 if how == signal.SIGTERM else -how)
+
+    reference.start()
+    assert client.run("receive", "plain").split() == [f"o{number}" for number in range(20)]
+    assert client.run("xaRecover", "rollback") == "1"
+    assert sorted(client.run("receive", "xa").replace("!", "").split()) == ["y0", "y1"]
+    assert client.run("receiveLarge", "big") == "500000"
+    assert client.run("duplicates", "dup") == "duplicate []"
+    client.close()
