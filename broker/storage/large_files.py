@@ -126,6 +126,10 @@ class LargeFile:
         if self._holders == 0:
             self.close()
 
+    def __del__(self) -> None:
+        """Who drops it without a close, such as a broker that failed, leaves no descriptor open."""
+        self.close()
+
     def close(self) -> None:
         """Give the descriptor up; read() opens it again. Idempotent."""
         if self._fd >= 0:
