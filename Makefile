@@ -6,7 +6,7 @@ PYTHON ?= python3
 HAS_ALL := $(shell $(PYTHON) -c "import importlib.metadata as m; \
     old = lambda name, least: int(m.version(name).split('.')[0]) < least; \
     print('no' if old('Cython', 3) or old('setuptools', 77) or old('click', 8) or old('rich', 13) \
-    or old('pytest', 8) or old('pytest-xdist', 3) or old('hypothesis', 6) \
+    or old('pytest', 8) or old('pytest-xdist', 3) or old('pytest-timeout', 2) or old('hypothesis', 6) \
     or old('SQLAlchemy', 2) or old('psycopg', 3) or old('PyMySQL', 1) or old('lxml', 5) else 'yes')" 2>/dev/null)
 ifeq ($(HAS_ALL),yes)
 PY := $(shell command -v $(PYTHON))
@@ -81,7 +81,7 @@ test-all: build ## all of it: crash states, kills, fuzzing, the reference; long 
 	$(PYTEST) -m "not soak" --effort $(EFFORT_ALL) $(call PARALLEL,$(TEST_JOBS))
 
 soak: build ## the long runs in full; figures at the end
-	$(PYTEST) --effort 1 $(call PARALLEL,$(SOAK_JOBS)) -o faulthandler_timeout=3600 $(SOAK_TESTS)
+	$(PYTEST) --effort 1 $(call PARALLEL,$(SOAK_JOBS)) -o timeout=7200 $(SOAK_TESTS)
 
 test-db: build ## the store's suites on a database of yours, which must be empty: make test-db URL=jdbc:postgresql://…
 	@test -n "$(URL)" || { echo "usage: make test-db URL=<JDBC or SQLAlchemy URL>" >&2; exit 2; }

@@ -82,7 +82,7 @@ class Ours:
         subprocess.run(
             [
                 *(*broker, "create", str(instance), "--user", USER, "--password", PASSWORD),
-                *("--port", str(self.port), "--no-web"),
+                *("--port", str(self.port), "--no-web", "--max-disk-usage", "-1"),
             ],
             check=True,
             capture_output=True,

@@ -9,6 +9,8 @@
     memory: FAIL        refused, code 210                refused
     memory: DROP        dropped                          granted
 
+The management address has no limits.
+
 Threads: the event loop's alone; nothing here waits.
 """
 
@@ -106,6 +108,11 @@ class Limits:
             grant: with True where it fails instead: the address is full, and says so.
         """
         address = split_fqqn(name)[0]
+        management = self._core.management
+        if management is not None and address == management.address:
+            # Requests take no memory, and a full broker is one that needs its operator.
+            grant(False)
+            return
         found = self._core.postoffice.addresses.by_name.get(address)
         if found is not None:
             memory = found.memory

@@ -110,6 +110,13 @@ class Destinations(DestinationsType):
     help="At an address that is full.",
 )
 @click.option("--global-max-size", help="Memory for messages, such as 1G.")
+@click.option(
+    "--max-disk-usage",
+    type=click.IntRange(-1, 100),
+    default=90,
+    show_default=True,
+    help="Producers wait on a disk fuller than so many percent; -1 never.",
+)
 @click.option("--clustered", is_flag=True, help=f"Find others by multicast, {DISCOVERY}.")
 @click.option("--discovery", metavar="GROUP:PORT", help="Find others by this multicast group.")
 @click.option("--static-cluster", metavar="URI,...", help="The others.")
@@ -144,6 +151,7 @@ def create(
     addresses: tuple[NamedDestination, ...],
     full_policy: str,
     global_max_size: str | None,
+    max_disk_usage: int,
     discovery: str | None,
     static_cluster: str | None,
     cluster_user: str | None,
@@ -196,6 +204,7 @@ def create(
         auto_delete=autodelete,
         full_policy=full_policy.upper(),
         global_max_size=global_max_size,
+        max_disk_usage=max_disk_usage,
         connector_host=host_name if host in ("0.0.0.0", "::") else host,
         static_cluster=others,
         discovery=discovery,

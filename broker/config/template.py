@@ -48,6 +48,7 @@ class InstanceOptions:
         auto_delete: and go when nobody uses them.
         full_policy: what happens at an address that is full.
         global_max_size: bytes in memory as text, None for half of it.
+        max_disk_usage: percent of the disk from which on producers wait; -1 never.
         connector_host: how others reach this broker.
         static_cluster: URIs of the other nodes.
         discovery: multicast group `host:port` of a cluster; None without.
@@ -75,6 +76,7 @@ class InstanceOptions:
     auto_delete: bool = False
     full_policy: str = "PAGE"
     global_max_size: str | None = None
+    max_disk_usage: int = 90
     connector_host: str = "localhost"
     static_cluster: tuple[str, ...] = ()
     discovery: str | None = None
@@ -203,8 +205,8 @@ def _limits(options: InstanceOptions) -> str:
     )
     return f"""<!-- Memory for all messages; for what does not fit see address-full-policy. -->
 {limit}
-<!-- Producers wait while the disk is fuller than that, in percent. -->
-<max-disk-usage>90</max-disk-usage>
+<!-- Producers wait while the disk is fuller than that, in percent; -1 never. -->
+{_element("max-disk-usage", options.max_disk_usage)}
 <disk-scan-period>5000</disk-scan-period>"""
 
 

@@ -63,7 +63,8 @@ serve() {
     done
     uri="tcp://127.0.0.1:$(sed -n 's/^serving at .*:\([0-9]*\)$/\1/p' "$tour/broker.log")"
 }
-broker create "$tour/instance" --user me --password secret --host 127.0.0.1 --port 0 --no-web
+broker create "$tour/instance" --user me --password secret --host 127.0.0.1 --port 0 --no-web \
+    --max-disk-usage -1    # However full this disk is.
 serve
 orders="--user me --password secret --destination queue://orders --message-count 5000"
 broker producer --url "$uri" $orders --message-size 1024

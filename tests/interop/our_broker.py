@@ -35,6 +35,7 @@ class OurBroker:
         self.folder = folder / "ours"
         self._log = folder / "ours.log"
         command = ["create", self.folder, "--user", self.USER, "--password", self.PASSWORD]
+        command += ["--max-disk-usage", "-1"]
         ports = ["--host", "127.0.0.1", "--port", "0", "--http-port", "0"]
         created = self._broker(*command, *ports, *options)
         assert created.wait(START_TIMEOUT_S) == 0, self.log()

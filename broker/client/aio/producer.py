@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import zlib
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
     from broker.client.replies import Reply
     from broker.protocols.core.packet import Packet
 
-# How long to wait for credits before asking whether the connection is still there.
+log = logging.getLogger("broker.client")
+
+# How long to wait for credits before telling of it, and asking whether the connection is still
+# there (ClientProducerCreditsImpl).
 _CREDITS_CHECK_S: Final = 10.0
 
 
@@ -215,7 +219,12 @@ class AsyncProducer:
                 async with asyncio.timeout(_CREDITS_CHECK_S):
                     await asyncio.shield(future_of(reply))
             except TimeoutError:
-                # The address is full; a connection that is gone meanwhile ends the wait.
+                log.warning(
+                    "AMQ212054: producers to address '%s' are blocked: its memory or its pages "
+                    "are full, or the broker's disk is; they go on when there is room",
+                    address,
+                )
+                # A connection that is gone meanwhile ends the wait.
                 await self._session.ready()
         reply.result()
 

@@ -424,6 +424,15 @@ def test_wildcards_and_types_of_queues_are_told(bench):
     assert bench.call("broker", "listAddresses", ",").split(",")[0] == "answers"
 
 
+def test_a_broker_whose_disk_is_full_can_be_managed(bench):
+    bench.core.postoffice.addresses.memory.set_disk_full(is_full=True)
+    granted = []
+
+    bench.session().request_credits(bench.core.management.address, granted.append)
+
+    assert granted == [False]
+
+
 def test_producers_wait_while_an_address_is_blocked(bench):
     granted = []
     session = bench.session()

@@ -1,0 +1,36 @@
+"""A producer that gets no credits says so while it waits, and goes on when there is room."""
+
+import asyncio
+
+from broker.client.aio import AsyncClient, producer
+from broker.options import BrokerOptions
+from broker.server import Broker
+from broker.transport.acceptor import AcceptorOptions
+
+
+def test_it_tells_why_it_waits(monkeypatch, caplog):
+    monkeypatch.setattr(producer, "_CREDITS_CHECK_S", 0.05)
+
+    async def life():
+        broker = Broker(BrokerOptions(acceptors=(AcceptorOptions(host="127.0.0.1", port=0),)))
+        await broker.start()
+        try:
+            uri = f"tcp://127.0.0.1:{broker.acceptors[0].port}"
+            async with AsyncClient(uri) as client:
+                session = await client.session()
+                await session.create_queue("q")
+                broker.core.postoffice.addresses.memory.set_disk_full(is_full=True)
+                async with session.producer("q") as sending:
+                    sent = asyncio.create_task(sending.send("late"))
+                    while not any("AMQ212054" in one.message for one in caplog.records):
+                        await asyncio.sleep(0.01)
+                    assert not sent.done()
+                    broker.core.postoffice.addresses.memory.set_disk_full(is_full=False)
+                    await sent
+                consumer = await session.consumer("q")
+                assert (await consumer.receive()).content == "late"
+        finally:
+            await broker.stop()
+
+    asyncio.run(life())
+    assert "address 'q' are blocked" in caplog.text
