@@ -77,27 +77,29 @@ class DiskMonitor:
 
     def look(self) -> None:
         """Find out whether a limit is reached, and say so when that changes."""
-        if self._min_free < 0 and self._max_usage_percent < 0:
-            return
-        space = DiskSpace(0, 0)
-        is_full = False
+        found = []
         for folder in self._folders:
             try:
-                space = self._measure(folder)
+                found.append(self._measure(folder))
             except OSError as error:
                 log.warning("the disk of %s cannot be looked at: %s", folder, error)
-                continue
-            if not self._is_within_limit(space):
-                is_full = True
-                break
+        if not found:
+            return
+        fullest = max(found, key=self._fullness)
+        is_full = not self._is_within_limit(fullest)
+        self._memory.disk_usage = fullest.usage_percent / 100
         if is_full != self._memory.is_disk_full:
-            self._tell(space, is_full=is_full)
+            self._tell(fullest, is_full=is_full)
             self._memory.set_disk_full(is_full=is_full)
+
+    def _fullness(self, space: DiskSpace) -> float:
+        """By what the limit is about."""
+        return -space.usable if self._min_free >= 0 else space.usage_percent
 
     def _is_within_limit(self, space: DiskSpace) -> bool:
         if self._min_free >= 0:
             return space.usable > self._min_free
-        return space.usage_percent < self._max_usage_percent
+        return self._max_usage_percent < 0 or space.usage_percent < self._max_usage_percent
 
     def _tell(self, space: DiskSpace, *, is_full: bool) -> None:
         by_free = self._min_free >= 0

@@ -6,6 +6,7 @@ from broker.message cimport Message
 cdef class GlobalMemory:
     cdef public long long count
     cdef public long long count_max
+    cdef public double disk_usage
     cdef public bint is_disk_full
     cdef public object on_unused
     cdef public long long size

@@ -30,11 +30,13 @@ class GlobalMemory:
 
     Attributes:
         is_disk_full: a disk is fuller than it may be; see disk.py.
+        disk_usage: share of the fullest disk that cannot be written any more, 0 to 1.
     """
 
     __slots__ = (
         "count",
         "count_max",
+        "disk_usage",
         "is_disk_full",
         "on_unused",
         "size",
@@ -48,6 +50,7 @@ class GlobalMemory:
         self.size_max = size_max
         self.count_max = count_max
         self.is_disk_full = False
+        self.disk_usage = 0.0
         # Called with a large message that no queue has any more.
         self.on_unused: Callable[[Message], object] | None = None
         # Addresses where somebody waits for room.

@@ -165,6 +165,8 @@ def _peers(session: Session, wanted: int) -> None:
 def _disk(session: Session, limit: int) -> None:
     if limit == -1:
         limit = session.attribute("broker", "MaxDiskUsage")
+        if limit < 0:
+            return  # It has none.
     used = int(session.attribute("broker", "DiskStoreUsage") * 100)
     if used > limit:
         raise CheckFailed(f"The DiskStoreUsage {used} is more than {limit}")

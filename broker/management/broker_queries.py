@@ -98,6 +98,8 @@ class BrokerQueries(Control):
             if self._addresses.memory.size_max > 0
             else 0
         ),
+        "getDiskStoreUsage": lambda self: self._addresses.memory.disk_usage,
+        "getMaxDiskUsage": lambda self: self._broker.options.max_disk_usage,
         "getGlobalMaxSize": lambda self: self._addresses.memory.size_max,
         "isPersistenceEnabled": lambda self: self._core.storage.is_persistent,
         "isSecurityEnabled": lambda self: self._core.security.is_enabled,

@@ -150,11 +150,31 @@ def test_bytes_that_must_stay_free_count_instead_of_the_usage(bench, disk):
     assert bench.addresses.memory.is_disk_full
 
 
-def test_no_limit_looks_at_nothing(bench):
-    def never(folder):
-        raise AssertionError(folder)
+def test_without_a_limit_no_disk_is_full(bench, disk):
+    disk.usable = 0
 
-    monitor(bench, never, max_usage_percent=-1).look()
+    monitor(bench, disk, max_usage_percent=-1).look()
+
+    memory = bench.addresses.memory
+    assert (memory.is_disk_full, memory.disk_usage) == (False, 1)
+
+
+def test_the_fullest_disk_counts(bench):
+    spaces = {"a": DiskSpace(60, 100), "b": DiskSpace(50, 1000), "c": DiskSpace(70, 100)}
+    watch = DiskMonitor(
+        [Path(one) for one in spaces],
+        bench.addresses.memory,
+        max_usage_percent=95,
+        measure=lambda folder: spaces[str(folder)],
+    )
+
+    watch.look()
+    assert bench.addresses.memory.is_disk_full
+    assert bench.addresses.memory.disk_usage == 0.95
+    spaces["b"] = DiskSpace(51, 1000)
+    watch.look()
+
+    assert not bench.addresses.memory.is_disk_full
 
 
 def test_who_waits_for_memory_and_disk_goes_on_when_there_is_both(bench, disk):

@@ -1,6 +1,7 @@
 """`broker check`: success and failure of each question, against a broker that runs."""
 
 import json
+import shutil
 
 import pytest
 
@@ -42,6 +43,27 @@ def test_a_node_that_runs(check):
         "Checking that at most 99 % of the memory is used ... success",
     ]
     assert lines[3].startswith("Checks run: 2, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: ")
+
+
+def test_the_disk_of_a_node(capsys, tmp_path):
+    running = BrokerProcess(tmp_path)
+    try:
+        space = shutil.disk_usage(tmp_path)
+        used = int(100 - 100 * space.free / space.total)
+        url = f"tcp://127.0.0.1:{running.port}"
+
+        def check(limit):
+            words = ["check", "node", "--diskUsage", str(limit), "--url", url]
+            return run(commands, "broker", words), capsys.readouterr().out
+
+        # Others write to this disk.
+        assert check(min(99, used + 20))[0] == 0
+        assert check(-1)[0] == 0
+        if used > 21:
+            status, out = check(used - 20)
+            assert (status, "The DiskStoreUsage" in out) == (1, True)
+    finally:
+        running.stop()
 
 
 def test_a_queue_is_asked_in_order_until_something_fails(check, session):

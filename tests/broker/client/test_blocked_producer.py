@@ -22,7 +22,7 @@ def test_it_tells_why_it_waits(monkeypatch, caplog):
                 broker.core.postoffice.addresses.memory.set_disk_full(is_full=True)
                 async with session.producer("q") as sending:
                     sent = asyncio.create_task(sending.send("late"))
-                    while not any("AMQ212054" in one.message for one in caplog.records):
+                    while not any("AMQ212054" in one.message for one in caplog.records):  # noqa: ASYNC110
                         await asyncio.sleep(0.01)
                     assert not sent.done()
                     broker.core.postoffice.addresses.memory.set_disk_full(is_full=False)

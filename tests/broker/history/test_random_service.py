@@ -35,7 +35,6 @@ CHANGES = (
     # Messages go back so often that they would end among the dead letters.
     ("<max-delivery-attempts>10<", "<max-delivery-attempts>-1<"),
     ("<address-settings>", SMALL_PAGES),
-    ("<max-disk-usage>90<", "<max-disk-usage>-1<"),
 )
 # The lease of a broker that was killed ends by itself, and the next one waits for it.
 SHORT_LEASE = (
