@@ -56,6 +56,8 @@ EXTENSIONS: dict[str, list[str]] = {
     "journal.take_over": [],
     "journal.life": [],
     "journal.journal": [],
+    "broker.packed": [],
+    "broker.protocols.core.packed": [],
     "jdbcstore.live": [],
     "jdbcstore.batch": [],
     "jdbcstore.writer": [],
@@ -89,12 +91,14 @@ COMPILED = [
     "broker.security.door",
     "broker.security.manager",
     "broker.session",
+    "broker.session_large",
     "broker.session_xa",
     "broker.storage.bytes_aside",
     "broker.storage.context",
     "broker.storage.identifiers",
     "broker.storage.manager",
     "broker.transport.connection",
+    "broker.ways",
 ]
 
 MODE = os.environ.get("QUIVER_BUILD", "release")

@@ -121,7 +121,7 @@ class Addresses:
         by_name: all addresses.
         queues: all queues, by name.
         queues_by_id: the same, by id.
-        version: rises with every change of what is bound to what.
+        version: rises with every change of what is bound to what, of settings, of permissions.
         patterns: the addresses with wildcards in their names, where these route.
     """
 
@@ -135,6 +135,10 @@ class Addresses:
         self.version = 0
         # Those with wildcards in their names, which other addresses have to ask.
         self.patterns: dict[Address, None] = {}
+
+    def changed(self) -> None:
+        """Settings or permissions have changed."""
+        self.version += 1
 
     # --- addresses ----------------------------------------------------------------------------
 

@@ -1,13 +1,16 @@
 # Fields of consumer.py's class, compiled; see setup.py (COMPILED).
 
+cimport cython
+
 from broker.message cimport Message
+from broker.queue cimport Queue
 from broker.reference cimport Cursor, Reference
 
 
 cdef class Consumer:
     cdef public bint can_take
     cdef public object consumer_id
-    cdef public object queue
+    cdef public Queue queue
     cdef public object sink
     cdef public object filter
     cdef public bint is_browser
@@ -25,5 +28,11 @@ cdef class Consumer:
     cdef public object cursor
     cdef public object page_browser
 
+    @cython.locals(last=Reference, reference=Reference)
+    cpdef object acknowledge(self, tx, long long message_id)
+    @cython.locals(reference=Reference, message=Message)
+    cdef Reference _find(self, long long message_id)
+    cdef object _acknowledge(self, tx, Reference reference, bint is_last)
+    cdef object _write(self, Message message, delivery_count)
     cpdef object handle(self, Reference reference, Message message)
     cpdef object charge(self, Py_ssize_t size)

@@ -238,7 +238,7 @@ class Consumer:
             reference.consumer = self
         if self.is_pre_acknowledging:
             # Before it is written: what is lost on the way is lost, as asked for.
-            self._acknowledge(None, reference)
+            self._acknowledge(None, reference, True)
         else:
             self.delivering.append(reference)
         self._write(message, reference.delivery_count)
@@ -266,16 +266,23 @@ class Consumer:
         if self.is_browser:
             return
         delivering = self.delivering
-        # Nearly always the first: then nothing is looked for.
-        if not (delivering and delivering[0].message.message_id == message_id) and not any(
-            reference.message.message_id == message_id for reference in delivering
-        ):
-            raise self._not_delivered(message_id)
+        last = self._find(message_id)
+        # What is recorded before it is durable when its own record is, if it has one.
+        is_synced = last.is_recorded and last.consumer is self
         while True:
             reference = delivering.popleft()
-            self._acknowledge(tx, reference)
-            if reference.message.message_id == message_id:
+            if reference is last:
+                self._acknowledge(tx, reference, True)
                 return
+            self._acknowledge(tx, reference, not is_synced)
+
+    def _find(self, message_id: int) -> Reference:
+        """Give what is being delivered of a message."""
+        for reference in self.delivering:
+            message = reference.message
+            if message.message_id == message_id:
+                return reference
+        raise self._not_delivered(message_id)
 
     def acknowledge_one(self, tx: Transaction | None, message_id: int) -> None:
         """Acknowledge this message alone.
@@ -285,15 +292,15 @@ class Consumer:
         """
         if self.is_browser:
             return
-        self._acknowledge(tx, self.take_back(message_id))
+        self._acknowledge(tx, self.take_back(message_id), True)
 
-    def _acknowledge(self, tx: Transaction | None, reference: Reference) -> None:
+    def _acknowledge(self, tx: Transaction | None, reference: Reference, is_last: bool) -> None:
         self.acknowledged_count += 1
         if reference.consumer is not self:
             return
         reference.consumer = None
         if tx is None:
-            self.queue.acknowledge(reference)
+            self.queue.acknowledge(reference, is_last)
         else:
             tx.acknowledge(reference)
 
@@ -303,11 +310,9 @@ class Consumer:
         Raises:
             BrokerError: it is not.
         """
-        for reference in self.delivering:
-            if reference.message.message_id == message_id:
-                self.delivering.remove(reference)
-                return reference
-        raise self._not_delivered(message_id)
+        found = self._find(message_id)
+        self.delivering.remove(found)
+        return found
 
     def _not_delivered(self, message_id: int) -> BrokerError:
         return broker_error(

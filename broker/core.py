@@ -6,6 +6,7 @@ anything.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -54,6 +55,9 @@ class Settings(Protocol):
     def match(self, address: str) -> AddressSettings:
         """Give them; the same object until one changes."""
 
+    def on_change(self, listener: Callable[[], object]) -> None:
+        """Call `listener` after every change from now on."""
+
 
 class Security(Protocol):
     """Who may do what; `broker.security`."""
@@ -68,7 +72,9 @@ class Security(Protocol):
             BrokerError: nobody of that name and password may come in.
         """
 
-    def check(self, user: str | None, permission: str, address: str, queue: str | None) -> None:
+    def check(
+        self, user: str | None, permission: str, address: str, queue: str | None
+    ) -> float | None:
         """See whether a user may do something at an address, or a queue of it.
 
         Args:
@@ -76,6 +82,10 @@ class Security(Protocol):
             permission: as in `security-setting`: send, consume, createAddress and so on.
             address: without prefixes.
             queue: None for the address as a whole.
+
+        Returns:
+            Until when the answer holds unless on_change() tells of a change before, in the seconds
+            of time.monotonic(); None: this time only.
 
         Raises:
             BrokerError: the user may not.
@@ -86,6 +96,9 @@ class Security(Protocol):
 
     def forget(self) -> None:
         """Ask for users and permissions anew."""
+
+    def on_change(self, listener: Callable[[], object]) -> None:
+        """Call `listener` whenever answers may be others from now on."""
 
 
 class Management(Protocol):
@@ -112,8 +125,11 @@ class OpenDoor:
         """Whoever comes is who he says."""
         return user
 
-    def check(self, user: str | None, permission: str, address: str, queue: str | None) -> None:
+    def check(
+        self, user: str | None, permission: str, address: str, queue: str | None
+    ) -> float | None:
         """Nothing is refused."""
+        return math.inf
 
     def roles(self, address: str) -> list[dict[str, object]]:
         """Nobody needs one."""
@@ -121,6 +137,9 @@ class OpenDoor:
 
     def forget(self) -> None:
         """Nothing is kept."""
+
+    def on_change(self, listener: Callable[[], object]) -> None:
+        """Nothing changes."""
 
 
 @dataclass(slots=True)

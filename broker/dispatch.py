@@ -119,19 +119,20 @@ def dispatch(queue: Queue) -> bool:
 
 def _dispatch_heads(queue: Queue) -> bool:
     waiting = queue.waiting
-    next_ready = queue.consumers.next_ready
+    consumers = queue.consumers
     for _ in range(LOOK_COUNT_MAX):
         reference = waiting.head()
         if reference is None:
             return False
-        if reference.message.expiration and queue.expire_if_due(reference):
+        message = reference.message
+        if message.expiration and queue.expire_if_due(reference):
             continue
-        consumer = next_ready()
+        consumer = consumers.next_ready()
         if consumer is None:
             return False
         waiting.remove(reference)
         queue.delivering_count += 1
-        consumer.handle(reference, reference.message)
+        consumer.handle(reference, message)
         if not queue.is_plain or not queue.is_dispatching:
             return True
     return True

@@ -1,5 +1,7 @@
 # Fields of memory.py's classes, compiled; see setup.py (COMPILED).
 
+cimport cython
+
 from broker.message cimport Message
 
 
@@ -23,5 +25,10 @@ cdef class AddressMemory:
     cdef public long long count
     cdef public long long size
 
+    cpdef bint has_room(self, long long bytes_max, long long count_max) except -1
+
+    @cython.locals(size=Py_ssize_t, broker=GlobalMemory)
     cpdef object add(self, Message message)
+
+    @cython.locals(size=Py_ssize_t, broker=GlobalMemory)
     cpdef object remove(self, Message message)

@@ -122,30 +122,41 @@ class AddressMemory:
             return settings.disk_full_policy is DiskFullPolicy.FAIL
         return settings.address_full_policy is AddressFullPolicy.FAIL and self.is_full
 
+    def has_room(self, bytes_max: int, count_max: int) -> bool:
+        """Whether nothing is full: neither the address, by these limits, nor broker nor disk."""
+        broker = self.broker
+        return not (
+            broker.is_disk_full
+            or (0 < broker.size_max <= broker.size)
+            or (0 < broker.count_max <= broker.count)
+            or (0 <= bytes_max <= self.size)
+            or (0 <= count_max <= self.count)
+        )
+
     def add(self, message: Message) -> None:
         """One more queue has the message, which was sent to this address."""
         message.owner = self
         message.references += 1
         if message.references == 1:
-            size = message.memory_size
+            size, broker = message.memory_size, self.broker
             self.size += size
             self.count += 1
-            self.broker.size += size
-            self.broker.count += 1
+            broker.size += size
+            broker.count += 1
 
     def remove(self, message: Message) -> None:
         """One queue less has a message of this address."""
         message.references -= 1
         if message.references == 0:
-            size = message.memory_size
+            size, broker = message.memory_size, self.broker
             self.size -= size
             self.count -= 1
-            self.broker.size -= size
-            self.broker.count -= 1
-            if message.is_large and self.broker.on_unused is not None:
-                self.broker.on_unused(message)
-            if self.broker.waiting:
-                self.broker.wake()
+            broker.size -= size
+            broker.count -= 1
+            if message.is_large and broker.on_unused is not None:
+                broker.on_unused(message)
+            if broker.waiting:
+                broker.wake()
 
     def hold(self, size: int) -> None:
         """A message of a page is in memory; it belongs to one queue alone."""

@@ -2,6 +2,19 @@
 
 cimport cython
 
+cimport broker.message_bytes as walk
+cimport broker.packed as packed
+
+cdef int _END_OF_BODY_SIZE
+cdef int _ID_SIZE
+cdef int _NO_ROUTING
+cdef int _OTHERS
+cdef int _PACKET_HEADER_SIZE
+cdef int _PERSISTER
+cdef int _RECORD_ADDRESS_AT
+cdef int _USER_ID_SIZE
+cdef int _MEMORY_OVERHEAD
+
 
 cdef class Message:
     # As narrow as they can be: a million of these may wait.
@@ -27,16 +40,21 @@ cdef class Message:
     cdef unsigned char _changed
     cdef unsigned char _durable
     cdef unsigned char _has_group
-    cdef unsigned char _has_own_properties
     cdef unsigned char _id_changed
+    cdef signed char _routing
+    cdef public unsigned char has_own_properties
     cdef public unsigned char is_large
 
+    @cython.locals(headers_at="long long")
+    cpdef object read(self, bytes chunk, Py_ssize_t start, Py_ssize_t end, long long message_id)
     cpdef bytes encode(self)
     cdef bytes _bytes(self)
     cdef Py_ssize_t _encoded_size(self) except -1
+    cdef Py_ssize_t _memory_size(self) except -1
     cpdef object put_aside(self, aside, unsigned int place)
     cpdef Py_ssize_t forget_bytes(self) except -1
     cpdef bytes record(self)
+    cdef object _forget_own(self)
 
     @cython.locals(at=Py_ssize_t)
     cpdef object get(self, name)

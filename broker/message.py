@@ -24,15 +24,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, Protocol
 
-from broker.message_bytes import (
-    byte_at,
-    encoded_name,
-    int_at,
-    long_at,
-    properties_end,
-    property_at,
-    text_at,
-)
+import broker.message_bytes as walk
+import broker.packed as packed
 from broker.storage.binding_records import RoutingType
 from broker.storage.encoding import Body, BodyReader, BodyWriter, RecordFormatError
 from broker.storage.properties import (
@@ -46,12 +39,15 @@ from broker.storage.properties import (
 from broker.storage.stored_messages import MessageType, Persister
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
+
+    from broker.large_body import LargeBody
 
 
 # `end of body` counts from the start of a packet, 13 bytes before itself.
 _PACKET_HEADER_SIZE: Final = 13
 _END_OF_BODY_SIZE: Final = 4
+_ID_SIZE: Final = 8
 _USER_ID_SIZE: Final = 16
 PRIORITY_DEFAULT: Final = 4
 
@@ -66,9 +62,12 @@ GROUP_ID: Final = "_AMQ_GROUP_ID"
 # The reference counts 352 bytes for the object beside its buffer (CoreMessage.memoryOffset); ours,
 # with its fields and the header of its bytes, takes less, and nothing for properties not looked at.
 MEMORY_OVERHEAD: Final = 352
+_MEMORY_OVERHEAD: Final = MEMORY_OVERHEAD
 
-# What names of the broker's own properties begin with, as it stands in the bytes.
-_OWN_PREFIX: Final = "_AMQ_".encode("utf-16-le")
+# Routing types by number; else what own_routing() says.
+_TYPES: Final = (RoutingType.MULTICAST, RoutingType.ANYCAST)
+_NO_ROUTING: Final = walk.NO_ROUTING
+_OTHERS: Final = walk.OTHERS
 
 # As a plain int: it is packed into the record of every message.
 _PERSISTER: Final = int(Persister.CORE)
@@ -76,38 +75,8 @@ _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
 # type, durable, expiration, timestamp, priority, flag of the properties.
 _FIELDS: Final = struct.Struct(">bBqqbB")
-_RECORD_START: Final = struct.Struct(">bqB")
-_RECORD_START_TO: Final = struct.Struct(">bqBi")
-
-
-class ReadableBody(Protocol):
-    """The body of a large message, which is a file or rows and never all in memory."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of the body so far."""
-
-    def read(self, offset: int, size: int) -> bytes:
-        """Give at most `size` bytes from `offset` on; fewer only at the end."""
-
-    def hold(self) -> None:
-        """Somebody reads it from now on: delete() takes nothing away from him before release()."""
-
-    def release(self) -> None:
-        """One who held it reads no more."""
-
-
-class LargeBody(ReadableBody, Protocol):
-    """One that a broker has."""
-
-    def is_ready(self, offset: int, size: int, callback: Callable[[], object]) -> bool:
-        """Whether read() gives these bytes without waiting; else `callback()` when to ask again."""
-
-    def delete(self) -> None:
-        """Remove it for good; whoever holds it reads on."""
-
-    def copy(self, message_id: int) -> LargeBody:
-        """Give the same bytes to another message; as durable as these when this returns."""
+# What stands before the address of a record: persister, id, whether there is one.
+_RECORD_ADDRESS_AT: Final = 10
 
 
 class BytesAside(Protocol):
@@ -147,6 +116,8 @@ class Message:
         timestamp: ms since 1970, 0 is none.
         user_id: 16 bytes, or None.
         large: the body, where it is kept outside of the message; then `body` is empty.
+        has_own_properties: whether it may have a property that means something to the broker, one
+            whose name begins with _AMQ_, beside the routing type.
         references: how many queues have it.
         durable_references: how many of them say so in the journal.
         owner: the address whose memory it counts for; None while no queue has it.
@@ -163,17 +134,18 @@ class Message:
         "_durable",
         "_expiration",
         "_has_group",
-        "_has_own_properties",
         "_headers_at",
         "_id_changed",
         "_message_id",
         "_priority",
         "_properties",
         "_properties_at",
+        "_routing",
         "_timestamp",
         "_type",
         "_user_id",
         "durable_references",
+        "has_own_properties",
         "is_large",
         "large",
         "owner",
@@ -213,8 +185,9 @@ class Message:
         self._properties_at = 0
         self._changed = True
         self._id_changed = False
-        self._has_own_properties = True
+        self.has_own_properties = True
         self._has_group = True
+        self._routing = _OTHERS
         self._aside: BytesAside | None = None
         self._aside_place = self._aside_size = 0
         self.is_large = False
@@ -233,6 +206,21 @@ class Message:
         message = cls.__new__(cls)
         message._read_form(bytes(view))
         return message
+
+    def read(self, chunk: bytes, start: int, end: int, message_id: int) -> None:
+        """Become the message, in the form of SESS_SEND, of chunk[start:end], with another id.
+
+        For one that __new__() has made. The bytes are copied once.
+
+        Raises:
+            RecordFormatError: these bytes are no message.
+        """
+        if start + _END_OF_BODY_SIZE > end:
+            raise RecordFormatError(f"a message of {end - start} bytes")
+        headers_at = walk.int_at(chunk, start) - _PACKET_HEADER_SIZE + _END_OF_BODY_SIZE
+        if headers_at < _END_OF_BODY_SIZE or headers_at > end - start - _ID_SIZE:
+            raise RecordFormatError(f"a body up to byte {headers_at} in {end - start} bytes")
+        self._read(packed.with_long(chunk, start, end, start + headers_at, message_id), headers_at)
 
     @classmethod
     def decode_headers(cls, view: Body) -> Message:
@@ -259,16 +247,16 @@ class Message:
 
     def _read_record(self, data: bytes) -> None:
         address = None
-        at = _RECORD_START.size
+        at = _RECORD_ADDRESS_AT
         try:
             if data[0] != _PERSISTER:
                 raise RecordFormatError(f"message persister {data[0]}, not that of Core messages")
-            message_id = long_at(data, 1)
+            message_id = walk.long_at(data, 1)
             if data[at - 1]:
-                size = int_at(data, at)
-                address = text_at(data, at + 4, size)
+                size = walk.int_at(data, at)
+                address = walk.text_at(data, at + 4, size)
                 at += 4 + size
-            size = int_at(data, at)
+            size = walk.int_at(data, at)
         except IndexError as error:
             raise RecordFormatError(f"a message's record ends at byte {len(data)}") from error
         at += 4
@@ -282,7 +270,7 @@ class Message:
     def _read_form(self, data: bytes) -> None:
         if len(data) < _END_OF_BODY_SIZE:
             raise RecordFormatError(f"a message of {len(data)} bytes")
-        headers_at = int_at(data, 0) - _PACKET_HEADER_SIZE + _END_OF_BODY_SIZE
+        headers_at = walk.int_at(data, 0) - _PACKET_HEADER_SIZE + _END_OF_BODY_SIZE
         if headers_at < _END_OF_BODY_SIZE or headers_at > len(data):
             raise RecordFormatError(f"a body up to byte {headers_at} in {len(data)} bytes")
         self._read(data, headers_at)
@@ -291,11 +279,11 @@ class Message:
         """Take the headers at `headers_at`; the properties behind them end the bytes."""
         at = headers_at
         try:
-            self._message_id = long_at(data, at)
+            self._message_id = walk.long_at(data, at)
             at += 9
             if data[at - 1]:
-                size = int_at(data, at)
-                self._address = text_at(data, at + 4, size)
+                size = walk.int_at(data, at)
+                self._address = walk.text_at(data, at + 4, size)
                 at += 4 + size
             else:
                 self._address = None
@@ -306,13 +294,13 @@ class Message:
             else:
                 self._user_id = None
             at += 1
-            self._type = byte_at(data, at)
+            self._type = walk.byte_at(data, at)
             self._durable = data[at + 1] != 0
-            self._expiration = long_at(data, at + 2)
-            self._timestamp = long_at(data, at + 10)
-            self._priority = byte_at(data, at + 18)
+            self._expiration = walk.long_at(data, at + 2)
+            self._timestamp = walk.long_at(data, at + 10)
+            self._priority = walk.byte_at(data, at + 18)
             at += 20
-            end = properties_end(data, at) if data[at - 1] else at
+            end = walk.properties_end(data, at) if data[at - 1] else at
         except IndexError as error:
             raise RecordFormatError(f"a message's headers end at byte {len(data)}") from error
         if end != len(data):
@@ -322,8 +310,9 @@ class Message:
         self._properties_at = at - 1
         self._properties = None
         # Asked for several times on a message's way, and mostly not there: looked for once.
-        self._has_own_properties = data.find(_OWN_PREFIX, at) >= 0
-        self._has_group = self._has_own_properties
+        self._routing = walk.own_routing(data, at) if end > at else _NO_ROUTING
+        self.has_own_properties = self._routing == _OTHERS
+        self._has_group = self.has_own_properties
         self._aside = None
         self._aside_place = self._aside_size = 0
         self._body = None
@@ -369,7 +358,7 @@ class Message:
             place: where in it.
         """
         data = self.encode()
-        self._has_own_properties |= self._properties is not None
+        self.has_own_properties |= self._properties is not None
         self._has_group = True
         self._has_group = self._may_have(GROUP_ID)
         self._aside = aside
@@ -393,21 +382,16 @@ class Message:
     def record(self) -> bytes:
         """Give the body of record 45, persister CORE."""
         data = self.encode()
-        if self._address is None:
-            start = _RECORD_START.pack(_PERSISTER, self._message_id, 0)
-            return b"".join((start, _INT.pack(len(data)), data))
-        address = encoded_name(self._address)
-        start = _RECORD_START_TO.pack(_PERSISTER, self._message_id, 1, len(address))
-        return b"".join((start, address, _INT.pack(len(data)), data))
+        address = None if self._address is None else walk.encoded_name(self._address)
+        return packed.record(_PERSISTER, self._message_id, address, data)
 
     def _put_id(self) -> None:
         """Put the changed message id between the bytes before and behind it."""
-        data, at = self._bytes(), self._headers_at
+        data = self._bytes()
         try:
-            message_id = _LONG.pack(self._message_id)
-        except struct.error as error:
+            self._data = packed.with_long(data, 0, len(data), self._headers_at, self._message_id)
+        except OverflowError as error:
             raise RecordFormatError(f"the message id does not fit: {error}") from error
-        self._data = b"".join((data[:at], message_id, data[at + 8 :]))
         self._aside = None
         self._id_changed = False
 
@@ -474,7 +458,8 @@ class Message:
         self._properties_at = source._properties_at
         self._changed = source._changed
         self._id_changed = source._id_changed
-        self._has_own_properties = source._has_own_properties
+        self.has_own_properties = source.has_own_properties
+        self._routing = source._routing
         self._has_group = source._has_group
         self.is_large = source.is_large
         self.large = source.large
@@ -607,18 +592,18 @@ class Message:
                 return None
             # The flag before them says that there are some: their bytes have the name.
             data = self._bytes()
-            at = property_at(data, self._properties_at + 1, encoded_name(name))
+            at = walk.property_at(data, self._properties_at + 1, walk.encoded_name(name))
             return None if at < 0 else read_value(data, at)
         found = self._properties.get(name)
         return None if found is None else found.value
 
     def _may_have(self, name: str) -> bool:
         """Whether a name is anywhere in the bytes."""
-        if not self._has_own_properties and name.startswith("_AMQ_"):
-            return False
+        if not self.has_own_properties and name.startswith("_AMQ_"):
+            return name == ROUTING_TYPE_PROPERTY and self._routing != _NO_ROUTING
         if name == GROUP_ID and not self._has_group:
             return False
-        return self._bytes().find(encoded_name(name), self._properties_at) >= 0
+        return self._bytes().find(walk.encoded_name(name), self._properties_at) >= 0
 
     def set(self, name: str, kind: PropertyType, value: PropertyValue) -> None:
         """Set a property, instead of any of that name."""
@@ -626,6 +611,13 @@ class Message:
             self._properties = self._read_properties()
         self._properties[name] = Property(name, kind, value)
         self._changed = True
+        self._forget_own()
+
+    def _forget_own(self) -> None:
+        """What was found when it was read may not hold any more."""
+        self.has_own_properties = True
+        self._has_group = True
+        self._routing = _OTHERS
 
     def remove(self, name: str) -> None:
         """Remove a property; no error when there is none."""
@@ -635,10 +627,20 @@ class Message:
             self._properties = self._read_properties()
         if self._properties.pop(name, None) is not None:
             self._changed = True
+            self._forget_own()
+
+    @property
+    def routing_number(self) -> int:
+        """Of the routing type, below 0 where it is not known without looking."""
+        return self._routing
 
     @property
     def routing_type(self) -> RoutingType | None:
         """What the sender asked for, where it asked for one that there is."""
+        if self._routing >= 0:
+            return _TYPES[self._routing]
+        if self._routing == _NO_ROUTING:
+            return None
         value = self.get(ROUTING_TYPE_PROPERTY)
         if value is None or isinstance(value, bool):
             return None
@@ -664,7 +666,10 @@ class Message:
     @property
     def memory_size(self) -> int:
         """Bytes that the limits of addresses and of the broker count for this message."""
-        return self._encoded_size() + MEMORY_OVERHEAD
+        return self._memory_size()
+
+    def _memory_size(self) -> int:
+        return self._encoded_size() + _MEMORY_OVERHEAD
 
     def __repr__(self) -> str:
         return (

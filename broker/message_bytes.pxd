@@ -2,6 +2,13 @@
 
 cimport cython
 
+cimport broker.packed as packed
+
+cdef bytes _OWN_PREFIX
+cdef bytes _ROUTING_TYPE
+cdef int _BYTE_TAG
+cdef int _NONE
+cdef int _LOOK
 cdef bytes _VALUE_SIZES
 cdef int _NO_TAG
 cdef int _BYTES_SIZED
@@ -30,3 +37,7 @@ cpdef Py_ssize_t properties_end(bytes data, Py_ssize_t at) except -1
 
 @cython.locals(count="long long", size=Py_ssize_t, found=Py_ssize_t, width=int, is_it=bint)
 cpdef Py_ssize_t property_at(bytes data, Py_ssize_t at, bytes units) except? -1
+
+
+@cython.locals(count="long long", size=Py_ssize_t, found=int, width=int)
+cpdef int own_routing(bytes data, Py_ssize_t at) except? -3

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import broker.packed as packed
 from broker.storage.encoding import RecordFormatError
 
 # Addresses and property names come again and again: one str each. Emptied when full, so that a
@@ -16,6 +17,18 @@ _TEXTS_MAX: Final = 4096
 _TEXT_SIZE_MAX: Final = 512
 _texts: Final[dict[bytes, str]] = {}
 _encoded_names: Final[dict[str, bytes]] = {}
+
+# What names of the broker's own properties begin with, and the one that nearly every message has.
+_OWN_PREFIX: Final = "_AMQ_".encode("utf-16-le")
+_ROUTING_TYPE: Final = "_AMQ_ROUTING_TYPE".encode("utf-16-le")
+_BYTE_TAG: Final = 3
+
+NO_ROUTING: Final = -1
+"""Of own_routing(): no property is of the broker."""
+OTHERS: Final = -2
+"""Of own_routing(): it has to be looked for."""
+_NONE: Final = NO_ROUTING
+_LOOK: Final = OTHERS
 
 # Sizes of property values by tag (PropertyType).
 _NO_TAG: Final = 255
@@ -126,6 +139,36 @@ def property_at(data: bytes, at: int, units: bytes) -> int:
         at += size
         if is_it:
             found = at
+        width = _VALUE_SIZES[data[at]]
+        at += 1
+        at += width if width < _TEXT_SIZED else 4 + int_at(data, at)
+    return found
+
+
+def own_routing(data: bytes, at: int) -> int:
+    """Give the routing type, 0 or 1, where it is the only property that is the broker's own.
+
+    Args:
+        data: a message's bytes.
+        at: where its properties are counted; properties_end() has been there.
+
+    Returns:
+        NO_ROUTING where none is the broker's, OTHERS where another one is, or the routing type is
+        none that there is.
+    """
+    found = _NONE
+    count = int_at(data, at)
+    at += 4
+    for _ in range(count):
+        size = int_at(data, at)
+        at += 4
+        if size >= len(_OWN_PREFIX) and packed.stands_at(data, at, _OWN_PREFIX):
+            if size != len(_ROUTING_TYPE) or not packed.stands_at(data, at, _ROUTING_TYPE):
+                return _LOOK
+            if data[at + size] != _BYTE_TAG or data[at + size + 1] > 1:
+                return _LOOK
+            found = data[at + size + 1]
+        at += size
         width = _VALUE_SIZES[data[at]]
         at += 1
         at += width if width < _TEXT_SIZED else 4 + int_at(data, at)

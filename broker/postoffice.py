@@ -23,19 +23,22 @@ from broker.address import AddressTree, split_fqqn
 from broker.addresses import Addresses
 from broker.duplicates import BRIDGE_ID, DuplicateCaches
 from broker.errors import BrokerError, ErrorCode, broker_error
-from broker.reference import Reference
+from broker.reference import reference_to
 from broker.schedule import SCHEDULED, time_ms
 from broker.storage.binding_records import RoutingType
 from broker.transaction import Transaction
+from broker.ways import Way
 
 if TYPE_CHECKING:
     from broker.address import WildcardConfiguration
     from broker.core import Core
     from broker.divert import Divert
     from broker.duplicates import DuplicateCache
+    from broker.large_body import LargeBody
     from broker.memory import AddressMemory, GlobalMemory
-    from broker.message import LargeBody, Message
+    from broker.message import Message
     from broker.queue import Queue
+    from broker.reference import Reference
     from broker.storage.context import OperationContext
 
 __all__ = ["ROUTE_TO", "PostOffice", "Routing"]
@@ -73,11 +76,13 @@ class Route:
         """Give the queues that get a message of this type, where None is both."""
         found: list[Queue] = []
         if routing_type is not RoutingType.ANYCAST:
-            found = [queue for queue in self.multicast if queue.accepts(message)]
+            for queue in self.multicast:
+                if queue.accepts(message):
+                    found.append(queue)  # noqa: PERF401 - a comprehension's variable has no type.
         if routing_type is not RoutingType.MULTICAST and self.anycast:
-            queue = self._next_anycast(message)
-            if queue is not None:
-                found.append(queue)
+            chosen = self._next_anycast(message)
+            if chosen is not None:
+                found.append(chosen)
         return found
 
     def _next_anycast(self, message: Message) -> Queue | None:
@@ -85,9 +90,10 @@ class Route:
         count = len(queues)
         for step in range(count):
             position = (self.position + step) % count
-            if queues[position].accepts(message):
+            queue = queues[position]
+            if queue.accepts(message):
                 self.position = position + 1
-                return queues[position]
+                return queue
         return None
 
 
@@ -113,6 +119,7 @@ class PostOffice:
         self._version = -1
         self._tree: AddressTree[Queue] = AddressTree(wildcards)
         memory.on_unused = self.drop_body
+        core.settings.on_change(self.addresses.changed)
 
     def drop_body(self, message: Message) -> None:
         """Delete the body of a large message that no queue has, once all records say so."""
@@ -156,7 +163,49 @@ class PostOffice:
         route = self.route_of(address)
         return bool(route.anycast or route.multicast)
 
+    def way_to(self, name: str, until_s: float) -> Way | None:
+        """Give what nearly every message to an address needs to know; None where it is not enough.
+
+        Args:
+            name: of the address, where somebody may send.
+            until_s: until when he may.
+        """
+        address = self.addresses.by_name.get(name)
+        route = self.route_of(name)
+        settings = self._core.settings.match(name)
+        if (
+            address is None
+            or route.diverts
+            or not (route.anycast or route.multicast)
+            or settings.no_expiry
+            or settings.expiry_delay_ms >= 0
+            or settings.min_expiry_delay_ms >= 0
+            or settings.max_expiry_delay_ms >= 0
+        ):
+            return None
+        paging = self._core.paging
+        return Way(address, route, settings, paging, self.addresses.version, until_s)
+
     # --- one message --------------------------------------------------------------------------
+
+    def send_along(self, way: Way, message: Message, context: OperationContext) -> bool:
+        """Send a message alone, in which nothing is special, on a way that was found before.
+
+        Returns:
+            Whether it was: else nothing has happened, and route() decides.
+
+        Raises:
+            JournalError: it does not fit the storage, or that has failed.
+        """
+        if not way.holds(self.addresses.version) or not way.is_open(message.routing_number):
+            return False
+        route = way.route
+        queues = route.queues_for(message, message.routing_type)
+        if not queues:
+            return False
+        way.address.routed_count += 1
+        self._put(message, queues, 0, way.memory, context, None)
+        return True
 
     def route(
         self,
@@ -352,13 +401,24 @@ class PostOffice:
             queues = paging.take(message, queues, memory, context, tx)
             if not queues:
                 return
+        self._put(message, queues, scheduled_ms, memory, context, tx)
+
+    def _put(
+        self,
+        message: Message,
+        queues: list[Queue],
+        scheduled_ms: int,
+        memory: AddressMemory,
+        context: OperationContext,
+        tx: Transaction | None,
+    ) -> None:
         if message.durable:
             self._record(message, queues, scheduled_ms, context, tx)
         for queue in queues:
-            reference = Reference(message, queue, scheduled_ms)
+            reference = reference_to(message, queue, scheduled_ms)
             memory.add(message)
             if tx is None:
-                context.after(_add, reference)
+                context.then(_add, (reference,))
             else:
                 tx.send(reference)
 
@@ -370,7 +430,10 @@ class PostOffice:
         context: OperationContext,
         tx: Transaction | None,
     ) -> None:
-        durable = [queue for queue in queues if queue.is_durable]
+        durable = []
+        for queue in queues:
+            if queue.is_durable:
+                durable.append(queue)  # noqa: PERF401 - as above.
         if not durable:
             return
         storage, message_id = self._storage, message.message_id
@@ -379,7 +442,7 @@ class PostOffice:
         last = durable[-1]
         for queue in durable:
             is_last = queue is last and not scheduled_ms
-            storage.store_reference(queue.queue_id, message_id, tx_id, is_last=is_last)
+            storage.store_reference(queue.queue_id, message_id, tx_id, is_last)
             if scheduled_ms:
                 storage.update_scheduled_time(queue.queue_id, message_id, scheduled_ms, tx_id)
         message.durable_references = len(durable)
@@ -399,7 +462,8 @@ class PostOffice:
 
 def _add(error: Exception | None, reference: Reference) -> None:
     if error is None:
-        reference.queue.add(reference)
+        queue = reference.queue
+        queue.add(reference)
 
 
 def _delete_body(error: Exception | None, body: LargeBody) -> None:

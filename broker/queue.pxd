@@ -1,9 +1,12 @@
 # Fields of queue.py's class that every message touches, compiled; see setup.py (COMPILED).
 
+cimport cython
+
 from broker.message cimport Message
 from broker.reference cimport PriorityList, Reference
 
 
+@cython.final
 cdef class Queue:
     cdef dict __dict__
     cdef object __weakref__
@@ -26,6 +29,8 @@ cdef class Queue:
     cdef public long long added_count
     cdef public long long delivering_count
     cdef bint _has_groups
+    cdef bint _has_ring
+    cdef bint _takes_all
     cdef bint _is_delivering
     cdef bint _is_open
     cdef object _open_timer
@@ -34,9 +39,11 @@ cdef class Queue:
 
     cpdef bint accepts(self, Message message) except -1
     cpdef object add(self, Reference reference)
-    cpdef object acknowledge(self, Reference reference)
+    cpdef object acknowledge(self, Reference reference, bint is_last)
     cpdef object acknowledged(self, Reference reference)
     cpdef object deliver(self)
+
+    @cython.locals(message=Message)
     cdef object _place(self, Reference reference)
     cdef object _forget(self, Reference reference)
     cdef object _release(self, Reference reference)

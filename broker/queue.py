@@ -94,6 +94,9 @@ class Queue:
         self.has_expiring = False
         self._schedule: Schedule | None = None
         self._has_groups = False
+        # What each message would ask the binding for.
+        self._takes_all = False
+        self._has_ring = False
         self._is_delivering = False
         self._is_open = binding.consumers_before_dispatch <= 0
         self._open_timer: Timer | None = None
@@ -146,6 +149,8 @@ class Queue:
 
     def accepts(self, message: Message) -> bool:
         """Whether a message is routed here."""
+        if self._takes_all:
+            return True
         binding = self.binding
         if not binding.enabled or self.is_deleted:
             return False
@@ -170,7 +175,11 @@ class Queue:
         message = reference.message
         if message.expiration:
             self.has_expiring = True
-        if not self._has_groups and message.get(GROUP_ID) is not None:
+        if (
+            message.has_own_properties
+            and not self._has_groups
+            and message.get(GROUP_ID) is not None
+        ):
             self._has_groups = True
             self._refresh()
         if reference.scheduled_ms:
@@ -184,7 +193,7 @@ class Queue:
             replaced = self.last_values.put(reference, self.waiting)
             if replaced is not None:
                 self._replaced(replaced)
-        if self.binding.ring_size >= 0:
+        if self._has_ring:
             self._trim_ring()
 
     def _put_off(self, reference: Reference) -> None:
@@ -231,11 +240,17 @@ class Queue:
 
     # --- messages leave -----------------------------------------------------------------------
 
-    def acknowledge(self, reference: Reference) -> None:
-        """A consumer has it for good: recorded at once, outside of any transaction."""
+    def acknowledge(self, reference: Reference, is_last: bool) -> None:
+        """A consumer has it for good: recorded outside of any transaction.
+
+        Args:
+            reference: that it was given.
+            is_last: no other follows that asks for the sync of all.
+        """
         self.delivering_count -= 1
         self.acknowledged_count += 1
-        self._forget(reference)
+        reference.record_gone(None, is_last)
+        self._release(reference)
 
     def acknowledged(self, reference: Reference) -> None:
         """The same, by a transaction whose commit is durable."""
@@ -260,7 +275,7 @@ class Queue:
 
     def _forget(self, reference: Reference) -> None:
         """Record that it is gone, and let go of the message."""
-        reference.record_gone()
+        reference.record_gone(None, True)
         self._release(reference)
 
     def _release(self, reference: Reference) -> None:
@@ -402,6 +417,13 @@ class Queue:
         self.is_dispatching = (
             bool(members) and self._is_open and not self.is_paused and not self.is_deleted
         )
+        self._has_ring = binding.ring_size >= 0
+        self._takes_all = (
+            binding.enabled
+            and not self.is_deleted
+            and not binding.purge_on_no_consumers
+            and self.filter is None
+        )
         self.is_plain = not (
             self._has_groups
             or binding.exclusive
@@ -501,6 +523,7 @@ class Queue:
                     self._forget(reference)
         self.remove_all()
         self.is_deleted = True
+        self._takes_all = False
         for consumer in members:
             self.consumers.remove(consumer)
             if consumer.cursor is not None:

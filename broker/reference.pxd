@@ -1,6 +1,10 @@
 # Fields of reference.py's classes, compiled; see setup.py (COMPILED).
 
+cimport cython
+
+from broker.memory cimport AddressMemory
 from broker.message cimport Message
+from broker.storage.manager cimport StorageManager
 
 
 cdef class Reference:
@@ -14,8 +18,17 @@ cdef class Reference:
     cdef public object queue
     cdef public long long scheduled_ms
 
-    cpdef bint record_gone(self, tx=*) except -1
+    cdef object _begin(self, Message message, queue, long long scheduled_ms)
+
+    @cython.locals(message=Message, storage=StorageManager)
+    cpdef bint record_gone(self, tx, bint is_last) except -1
+
+    @cython.locals(message=Message, storage=StorageManager, owner=AddressMemory)
     cpdef object let_go(self)
+
+
+@cython.locals(reference=Reference)
+cpdef Reference reference_to(Message message, queue, long long scheduled_ms)
 
 
 cdef class ReferenceList:

@@ -241,6 +241,7 @@ class Broker:
         self.stored_settings = StoredSettings(storage, options.settings)
         memory = GlobalMemory(options.global_max_size, options.global_max_messages)
         core.postoffice = PostOffice(core, memory, options.wildcards)
+        core.security.on_change(core.postoffice.addresses.changed)
         core.dead_letters = DeadLetters(core)
         core.transactions = XaTransactions(core, options.transaction_timeout)
         core.limits = Limits(core)

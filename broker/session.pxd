@@ -1,15 +1,39 @@
 # Fields of session.py's class that every message touches, compiled; see setup.py (COMPILED).
 
-from broker.session_xa cimport XaWork
+cimport cython
+
+from broker.consumer cimport Consumer
+from broker.message cimport Message
+from broker.postoffice cimport PostOffice
+from broker.session_large cimport LargeWork
+from broker.storage.manager cimport StorageManager
+from broker.ways cimport Way
 
 
-cdef class Session(XaWork):
+@cython.final
+cdef class Session(LargeWork):
+    cdef bint _acknowledges_alone
     cdef object _addresses
     cdef object _administration
-    cdef object _body
     cdef object _default_address
-    cdef object _upload
+    cdef PostOffice _postoffice
+    cdef bint _sends_alone
+    cdef StorageManager _storage
+    cdef dict _ways
     cdef public dict consumers
     cdef public object name
     cdef public object options
     cdef public object user
+
+    cpdef object new_id(self)
+
+    @cython.locals(way=Way)
+    cpdef object accept(self, Message message)
+    @cython.locals(consumer=Consumer)
+    cpdef object accept_acknowledgement(self, consumer_id, message_id, bint is_individual)
+    cdef object _send(self, Message message, tx)
+    @cython.locals(known=Way, way=Way)
+    cdef object _remember_way(self, address, until_s)
+    cdef object _check(self, permission, address, queue)
+    cdef object _prepare_address(self, address, queue, routing_type)
+    cpdef Consumer consumer(self, consumer_id)

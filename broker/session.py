@@ -12,7 +12,7 @@ Threads: the event loop's alone; nothing here waits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.address import split_fqqn
 from broker.consumer import Consumer
@@ -20,10 +20,9 @@ from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.large_copies import LARGE_SIZE
 from broker.notifications import IN_PROCESS, NotificationType, TellingSink
 from broker.postoffice import Routing
-from broker.session_xa import XaWork
+from broker.session_large import LargeWork
 from broker.storage.properties import PropertyType
 from broker.transaction import Transaction
-from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -40,9 +39,13 @@ if TYPE_CHECKING:
     from broker.settings import AddressSettings
     from broker.storage.binding_records import RoutingType
     from broker.storage.context import After
-    from broker.storage.large_bodies import LargeUpload
+    from broker.ways import Way
 
 __all__ = ["AddressQuery", "QueueQuery", "Session", "SessionOptions"]
+
+
+# Names are chosen by clients: what is remembered for them is dropped when there are that many.
+_WAYS_MAX: Final = 100
 
 
 class SessionOptions(NamedTuple):
@@ -82,7 +85,7 @@ class AddressQuery(NamedTuple):
     is_management: bool = False
 
 
-class Session(XaWork):
+class Session(LargeWork):
     """See the module's text.
 
     Args:
@@ -114,7 +117,12 @@ class Session(XaWork):
     ) -> None:
         self._core = core
         self._administration = administration
+        self._postoffice = core.postoffice
         self._addresses = core.postoffice.addresses
+        self._storage = core.storage
+        self._sends_alone = options.auto_commit_sends
+        self._acknowledges_alone = options.auto_commit_acks
+        self._ways: dict[str | None, Way] = {}
         self.name = name
         self.user = user
         self.options = options
@@ -127,9 +135,7 @@ class Session(XaWork):
         self.is_started = False
         self.is_closed = False
         self._default_address = options.default_address
-        # A large message whose body is not complete.
-        self._upload: Message | None = None
-        self._body: LargeUpload | None = None
+        self._upload = self._body = None
         is_local = not options.is_xa and not (
             options.auto_commit_sends and options.auto_commit_acks
         )
@@ -144,9 +150,30 @@ class Session(XaWork):
             BrokerError: it is refused; the transaction it was for can only be rolled back.
             JournalError: it is too large for the storage, or that has failed.
         """
-        tx = self._current_tx() if not self.options.auto_commit_sends else None
+        if not message.is_large:
+            message.message_id = self.new_id()
+        result = self.accept(message)
+        self.context.after(done, *arguments)
+        return result
+
+    def new_id(self) -> int:
+        """Give an id for a message that comes."""
+        return self._storage.new_id()
+
+    def accept(self, message: Message) -> Routing:
+        """Send a message that has its id; whoever waits for it asks the context.
+
+        Raises:
+            BrokerError: as for send().
+            JournalError: likewise.
+        """
+        if self._sends_alone and not message.has_own_properties and not message.is_large:
+            way = self._ways.get(message.address)
+            if way is not None and self._postoffice.send_along(way, message, self.context):
+                return Routing.ROUTED
+        tx = None if self._sends_alone else self._current_tx()
         try:
-            result = self._send(message, tx)
+            return self._send(message, tx)
         except BrokerError as error:
             if tx is not None:
                 tx.fail(error)
@@ -154,71 +181,7 @@ class Session(XaWork):
         finally:
             if message.is_large and message.references == 0:
                 # Nobody wanted it, or it was refused.
-                self._core.postoffice.drop_body(message)
-        self.context.after(done, *arguments)
-        return result
-
-    def begin_large(self, message: Message) -> None:
-        """Begin a message whose body follows in parts; one that was not ended is dropped.
-
-        Raises:
-            BrokerError: there is no place for large messages.
-            JournalIOError: its file cannot be made.
-        """
-        self._drop_upload()
-        if self._core.large is None:
-            raise BrokerError(
-                ErrorCode.NOT_IMPLEMENTED, "a broker that persists nothing keeps no large messages"
-            )
-        message.message_id = self._core.storage.new_id()
-        self._body = self._core.large.create(message.message_id, is_durable=message.durable)
-        message.large = self._body
-        self._upload = message
-
-    def append_large(self, chunk: bytes) -> None:
-        """Add the next part of its body.
-
-        Raises:
-            BrokerError: none was begun.
-            JournalIOError: the disk is full, or fails: the message is dropped.
-        """
-        body = self._large_body()
-        try:
-            body.append(chunk)
-        except JournalIOError:
-            self._drop_upload()
-            raise
-
-    def _large_body(self) -> LargeUpload:
-        if self._body is None:
-            raise broker_error(
-                "large_message_not_initialised", "large-message not initialized on server"
-            )
-        return self._body
-
-    def has_room(self, callback: Callable[[], object]) -> bool:
-        """Whether the next part may come now; else `callback()` once what came is written."""
-        return self._body is None or self._body.has_room(callback)
-
-    def finish_large(self, callback: Callable[[], object]) -> bool:
-        """Its body is complete: whether it is written too; else `callback()` when to ask again.
-
-        Raises:
-            BrokerError: none was begun.
-            JournalIOError: the disk or database fails: the message is dropped.
-        """
-        body = self._large_body()
-        assert self._upload is not None, "it has the body"
-        try:
-            return body.finish(sync=self._upload.durable, callback=callback)
-        except JournalIOError:
-            self._drop_upload()
-            raise
-
-    def settle_large(self) -> None:
-        """Block until what came of it is written, and whoever waits for that was called."""
-        if self._body is not None:
-            self._body.settle()
+                self._postoffice.drop_body(message)
 
     def end_large(self, body_size: int, done: After, *arguments: object) -> Routing:
         """Send it, its body being written (finish_large); as send().
@@ -232,23 +195,12 @@ class Session(XaWork):
             BrokerError: it is refused.
             JournalError: the storage has failed.
         """
-        message, self._upload = self._upload, None
-        assert message is not None, "finish_large() says so"
-        self._body = None
+        message = self.take_upload()
         if body_size >= 0:
             message.set(LARGE_SIZE, PropertyType.LONG, body_size)
         return self.send(message, done, *arguments)
 
-    def _drop_upload(self) -> None:
-        body, self._body = self._body, None
-        self._upload = None
-        if body is not None:
-            body.close()
-            body.delete()
-
     def _send(self, message: Message, tx: Transaction | None) -> Routing:
-        if not message.is_large:
-            message.message_id = self._core.storage.new_id()
         name = message.address
         if name is None:
             name = message.address = self._default_address
@@ -263,20 +215,36 @@ class Session(XaWork):
             management.handle(self.user, message)
             self.context.note()
             return Routing.ROUTED
-        self._check("send", address, queue)
+        until_s = self._check("send", address, queue)
         self._prepare_address(address, queue, message.routing_type)
         if not self._core.limits.admits(address, message):
             return Routing.NO_BINDINGS
-        return self._core.postoffice.route(message, self.context, tx)
+        result = self._postoffice.route(message, self.context, tx)
+        if until_s is not None and queue is None and tx is None:
+            self._remember_way(address, until_s)
+        return result
 
-    def _check(self, permission: str, address: str, queue: str | None) -> None:
-        """See whether the user may do something.
+    def _remember_way(self, address: str, until_s: float) -> None:
+        """What the next message to an address need not ask again."""
+        known = self._ways.get(address)
+        if known is not None and known.holds(self._addresses.version):
+            return
+        way = self._postoffice.way_to(address, until_s)
+        if way is None:
+            self._ways.pop(address, None)
+            return
+        if len(self._ways) >= _WAYS_MAX:
+            self._ways.clear()
+        self._ways[address] = way
+
+    def _check(self, permission: str, address: str, queue: str | None) -> float | None:
+        """See whether the user may do something; until when, as Security.check().
 
         Raises:
             BrokerError: he may not, and whoever listens is told.
         """
         try:
-            self._core.security.check(self.user, permission, address, queue)
+            return self._core.security.check(self.user, permission, address, queue)
         except BrokerError:
             self._core.notifications.forbidden(self.user, permission, address)
             raise
@@ -416,7 +384,18 @@ class Session(XaWork):
             BrokerError: it was not delivered, or has been acknowledged; a transaction it was for
                 can only be rolled back.
         """
-        tx = self._current_tx() if not self.options.auto_commit_acks else None
+        self.accept_acknowledgement(consumer_id, message_id, is_individual)
+        self.context.then(done, arguments)
+
+    def accept_acknowledgement(
+        self, consumer_id: int, message_id: int, is_individual: bool
+    ) -> None:
+        """The same; whoever waits for it asks the context.
+
+        Raises:
+            BrokerError: as for acknowledge().
+        """
+        tx = None if self._acknowledges_alone else self._current_tx()
         try:
             consumer = self.consumer(consumer_id)
             if is_individual:
@@ -428,7 +407,6 @@ class Session(XaWork):
                 tx.fail(error)
             raise
         self.context.note()
-        self.context.after(done, *arguments)
 
     def expire(self, consumer_id: int, message_id: int) -> None:
         """The client found a message that it was given expired.
@@ -591,7 +569,7 @@ class Session(XaWork):
         if self.is_closed:
             return
         self.is_closed = True
-        self._drop_upload()
+        self.drop_upload()
         tx, self.tx = self.tx, None
         if tx is not None and tx.xid is None:
             self._rollback(tx, has_failed=has_failed, first_was_delivered=False)

@@ -126,7 +126,7 @@ class Transaction:
 
     def acknowledge(self, reference: Reference) -> None:
         """A queue loses a message, which it does not list, when it commits."""
-        if reference.record_gone(self):
+        if reference.record_gone(self, False):
             self.has_records = True
         self.acknowledged.append(reference)
 

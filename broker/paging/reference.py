@@ -54,7 +54,7 @@ class PagedReference(Reference):
         """Whether counts and times of it are recorded."""
         return False
 
-    def record_gone(self, tx: Transaction | None = None) -> bool:
+    def record_gone(self, tx: Transaction | None, is_last: bool) -> bool:
         """Record that its queue has it no more; whether there is a record of it."""
         return self.subscription.record_gone(self, tx)
 

@@ -22,8 +22,9 @@ from broker.storage.page_records import NO_TX, encode_entry
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from broker.large_body import LargeBody
     from broker.memory import AddressMemory
-    from broker.message import LargeBody, Message
+    from broker.message import Message
     from broker.paging.paging import Paging
     from broker.queue import Queue
     from broker.storage.page_folders import PageFolder

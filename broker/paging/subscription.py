@@ -177,7 +177,7 @@ class PageSubscription:
             return
         reference = self._hold(message, found.page, found.entry)
         if _has_lost_body(message) or self._is_dropped(found):
-            reference.record_gone()
+            reference.record_gone(None, True)
             reference.let_go()
         else:
             self.queue.load(reference)

@@ -13,6 +13,8 @@ from broker.security.manager import ANYBODY, Subject
 from broker.security.permission import Permission
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker.security.manager import SecurityManager
 
 __all__ = ["Door"]
@@ -26,7 +28,9 @@ class Door:
     def __init__(self, manager: SecurityManager) -> None:
         self.manager = manager
         self._subjects: dict[str | None, Subject] = {}
+        self._listeners: list[Callable[[], object]] = []
         self.is_enabled = manager.enabled
+        manager.permissions.on_change(self._changed)
 
     def authenticate(self, user: str | None, password: str | None) -> str | None:
         """The name of who this is.
@@ -35,18 +39,24 @@ class Door:
             BrokerError: SECURITY_EXCEPTION.
         """
         subject = self.manager.authenticate(user, password)
-        if self.manager.enabled:
+        if self.manager.enabled and self._subjects.get(subject.name) != subject:
             self._subjects[subject.name] = subject
+            self._changed()
         return subject.name
 
-    def check(self, user: str | None, permission: str, address: str, queue: str | None) -> None:
+    def check(
+        self, user: str | None, permission: str, address: str, queue: str | None
+    ) -> float | None:
         """Refuse what a user may not do at an address, or a queue of it.
+
+        Returns:
+            Until when that holds, unless on_change() tells before.
 
         Raises:
             BrokerError: SECURITY_EXCEPTION.
         """
         subject = self._subjects.get(user, ANYBODY)
-        self.manager.check(subject, _PERMISSIONS[permission], join_fqqn(address, queue))
+        return self.manager.check(subject, _PERMISSIONS[permission], join_fqqn(address, queue))
 
     def roles(self, address: str) -> list[dict[str, object]]:
         """The roles named for an address, each with what it may do there."""
@@ -66,3 +76,12 @@ class Door:
     def forget(self) -> None:
         """Ask for users and permissions anew."""
         self.manager.invalidate()
+        self._changed()
+
+    def on_change(self, listener: Callable[[], object]) -> None:
+        """Call `listener` whenever somebody's roles or permissions have changed."""
+        self._listeners.append(listener)
+
+    def _changed(self) -> None:
+        for listener in self._listeners:
+            listener()

@@ -12,6 +12,7 @@ key, never the password; its key lives in this process alone.
 from __future__ import annotations
 
 import hmac
+import math
 import secrets
 import time
 from collections import OrderedDict
@@ -149,13 +150,16 @@ class SecurityManager:
         self._answers.put(key, answer)
         return answer
 
-    def check(self, subject: Subject, permission: Permission, name: str) -> None:
+    def check(self, subject: Subject, permission: Permission, name: str) -> float | None:
         """Refuse what is not allowed.
 
         Args:
             subject: who.
             permission: what.
             name: the address, or `address::queue` where a queue is named.
+
+        Returns:
+            Until when the answer holds, on the clock; None where it is not kept.
 
         Raises:
             BrokerError: SECURITY_EXCEPTION.
@@ -166,6 +170,9 @@ class SecurityManager:
                 f"User: {subject.name} does not have permission='{permission.name}' on "
                 f"{_place(name)}",
             )
+        if not self.enabled or subject.is_cluster:
+            return math.inf
+        return self._answers.until((subject.roles, permission, name))
 
     def invalidate(self) -> None:
         """Forget every answer: users or permissions have changed."""
@@ -208,6 +215,11 @@ class _Cache(Generic[V]):
             return False, None
         self._kept.move_to_end(key)
         return True, value
+
+    def until(self, key: Hashable) -> float | None:
+        """Until when an answer holds; None where there is none."""
+        found = self._kept.get(key)
+        return None if found is None else found[0]
 
     def put(self, key: Hashable, value: V) -> None:
         if self._size_max <= 0 or self._interval_s <= 0:

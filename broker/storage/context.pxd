@@ -16,9 +16,11 @@ cdef class Completions:
 
     @cython.locals(call=_Call)
     cpdef object run_due(self)
+    @cython.locals(call=_Call)
     cpdef object wait(self, OperationContext context, Gate gate, callback, tuple arguments)
 
 
+@cython.freelist(256)
 cdef class _Call:
     cdef readonly tuple arguments
     cdef long long bindings
@@ -28,6 +30,14 @@ cdef class _Call:
     cdef long long messages
     cdef long long pages
 
+    cdef object fill(
+        self,
+        Completions completions,
+        OperationContext context,
+        Gate gate,
+        callback,
+        tuple arguments,
+    )
     cdef bint is_due(self, Completions completions)
     cdef object run(self, Completions completions)
 
@@ -51,4 +61,5 @@ cdef class OperationContext:
     cdef public Py_ssize_t pending
 
     cpdef object note(self)
+    cpdef object then(self, callback, tuple arguments)
     cdef bint _is_durable(self)

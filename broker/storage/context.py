@@ -110,7 +110,9 @@ class Completions:
             callback: called with the error or None, and `arguments`.
             arguments: for it.
         """
-        self._waiting.append(_Call(self, context, gate, callback, arguments))
+        call = _Call.__new__(_Call)
+        call.fill(self, context, gate, callback, arguments)
+        self._waiting.append(call)
         if self._failure is not None:
             self.run_due()
 
@@ -144,7 +146,7 @@ class _Call:
 
     __slots__ = ("arguments", "bindings", "callback", "context", "gate", "messages", "pages")
 
-    def __init__(
+    def fill(
         self,
         completions: Completions,
         context: OperationContext | None,
@@ -152,6 +154,7 @@ class _Call:
         callback: After,
         arguments: tuple[Any, ...],
     ) -> None:
+        """Wait for all that was appended by now. In place of __init__, which costs more."""
         self.messages = completions.messages.appended
         self.bindings = completions.bindings.appended
         self.pages = completions.pages.appended
@@ -178,8 +181,14 @@ class _Call:
         context = self.context
         if context is not None:
             context.pending -= 1
+        callback, arguments = self.callback, self.arguments
         try:
-            self.callback(completions.failure, *self.arguments)
+            if len(arguments) == 1:
+                callback(completions.failure, arguments[0])
+            elif len(arguments) == 2:
+                callback(completions.failure, arguments[0], arguments[1])
+            else:
+                callback(completions.failure, *arguments)
         except Exception as error:
             log.exception("a callback of the storage failed: %r", self.callback)
             completions.fail(error)
@@ -275,6 +284,10 @@ class OperationContext:
 
         In the order of the calls; at once where nothing of this session is pending.
         """
+        self.then(callback, arguments)
+
+    def then(self, callback: After, arguments: tuple[Any, ...]) -> None:
+        """As after()."""
         if self._is_durable():
             callback(self._completions.failure, *arguments)
             return

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from broker.message import LargeBody
+from broker.large_body import LargeBody
 
 if TYPE_CHECKING:
     import asyncio

@@ -19,6 +19,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, Protocol
 
+import broker.packed as packed
 from broker.storage.context import Completions, OperationContext
 from broker.storage.identifiers import IdGenerator
 from broker.storage.message_records import DuplicateId, HeuristicCompletion
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LoopStore", "NullStorage", "StorageManager"]
 
-_LONG: Final = struct.Struct(">q")
 _LONG_INT: Final = struct.Struct(">qi")
 _LONG_LONG: Final = struct.Struct(">qq")
 
@@ -91,7 +91,6 @@ class StorageManager:
         self._ids = ids
         self._max_redelivery_records = max_redelivery_records
         self.completions = Completions(on_failure)
-        self.new_id = ids.new_id
         # One bound method for all appends: making one for each would cost as much as the append.
         self._done = self.completions.messages.done
         self._counter = self.completions.messages
@@ -118,6 +117,10 @@ class StorageManager:
         self._bindings.reap()
         self._messages.detach_loop()
         self._bindings.detach_loop()
+
+    def new_id(self) -> int:
+        """Give an id for whatever is to be recorded."""
+        return self._ids.new_id()
 
     def new_context(self) -> OperationContext:
         """Give what one session waits by."""
@@ -146,7 +149,7 @@ class StorageManager:
 
     # --- messages -----------------------------------------------------------------------------
 
-    def store_message(self, message: Message, tx_id: int | None = None) -> None:
+    def store_message(self, message: Message, tx_id: int | None) -> None:
         """Record a message; it counts once a reference does.
 
         Raises:
@@ -167,30 +170,25 @@ class StorageManager:
             )
 
     def store_reference(
-        self, queue_id: int, message_id: int, tx_id: int | None = None, *, is_last: bool = True
+        self, queue_id: int, message_id: int, tx_id: int | None, is_last: bool
     ) -> None:
         """Record that a queue has the message; the last of several asks for the sync."""
-        if tx_id is None and is_last:
-            self._messages.update(
-                message_id, _REFERENCE, _LONG.pack(queue_id), done=self._done, wait=False
-            )
-            self._counter.appended += 1
-        else:
-            self._messages.update(
-                message_id, _REFERENCE, _LONG.pack(queue_id), tx=tx_id, sync=False, wait=False
-            )
+        self._note(message_id, _REFERENCE, packed.of_long(queue_id), tx_id, is_last)
 
-    def acknowledge(self, queue_id: int, message_id: int, tx_id: int | None = None) -> None:
-        """Record that a queue has the message no more."""
-        if tx_id is None:
-            self._messages.update(
-                message_id, _ACKNOWLEDGE, _LONG.pack(queue_id), done=self._done, wait=False
-            )
+    def acknowledge(self, queue_id: int, message_id: int, tx_id: int | None, is_last: bool) -> None:
+        """Record that a queue has the message no more; the last of several asks for the sync."""
+        self._note(message_id, _ACKNOWLEDGE, packed.of_long(queue_id), tx_id, is_last)
+
+    def _note(
+        self, record_id: int, kind: int, body: bytes, tx_id: int | None, is_last: bool
+    ) -> None:
+        if tx_id is not None:
+            self._messages.update(record_id, kind, body, tx=tx_id, sync=False, wait=False)
+        elif is_last:
+            self._messages.update(record_id, kind, body, done=self._done, wait=False)
             self._counter.appended += 1
         else:
-            self._messages.update(
-                message_id, _ACKNOWLEDGE, _LONG.pack(queue_id), tx=tx_id, wait=False
-            )
+            self._messages.update(record_id, kind, body, sync=False, wait=False)
 
     def delete_message(self, message_id: int) -> None:
         """Record that no queue has the message; not synced, since a load finds out by itself."""
@@ -348,13 +346,12 @@ class NullStorage(StorageManager):
     """What a broker with `persistence-enabled` false appends: nothing; all is "durable" at once."""
 
     is_persistent = False
-    page_writer = None
-    _max_redelivery_records = -1
 
     def __init__(self) -> None:
         """No stores, and ids that begin anew with every start."""
+        self.page_writer = None
+        self._max_redelivery_records = -1
         self._ids = IdGenerator(None)
-        self.new_id = self._ids.new_id
         self.completions = Completions(_never)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -366,15 +363,15 @@ class NullStorage(StorageManager):
     def sync(self) -> None:
         """Nothing to wait for."""
 
-    def store_message(self, message: Message, tx_id: int | None = None) -> None:
+    def store_message(self, message: Message, tx_id: int | None) -> None:
         """Keep nothing."""
 
     def store_reference(
-        self, queue_id: int, message_id: int, tx_id: int | None = None, *, is_last: bool = True
+        self, queue_id: int, message_id: int, tx_id: int | None, is_last: bool
     ) -> None:
         """Keep nothing."""
 
-    def acknowledge(self, queue_id: int, message_id: int, tx_id: int | None = None) -> None:
+    def acknowledge(self, queue_id: int, message_id: int, tx_id: int | None, is_last: bool) -> None:
         """Keep nothing."""
 
     def delete_message(self, message_id: int) -> None:

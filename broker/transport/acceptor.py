@@ -6,7 +6,7 @@ import asyncio
 import errno
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from broker.errors import BrokerError, ErrorCode
 from broker.transport.connection import Connection
@@ -92,7 +92,7 @@ class Acceptor:
         for host in hosts:
             try:
                 server = await loop.create_server(
-                    self._accept,
+                    cast("Callable[[], asyncio.Protocol]", self._accept),
                     host,
                     options.port,
                     ssl=options.ssl,

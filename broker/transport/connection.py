@@ -10,13 +10,13 @@ handler is told to hold up deliveries: what waits is what was on its way, and no
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
 import time
 from typing import TYPE_CHECKING, Final, cast
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
 
     from broker.protocols.peer import Handler
@@ -33,8 +33,8 @@ WRITE_LOW_WATER: Final = 32 * 1024
 _GATHERED_MAX: Final = 64 * 1024
 
 
-class Connection(asyncio.Protocol):
-    """See the module's text.
+class Connection:
+    """See the module's text. An asyncio.Protocol but for the base, which what is compiled has not.
 
     Args:
         detect: gives the handler for the first bytes, with how many of them are consumed; None

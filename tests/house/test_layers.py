@@ -97,6 +97,7 @@ MUST_NOT_USE = {
     "broker.transport": (*BROKER_CLIENTS, "broker.session"),
     "broker.protocols": (*BROKER_CLIENTS, "broker.transport"),
     "broker.session": BROKER_EDGES,
+    "broker.session_large": BROKER_EDGES,
     "broker.session_xa": BROKER_EDGES,
     "broker": (*BROKER_EDGES, "broker.session"),
     # Objects become records below everything that moves messages.

@@ -5,10 +5,11 @@ cdef class Channel:
     cdef object _unconfirmed
     cdef long long _first_unconfirmed
     cdef long long _handled_size
-    cdef public object channel_id
+    cdef public long long channel_id
     cdef public object connection
     cdef public long long last_handled
-    cdef public object version
+    cdef public int version
     cdef public long long window_size
 
+    cpdef object send_frame(self, bytes frame, bint is_confirmed)
     cpdef object handled(self, Py_ssize_t size)

@@ -67,15 +67,16 @@ class Channel:
     def send(self, packet: Packet, version: int | None = None) -> int:
         """Write a packet; bytes of its frame."""
         frame = packet.frame(self.channel_id, self.version if version is None else version)
-        self.send_frame(frame, is_confirmed=packet.is_confirmed)
+        self.send_frame(frame, packet.is_confirmed)
         return len(frame)
 
-    def send_frame(self, frame: bytes, *, is_confirmed: bool = True) -> None:
+    def send_frame(self, frame: bytes, is_confirmed: bool) -> None:
         """Write a whole frame."""
         if is_confirmed and self.window_size != -1:
             self._unconfirmed.append(frame)
-        if self.connection is not None:
-            self.connection.write(frame)
+        connection = self.connection
+        if connection is not None:
+            connection.write(frame)
 
     def handled(self, size: int) -> None:
         """A packet of the peer was handled, and what it asked for is durable.

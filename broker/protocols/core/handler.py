@@ -167,18 +167,29 @@ class CoreConnection:
         Raises:
             PacketFormatError: they are no frame, or no packet.
         """
-        frames = self._reader.feed(data)
-        if not self._is_known:
-            self._note_incomplete(has_frames=bool(frames))
-        for kind, channel_id, body in frames:
-            channel = self._channels.get(channel_id)
+        reader = self._reader
+        reader.begin(data)
+        has_frames = False
+        while reader.advance():
+            has_frames = True
+            channel = self._channels.get(reader.channel_id)
             if channel is not None:
-                channel.receive(kind, body)
-            elif channel_id == connections.SESSION_CHANNEL:
-                self._receive_session_request(decode_packet(kind, body, self._version))
-            elif channel_id == connections.PING_CHANNEL:
-                self._receive_ping(decode_packet(kind, body, self._version))
-            # A channel that was closed, or never opened: dropped, as in the reference.
+                channel.receive(reader.kind, reader.chunk, reader.start, reader.end)
+            else:
+                self._receive_own(reader)
+        if not self._is_known:
+            self._note_incomplete(has_frames=has_frames)
+
+    def _receive_own(self, reader: FrameReader) -> None:
+        """Take a frame of no session."""
+        if reader.channel_id in (connections.SESSION_CHANNEL, connections.PING_CHANNEL):
+            body = memoryview(reader.chunk)[reader.start : reader.end]
+            packet = decode_packet(reader.kind, body, self._version)
+            if reader.channel_id == connections.SESSION_CHANNEL:
+                self._receive_session_request(packet)
+            else:
+                self._receive_ping(packet)
+        # A channel that was closed, or never opened: dropped, as in the reference.
 
     def _note_incomplete(self, *, has_frames: bool) -> None:
         if not self._reader.pending:

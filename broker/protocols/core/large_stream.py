@@ -10,7 +10,7 @@ from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
     from broker.consumer import Consumer
-    from broker.message import LargeBody
+    from broker.large_body import LargeBody
     from broker.protocols.core.channel import Channel
 
 __all__ = ["LargeStream"]

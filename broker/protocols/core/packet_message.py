@@ -28,6 +28,9 @@ _CONTINUES_TAIL: Final = struct.Struct(">bq")
 _LONG: Final = struct.Struct(">q")
 _ACKNOWLEDGE: Final = struct.Struct(">qqb")
 NO_SENDER: Final = -1
+# Of a peer as new as they nearly all are.
+_PRODUCER_ID: Final = versions.PRODUCER_ID
+_SEND_TAIL_SIZE: Final = _SEND_TAILS[2].size
 BODY_SIZE_UNKNOWN: Final = -1
 
 
@@ -38,6 +41,13 @@ def _send_tail(version: int) -> struct.Struct:
     if version >= versions.ASYNC_RESPONSE or version == 0:
         return _SEND_TAILS[1]
     return _SEND_TAILS[0]
+
+
+def send_tail_size(version: int) -> int:
+    """Give how many bytes stand behind a sent message."""
+    if version >= _PRODUCER_ID:
+        return _SEND_TAIL_SIZE
+    return _send_tail(version).size
 
 
 def _pack_send_tail(

@@ -1,20 +1,58 @@
 # Fields of session_channel.py's class, compiled; see setup.py (COMPILED).
 
+cimport cython
+
+cimport broker.message_bytes as walk
+cimport broker.protocols.core.packed as packed
+cimport broker.protocols.core.packet_message as messages
+from broker.consumer cimport Consumer
+from broker.message cimport Message
 from broker.protocols.core.channel cimport Channel
+from broker.session cimport Session
+
+cdef int _SEND_TYPE
+cdef int _ACKNOWLEDGE_TYPE
+cdef int _INDIVIDUAL_TYPE
+cdef int _NULL_TYPE
+cdef int _RECEIVE_TYPE
+cdef int _ACKNOWLEDGE_SIZE
+cdef int _HEADER_SIZE
 
 
 cdef class SessionChannel:
     cdef object __weakref__
     cdef object _chunk_size
     cdef object _has_metadata
-    cdef object _held
+    cdef list _held
     cdef object _held_connection
+    cdef object _on_answered
     cdef object _to_end
     cdef public Channel channel
     cdef public object on_close
-    cdef public object session
+    cdef public Session session
 
-    cpdef object receive(self, kind, body)
-    cdef object _receive_send(self, body)
-    cdef object _send_null(self, correlation_id)
+    cpdef object receive(self, int kind, bytes chunk, Py_ssize_t start, Py_ssize_t end)
+
+    @cython.locals(
+        channel=Channel,
+        session=Session,
+        tail_size=int,
+        at=Py_ssize_t,
+        wants_answer=bint,
+        correlation_id="long long",
+        message=Message,
+        size=Py_ssize_t,
+    )
+    cdef object _receive_send(self, bytes chunk, Py_ssize_t start, Py_ssize_t end)
+
+    @cython.locals(session=Session, size=Py_ssize_t, wants_answer=bint)
+    cdef object _receive_acknowledge(
+        self, bytes chunk, Py_ssize_t start, Py_ssize_t end, bint is_individual
+    )
+    cpdef object answered(self, error, Py_ssize_t size, long long correlation_id)
+    @cython.locals(channel=Channel)
+    cdef object _send_null(self, long long correlation_id)
+    @cython.locals(channel=Channel)
     cdef object _handled(self, Py_ssize_t size)
+    @cython.locals(channel=Channel, data=bytes, frame=bytes)
+    cpdef object deliver(self, Consumer consumer, Message message, int delivery_count)

@@ -12,15 +12,16 @@ already is kept: it comes behind the message, in its order.
 from __future__ import annotations
 
 import logging
-import struct
 from typing import TYPE_CHECKING, Final
 
+import broker.message_bytes as walk
+import broker.protocols.core.packed as packed
+import broker.protocols.core.packet_message as messages
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.message import Message
-from broker.protocols.core import packet_message as messages
 from broker.protocols.core import packet_session as sessions
 from broker.protocols.core.errors import PacketFormatError
-from broker.protocols.core.frames import HEADER, HEADER_SIZE
+from broker.protocols.core.frames import HEADER_SIZE
 from broker.protocols.core.large_stream import LargeStream
 from broker.protocols.core.packet_connection import (
     NO_CORRELATION,
@@ -56,10 +57,8 @@ _ACKNOWLEDGE_TYPE: Final = messages.Acknowledge.types[0][1]
 _INDIVIDUAL_TYPE: Final = messages.IndividualAcknowledge.types[0][1]
 _NULL_TYPE: Final = NullResponse.types[0][1]
 _RECEIVE_TYPE: Final = messages.ReceiveMessage.types[0][1]
-_RECEIVE_TAIL: Final = struct.Struct(">qi")
-_CORRELATION: Final = struct.Struct(">q")
-# What an answer's frame counts behind its length.
-_NULL_LENGTH: Final = HEADER_SIZE - 4 + _CORRELATION.size
+_ACKNOWLEDGE_SIZE: Final = 17  # Consumer, message, whether an answer is wanted.
+_HEADER_SIZE: Final = HEADER_SIZE
 _V1: Final = 0
 CHUNK_SIZE_DEFAULT: Final = 102400  # minLargeMessageSize
 CHUNK_SIZE_MIN, CHUNK_SIZE_MAX = 1024, 1024 * 1024
@@ -105,63 +104,72 @@ class SessionChannel:
         self._held: list[tuple[int, bytes]] | None = None
         self._held_connection: Peer | None = None
         self._to_end: tuple[messages.SendContinuation, int] | None = None
+        # Made once: every answer to a send would make it.
+        self._on_answered = self.answered
 
     # --- packets come -------------------------------------------------------------------------
 
-    def receive(self, kind: int, body: memoryview) -> None:
-        """Take one frame.
+    def receive(self, kind: int, chunk: bytes, start: int, end: int) -> None:
+        """Take one frame, whose body is chunk[start:end].
 
         Raises:
             PacketFormatError: its bytes are no packet: the connection must be closed.
         """
         if self._held is not None:
-            self._held.append((kind, bytes(body)))
+            self._held.append((kind, chunk[start:end]))
         elif kind == _SEND_TYPE:
-            self._receive_send(body)
+            self._receive_send(chunk, start, end)
         elif kind == _ACKNOWLEDGE_TYPE:
-            self._receive_acknowledge(body, is_individual=False)
+            self._receive_acknowledge(chunk, start, end, False)
         elif kind == _INDIVIDUAL_TYPE:
-            self._receive_acknowledge(body, is_individual=True)
+            self._receive_acknowledge(chunk, start, end, True)
         else:
+            body = memoryview(chunk)[start:end]
             self._receive_packet(decode_packet(kind, body, self.channel.version), len(body))
 
-    def _receive_send(self, body: memoryview) -> None:
-        # As the next one for each message: no packet is made of it.
+    def _receive_send(self, chunk: bytes, start: int, end: int) -> None:
+        # As the next one for each message: no packet is made of it, and no view.
+        channel, session = self.channel, self.session
+        tail_size = messages.send_tail_size(channel.version)
+        at = end - tail_size
+        if at < start:
+            raise PacketFormatError(f"Send: {end - start} bytes, {tail_size} at least wanted")
+        wants_answer = chunk[at] != 0
+        correlation_id = walk.long_at(chunk, at + 1) if tail_size > 1 else NO_CORRELATION
+        message = Message.__new__(Message)
         try:
-            message, wants_answer, correlation_id, _ = messages.read_send(
-                body, self.channel.version
-            )
-        except (RecordFormatError, struct.error) as error:
+            message.read(chunk, start, at, session.new_id())
+        except RecordFormatError as error:
             raise PacketFormatError(f"Send: {error}") from error
-        size = HEADER_SIZE + len(body)
         try:
-            if wants_answer:
-                self.session.send(message, self.answered, size, correlation_id)
-            else:
-                self.session.send(message, self.unanswered, size)
+            session.accept(message)
         except (BrokerError, JournalError) as error:
             self._refuse(_refusal_of(error), correlation_id, wants_answer=wants_answer)
+            return
+        size = _HEADER_SIZE + end - start
+        if wants_answer:
+            session.context.then(self._on_answered, (size, correlation_id))
+        elif channel.window_size != -1:
+            session.context.then(self.unanswered, (size,))
 
-    def _receive_acknowledge(self, body: memoryview, *, is_individual: bool) -> None:
-        try:
-            consumer_id, message_id, wants_answer = messages.read_acknowledge(body)
-        except RecordFormatError as error:
-            raise PacketFormatError(f"Acknowledge: {error}") from error
-        size = HEADER_SIZE + len(body)
+    def _receive_acknowledge(self, chunk: bytes, start: int, end: int, is_individual: bool) -> None:
+        size = end - start
+        if size < _ACKNOWLEDGE_SIZE:
+            raise PacketFormatError(f"Acknowledge: of {size} bytes")
+        consumer_id = walk.long_at(chunk, start)
+        message_id = walk.long_at(chunk, start + 8)
+        wants_answer = chunk[start + 16] != 0
         session = self.session
         try:
-            if wants_answer:
-                session.acknowledge(
-                    *(consumer_id, message_id, self.answered, size, NO_CORRELATION),
-                    is_individual=is_individual,
-                )
-            else:
-                session.acknowledge(
-                    *(consumer_id, message_id, self.unanswered, size),
-                    is_individual=is_individual,
-                )
+            session.accept_acknowledgement(consumer_id, message_id, is_individual)
         except (BrokerError, JournalError) as error:
             self._refuse(_refusal_of(error), None, wants_answer=wants_answer)
+            return
+        size += _HEADER_SIZE
+        if wants_answer:
+            session.context.then(self._on_answered, (size, NO_CORRELATION))
+        elif self.channel.window_size != -1:
+            session.context.then(self.unanswered, (size,))
 
     def _receive_packet(self, packet: Packet, body_size: int) -> None:
         handler = _HANDLERS.get(type(packet))
@@ -193,7 +201,7 @@ class SessionChannel:
                 self._end_held(*to_end)
             try:
                 for kind, body in held:
-                    self.receive(kind, memoryview(body))
+                    self.receive(kind, body, 0, len(body))
             except PacketFormatError as error:
                 log.warning("%s: closed: %s", self.session.name, error)
                 if connection is not None:
@@ -279,10 +287,7 @@ class SessionChannel:
 
     def _send_null(self, correlation_id: int) -> None:
         channel = self.channel
-        channel.send_frame(
-            HEADER.pack(_NULL_LENGTH, _NULL_TYPE, channel.channel_id)
-            + _CORRELATION.pack(correlation_id)
-        )
+        channel.send_frame(packed.null(_NULL_TYPE, channel.channel_id, correlation_id), True)
 
     def _handled(self, size: int) -> None:
         if self.channel.window_size != -1:
@@ -294,16 +299,12 @@ class SessionChannel:
         """Write a message for a consumer; bytes of its frame."""
         if message.is_large:
             return self._deliver_large(consumer, message, delivery_count)
-        encoded = message.encode()
-        length = HEADER_SIZE - 4 + len(encoded) + _RECEIVE_TAIL.size
-        frame = b"".join(
-            (
-                HEADER.pack(length, _RECEIVE_TYPE, self.channel.channel_id),
-                encoded,
-                _RECEIVE_TAIL.pack(consumer.consumer_id, delivery_count),
-            )
+        channel = self.channel
+        data = message.encode()
+        frame = packed.received(
+            _RECEIVE_TYPE, channel.channel_id, data, consumer.consumer_id, delivery_count
         )
-        self.channel.send_frame(frame)
+        channel.send_frame(frame, True)
         return len(frame)
 
     def _deliver_large(self, consumer: Consumer, message: Message, delivery_count: int) -> int:

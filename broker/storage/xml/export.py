@@ -24,7 +24,7 @@ from broker.storage.xml.writer import LARGE_CHUNK_SIZE, XmlWriter
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from broker.message import ReadableBody
+    from broker.large_body import ReadableBody
     from broker.storage.live_messages import LiveMessages
     from broker.storage.page_folders import PageFolder
     from broker.storage.page_records import PageEntry

@@ -1,0 +1,15 @@
+from libc.stdint cimport int64_t
+
+
+cdef inline void put_number(char *to, int64_t value, int size) noexcept nogil:
+    """An integer of so many bytes, the highest first."""
+    cdef int i
+    for i in range(size - 1, -1, -1):
+        to[i] = <char>(value & 0xFF)
+        value >>= 8
+
+
+cpdef bytes of_long(int64_t value)
+cpdef bytes with_long(bytes data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t at, int64_t value)
+cpdef bytes record(int persister, int64_t message_id, bytes address, bytes data)
+cpdef bint stands_at(bytes data, Py_ssize_t at, bytes wanted) noexcept

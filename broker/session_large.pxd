@@ -1,0 +1,8 @@
+# Fields of session_large.py's class, compiled; see setup.py (COMPILED).
+
+from broker.session_xa cimport XaWork
+
+
+cdef class LargeWork(XaWork):
+    cdef public object _body
+    cdef public object _upload

@@ -1,0 +1,107 @@
+"""A session's work for messages whose body comes in parts, and is written as it comes.
+
+    begin ─▶ append … has_room? ─▶ finish ─▶ the session sends it
+
+One at a time. What was begun and not ended is dropped with the next one, or with the session.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.errors import BrokerError, ErrorCode, broker_error
+from broker.session_xa import XaWork
+from journal.errors import JournalIOError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.message import Message
+    from broker.storage.large_bodies import LargeUpload
+
+__all__ = ["LargeWork"]
+
+
+class LargeWork(XaWork):
+    """The part of a Session that is about large messages."""
+
+    # A large message whose body is not complete.
+    _upload: Message | None
+    _body: LargeUpload | None
+
+    def begin_large(self, message: Message) -> None:
+        """Begin a message whose body follows in parts; one that was not ended is dropped.
+
+        Raises:
+            BrokerError: there is no place for large messages.
+            JournalIOError: its file cannot be made.
+        """
+        self.drop_upload()
+        if self._core.large is None:
+            raise BrokerError(
+                ErrorCode.NOT_IMPLEMENTED, "a broker that persists nothing keeps no large messages"
+            )
+        message.message_id = self._core.storage.new_id()
+        self._body = self._core.large.create(message.message_id, is_durable=message.durable)
+        message.large = self._body
+        self._upload = message
+
+    def append_large(self, chunk: bytes) -> None:
+        """Add the next part of its body.
+
+        Raises:
+            BrokerError: none was begun.
+            JournalIOError: the disk is full, or fails: the message is dropped.
+        """
+        body = self._large_body()
+        try:
+            body.append(chunk)
+        except JournalIOError:
+            self.drop_upload()
+            raise
+
+    def _large_body(self) -> LargeUpload:
+        if self._body is None:
+            raise broker_error(
+                "large_message_not_initialised", "large-message not initialized on server"
+            )
+        return self._body
+
+    def has_room(self, callback: Callable[[], object]) -> bool:
+        """Whether the next part may come now; else `callback()` once what came is written."""
+        return self._body is None or self._body.has_room(callback)
+
+    def finish_large(self, callback: Callable[[], object]) -> bool:
+        """Its body is complete: whether it is written too; else `callback()` when to ask again.
+
+        Raises:
+            BrokerError: none was begun.
+            JournalIOError: the disk or database fails: the message is dropped.
+        """
+        body = self._large_body()
+        assert self._upload is not None, "it has the body"
+        try:
+            return body.finish(sync=self._upload.durable, callback=callback)
+        except JournalIOError:
+            self.drop_upload()
+            raise
+
+    def settle_large(self) -> None:
+        """Block until what came of it is written, and whoever waits for that was called."""
+        if self._body is not None:
+            self._body.settle()
+
+    def take_upload(self) -> Message:
+        """Give the message whose body is written (finish_large); it is this session's no more."""
+        message, self._upload = self._upload, None
+        assert message is not None, "finish_large() says so"
+        self._body = None
+        return message
+
+    def drop_upload(self) -> None:
+        """Forget what was begun and not ended."""
+        body, self._body = self._body, None
+        self._upload = None
+        if body is not None:
+            body.close()
+            body.delete()

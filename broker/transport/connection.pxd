@@ -1,0 +1,30 @@
+# Fields of connection.py's class, compiled; see setup.py (COMPILED).
+
+cimport cython
+
+cdef Py_ssize_t _GATHERED_MAX
+
+
+cdef class Connection:
+    cdef object __weakref__
+    cdef public object _detect
+    cdef object _first
+    cdef list _gathered
+    cdef Py_ssize_t _gathered_size
+    cdef object _handler
+    cdef object _handshake
+    cdef bint _is_flush_due
+    cdef object _loop
+    cdef public object _on_end
+    cdef Py_ssize_t _reading_holders
+    cdef object _transport
+    cdef public object connection_id
+    cdef public object created_ms
+    cdef public object handshake_timeout_s
+    cdef public bint is_held_up
+    cdef public object last_received_s
+    cdef public object local
+    cdef public object remote
+
+    cpdef object write(self, bytes data)
+    cdef object _flush(self)
