@@ -257,7 +257,7 @@ class SqlFiles:
         def look(is_retry: bool) -> bool:
             del is_retry
             with self._database.connect(read_only=True) as connection:
-                return bool(sqlalchemy.inspect(connection).has_table(self._table.name))
+                return self._database.dialect.has_table(connection, self._table)
 
         return self._persist(look)
 

@@ -57,7 +57,10 @@ class FileRows:
             f"SELECT ID, {self.length} FROM {self.name} WHERE FILENAME = {self.mark()} ORDER BY ID",
             (file_name,),
         )
-        return [(int(row_id), int(size or 0)) for row_id, size in cursor.fetchall()]
+        found = [(int(row_id), int(size or 0)) for row_id, size in cursor.fetchall()]
+        if not found:
+            self._see_none(cursor, "FILENAME", file_name)
+        return found
 
     def add(self, cursor: RawCursor, file_name: str, extension: str) -> None:
         """Insert an empty row."""
@@ -98,6 +101,8 @@ class FileRows:
             (offset + 1, size, row_id),
         )
         row = cursor.fetchone()
+        if row is None:
+            self._see_none(cursor, "ID", row_id)
         return b"" if row is None or row[0] is None else bytes(row[0])
 
     def remove(self, cursor: RawCursor, row_id: int) -> None:
@@ -117,10 +122,16 @@ class FileRows:
             f"SELECT FILENAME, ID FROM {self.name} WHERE EXTENSION = {self.mark()} ORDER BY ID",
             (extension,),
         )
-        return list(dict.fromkeys(str(name) for name, _ in cursor.fetchall()))
+        found = list(dict.fromkeys(str(name) for name, _ in cursor.fetchall()))
+        if not found:
+            self._see_none(cursor, "EXTENSION", extension)
+        return found
 
     def remove_all(self, cursor: RawCursor) -> None:
         """Give up what lies outside the table, before the table is dropped."""
+
+    def _see_none(self, cursor: RawCursor, column: str, value: object) -> None:
+        """A SELECT of the rows with this value has found none: raise if there are some."""
 
 
 class SQLiteFileRows(FileRows):
@@ -136,7 +147,7 @@ class SQLiteFileRows(FileRows):
 class MySQLFileRows(FileRows):
     """Rows within max_allowed_packet, beyond which CONCAT() gives NULL.
 
-    A change that has found no row is looked at again; see StatementCancelled.
+    A statement that has found no row is looked at again; see StatementCancelled.
     """
 
     grown = "CONCAT(DATA, {0})"
@@ -169,9 +180,13 @@ class MySQLFileRows(FileRows):
     def _see_done(self, cursor: RawCursor, row_id: int) -> None:
         """What found no row (CLIENT_FOUND_ROWS is set: found, not changed) is right without one."""
         if cursor.rowcount == 0:
-            cursor.execute(f"SELECT COUNT(*) FROM {self.name} WHERE ID = {self.mark()}", (row_id,))
-            if cursor.fetchone() != (0,):
-                raise StatementCancelled("a statement was cancelled, and did not say so")
+            self._see_none(cursor, "ID", row_id)
+
+    def _see_none(self, cursor: RawCursor, column: str, value: object) -> None:
+        """Count them: what decides that a table holds no pages must not be a cancelled SELECT."""
+        cursor.execute(f"SELECT COUNT(*) FROM {self.name} WHERE {column} = {self.mark()}", (value,))
+        if cursor.fetchone() != (0,):
+            raise StatementCancelled("a statement was cancelled, and did not say so")
 
 
 class DerbyFileRows(FileRows):

@@ -14,6 +14,7 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
 
+import sqlalchemy
 from sqlalchemy import BigInteger, Identity, Integer, LargeBinary, SmallInteger
 from sqlalchemy.types import TypeEngine
 
@@ -24,8 +25,7 @@ from journal.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    import sqlalchemy
-    from sqlalchemy import Table
+    from sqlalchemy import Connection, Table
     from sqlalchemy.engine.interfaces import Dialect as EngineDialect
 
 __all__ = ["ColumnTypes", "Dialect", "NameCase", "RawConnection", "RawCursor"]
@@ -208,6 +208,14 @@ class Dialect:
     def file_identity(self) -> Identity | None:
         """How a file's key is made, where AUTO_INCREMENT and the like do not say it."""
         return None
+
+    def has_table(self, connection: Connection, table: Table) -> bool:
+        """Whether the database has this table.
+
+        Raises:
+            sqlalchemy.exc.DBAPIError: the database fails, for `errors.classify`.
+        """
+        return bool(sqlalchemy.inspect(connection).has_table(table.name))
 
     # Time, locks, transactions.
 

@@ -6,15 +6,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import sqlalchemy.dialects.mysql
+import sqlalchemy.exc
 
 from jdbcstore.dialects.base import ColumnTypes, Dialect, NameCase
 from jdbcstore.errors import Fault
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection, Table
+
     from jdbcstore.dialects.base import RawConnection
 
 __all__ = ["MySQL"]
 
+NO_SUCH_TABLE: Final = 1146
 # Numbers of the servers' error message files; the ones from 2000 are the client's own.
 LOST: Final = frozenset(
     {
@@ -109,6 +113,19 @@ class MySQL(Dialect):
             "SET time_zone = '+00:00', sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')"
         )
         cursor.close()
+
+    def has_table(self, connection: Connection, table: Table) -> bool:
+        """As an error says it: a list of tables could come empty when it is cancelled.
+
+        See errors.StatementCancelled.
+        """
+        try:
+            connection.exec_driver_sql(f"SELECT COUNT(*) FROM {self.quoted(table)} WHERE 1 = 0")
+        except sqlalchemy.exc.DBAPIError as error:
+            if error.orig is None or error.orig.args[:1] != (NO_SUCH_TABLE,):
+                raise
+            return False
+        return True
 
     def lock_wait_sql(self, wait_ms: int) -> str | None:
         """By innodb_lock_wait_timeout, in whole seconds."""

@@ -2,7 +2,8 @@
 
 sqlite3 gives the GIL up and takes it back for every statement it runs, and each time another busy
 thread may keep it for a switch interval. So there are as few statements as may be: INSERTs of many
-rows, from texts that stay the same and are therefore compiled once.
+rows, from texts that stay the same and are therefore compiled once; and a row that comes alone is
+one statement in all, which is its own transaction and asks for the fence itself.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import sqlite3
 
     from jdbcstore.batch import Batch
+    from jdbcstore.record_tables.base import FenceStatement
 
 __all__ = ["SqliteTable"]
 
@@ -30,6 +32,9 @@ IDS_PER_DELETE: Final = 500
 class SqliteTable(GenericTable):
     """See RecordTable."""
 
+    # The statement that inserts one row if this fence holds: (the fence's text, its own).
+    _lone_insert = ("", "")
+
     def write(self, batch: Batch) -> None:
         """Put one batch into the table in one transaction, behind the fence."""
         if batch.ends or self.fence is None:
@@ -37,6 +42,9 @@ class SqliteTable(GenericTable):
             return
         fence = self.fence.fence_statement(may_raise=False)
         raw: sqlite3.Connection = self.connection.connection.driver_connection  # type: ignore[assignment]
+        if fence.returns_row and batch.operation_count == batch.insert_count == 1:
+            self._insert_one(raw, fence, batch)
+            return
         raw.execute("BEGIN IMMEDIATE")
         try:
             cursor = raw.execute(fence.sql, fence.parameters)
@@ -52,6 +60,22 @@ class SqliteTable(GenericTable):
                 raw.execute("ROLLBACK")
             raise
 
+    def _insert_one(self, raw: sqlite3.Connection, fence: FenceStatement, batch: Batch) -> None:
+        """The only row of a batch, if the fence holds.
+
+        A statement outside a transaction is one. It takes the file for writing before it looks at
+        anything, as BEGIN IMMEDIATE does (https://www.sqlite.org/lang_transaction.html).
+        """
+        if self._lone_insert[0] is not fence.sql:
+            self._lone_insert = (
+                fence.sql,
+                f"{self._insert_head}SELECT {ROW[1:-1]} WHERE EXISTS ({fence.sql})",
+            )
+        values = (*batch.values(0, 1), *fence.parameters)
+        if raw.execute(self._lone_insert[1], values).rowcount != 1:
+            assert self.fence is not None
+            raise self.fence.fenced()
+
     def _insert(self, raw: sqlite3.Connection, batch: Batch) -> None:
         start, total = 0, batch.insert_count
         for count in ROWS_PER_INSERT:
@@ -62,9 +86,13 @@ class SqliteTable(GenericTable):
     @functools.cached_property
     def _inserts(self) -> dict[int, str]:
         """By the number of rows."""
-        names = ",".join(column.name for column in self.table.columns)
-        head = f"INSERT INTO {self.database.dialect.quoted(self.table)} ({names}) VALUES "
+        head = f"{self._insert_head}VALUES "
         return {count: head + ",".join([ROW] * count) for count in ROWS_PER_INSERT}
+
+    @functools.cached_property
+    def _insert_head(self) -> str:
+        names = ",".join(column.name for column in self.table.columns)
+        return f"INSERT INTO {self.database.dialect.quoted(self.table)} ({names}) "
 
     def _delete(self, raw: sqlite3.Connection, batch: Batch) -> None:
         table = self.database.dialect.quoted(self.table)

@@ -3,6 +3,8 @@
 test_session_kill.py has the server do so; it is rare. Here it happens to each statement in turn.
 """
 
+import contextlib
+
 import pytest
 
 from jdbcstore import row_pages
@@ -12,6 +14,7 @@ from jdbcstore.errors import StatementCancelled
 from jdbcstore.file_rows import MySQLFileRows
 from jdbcstore.node_table import DatabaseAway
 from jdbcstore.options import DatabaseStoreOptions
+from jdbcstore.pages import PageStores
 from jdbcstore.schema import file_table
 from jdbcstore.snapshot import TableSnapshot
 from jdbcstore.store import SqlStore
@@ -190,7 +193,7 @@ def test_where_rows_may_go_while_somebody_looks_a_page_may_be_empty(snapshot):
 
 
 class SilentCursor:
-    """Finds nothing by a change, and so many rows by a count."""
+    """Finds nothing by a change or a SELECT, and so many rows by a count."""
 
     rowcount = 0
 
@@ -201,11 +204,16 @@ class SilentCursor:
         self.counts = sql.startswith("SELECT COUNT(*)")
 
     def fetchone(self):
-        assert self.counts
-        return (self.count,)
+        return (self.count,) if self.counts else None
+
+    def fetchall(self):
+        return []
 
 
-CHANGES = {
+STATEMENTS = {
+    "find": ("name.msg",),
+    "names": ("msg",),
+    "read": (7, 0, 10),
     "grow": (7, b"more"),
     "set": (7, b"other"),
     "rename": (7, "name.msg"),
@@ -213,14 +221,85 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_change_of_a_file_that_found_no_row_is_looked_at_again(change):
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_a_statement_on_a_file_that_found_no_row_is_looked_at_again(statement):
     dialect = dialect_named("mysql")
     rows = MySQLFileRows(file_table("LARGE_MESSAGES", dialect), dialect)
 
-    getattr(rows, change)(SilentCursor(0), *CHANGES[change])
+    getattr(rows, statement)(SilentCursor(0), *STATEMENTS[statement])
     with pytest.raises(StatementCancelled):
-        getattr(rows, change)(SilentCursor(1), *CHANGES[change])
+        getattr(rows, statement)(SilentCursor(1), *STATEMENTS[statement])
+
+
+class OnceEmpty:
+    """A cursor one of whose SELECTs comes empty: the nth of all on file tables."""
+
+    def __init__(self, cursor, tally):
+        self._cursor, self._tally = cursor, tally
+
+    def __getattr__(self, name):
+        return getattr(self._cursor, name)
+
+    def execute(self, sql, parameters=()):
+        if sql.startswith("SELECT") and "page_store" in sql and "COUNT" not in sql:
+            self._tally.seen += 1
+            if self._tally.seen == self._tally.nth:
+                sql = f"SELECT * FROM ({sql}) AS cancelled WHERE 1 = 0"
+        return self._cursor.execute(sql, parameters)
+
+
+class Tally:
+    def __init__(self, nth):
+        self.nth, self.seen = nth, 0
+
+
+class Raw:
+    """A driver's connection that gives cursors of the above."""
+
+    def __init__(self, connection, tally):
+        self._connection, self._tally = connection, tally
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+    def cursor(self):
+        return OnceEmpty(self._connection.cursor(), self._tally)
+
+
+@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+def test_pages_are_all_found_whichever_select_comes_empty(database, monkeypatch):
+    connected = Database(DatabaseStoreOptions(connection_url=database.url, **PATIENT))
+    made = PageStores(connected)
+    made.start()
+    for number, address in enumerate(("a", "b"), 1):
+        made.create(address, number).open("000000001.page").append(b"page")
+    made.create("a", 3)  # As a kill leaves it: without pages.
+    plain_raw = connected.raw
+    nth = 0
+
+    while True:
+        nth += 1
+        tally = Tally(nth)
+
+        @contextlib.contextmanager
+        def raw(tally=tally):
+            with plain_raw() as connection:
+                yield Raw(connection, tally)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(connected, "raw", raw)
+            found = PageStores(connected).load()
+        assert {name: files.names("page") for name, files in found.items()} == {
+            "a": ["000000001.page"],
+            "b": ["000000001.page"],
+        }
+        if tally.seen < nth:
+            break
+        if "3" not in made.suffixes():
+            made.create("a", 3)
+
+    assert nth > 5
+    connected.close()
 
 
 @pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)

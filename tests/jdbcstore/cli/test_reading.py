@@ -150,6 +150,23 @@ def test_verify_names_rows_that_contradict_each_other(call, filled, rows):
     ]
 
 
+@on_every_database
+def test_verify_tells_transaction_0_from_none(call, filled, rows):
+    """It is the reference's first one, and what stands in the rows of no transaction."""
+    table = rows(filled)
+    table.insert(seq=20, id=50, recordType=13)
+    table.insert(seq=21, id=51)
+    table.insert(seq=22, id=-1, recordType=18, userRecordType=-1)
+    table.insert(seq=23, id=52)
+    table.insert(seq=24, id=52, recordType=12)
+
+    assert call("verify", filled) == (
+        0,
+        "",
+        "1 files, 12 records, 0 with a checksum, 0 damaged\n",
+    )
+
+
 @pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
 def test_verify_names_a_seq_that_stands_twice_or_is_missing(call, filled, rows):
     table = rows(filled)
