@@ -66,6 +66,7 @@ EXTENSIONS: dict[str, list[str]] = {
     "jdbcstore.record_tables.execute_packet": [],
     "jdbcstore.record_tables.mysql_exchange": [],
     "jdbcstore.tickets": [],
+    "pipeline.raw_columns": [],
 }
 
 # Python as it stands, compiled as well, because every message passes through it. Types of its

@@ -65,7 +65,7 @@ def test_a_wheel_works_in_an_empty_environment(tmp_path):
         check=True,
     )
     shown = subprocess.run(
-        [python, "-c", "import journal, broker.storage; print(journal.__file__)"],
+        [python, "-c", "import journal, broker.storage, pipeline; print(journal.__file__)"],
         cwd=tmp_path,
         check=True,
         capture_output=True,
@@ -75,10 +75,12 @@ def test_a_wheel_works_in_an_empty_environment(tmp_path):
     assert Path(shown.stdout.strip()).is_relative_to(tmp_path / "empty")
     assert (tmp_path / "empty/bin/journal").exists()
     assert (tmp_path / "empty/bin/journal-bench").exists()
-    assert {"journal/py.typed", "jdbcstore/py.typed", "broker/py.typed"} <= set(names)
+    assert (tmp_path / "empty/bin/pipeline").exists()
+    rooms = ("journal", "jdbcstore", "broker", "pipeline")
+    assert {f"{room}/py.typed" for room in rooms} <= set(names)
     assert any(name.endswith(EXTENSION_SUFFIXES[0]) for name in names)
     assert not [name for name in names if name.endswith((".pyx", ".c", ".h"))]
     assert {name.split("/")[0] for name in names} == {
-        *("masking", "journal", "jdbcstore", "broker"),
+        *("masking", "journal", "jdbcstore", "broker", "pipeline"),
         *(name.split("/")[0] for name in names if ".dist-info/" in name),
     }

@@ -1,0 +1,108 @@
+"""`pipeline audit`: what is not as it should be, over any number of brokers."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from journal.cli.folder import example, write_lines
+from journal.cli.guard import DAMAGED, say
+from pipeline.audit import NEEDED, Limits, findings, summary
+from pipeline.cli.sources import read, source_options, spark_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+__all__ = ["audit"]
+
+_TITLES: Final = ("finding", "node", "address", "queue", "count")
+
+
+@click.command("audit", epilog=example("pipeline audit 'backups/*/data' --age 600"))
+@source_options
+@click.option(
+    "--age",
+    "age_s",
+    type=click.IntRange(min=0),
+    default=3600,
+    show_default=True,
+    help="Seconds after which a message should have been acknowledged.",
+)
+@click.option(
+    "--deliveries",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="So many deliveries without an acknowledgement are too many.",
+)
+@click.option(
+    "--as-of",
+    "as_of_ms",
+    type=int,
+    help="The moment that is meant, ms since 1970. [default: now]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Every finding, a JSON object a line.")
+def audit(
+    sources: tuple[str, ...],
+    *,
+    age_s: int,
+    deliveries: int,
+    as_of_ms: int | None,
+    as_json: bool,
+    **given: Any,  # noqa: ANN401 - click's.
+) -> int:
+    """Find messages that are stuck, expired, duplicated, undecided, or never acknowledged.
+
+    SOURCE is an instance or a data folder, with bindings and messages, or a glob of these; or the
+    URL of a database. Damage is a finding, too. Prints how many there are by node, address and
+    queue. Exit status 1: there is something.
+    """
+    limits = Limits(
+        time.time_ns() // 1_000_000 if as_of_ms is None else as_of_ms, age_s * 1000, deliveries
+    )
+    given["skip_damage"] = True
+    spark = spark_of(given)
+    try:
+        messages = read(spark, "messages", sources, given, asOfMs=limits.as_of_ms)
+        messages = messages.select(*NEEDED).persist()
+        found = findings(messages, read(spark, "bindings", sources, given), limits)
+        if as_json:
+            count = _write_objects(found)
+        else:
+            rows = [tuple(row) for row in summary(found).collect()]
+            write_lines(_table(rows))
+            count = sum(row[-1] for row in rows)
+    finally:
+        spark.stop()
+    say(f"{count} findings")
+    return DAMAGED if count else 0
+
+
+def _write_objects(found: DataFrame) -> int:
+    """A line for each row; how many there were. One partition of them is held at a time."""
+    count = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal count
+        for row in found.toLocalIterator():
+            count += 1
+            yield json.dumps(row.asDict(), ensure_ascii=False)
+
+    write_lines(lines())
+    return count
+
+
+def _table(rows: list[tuple[Any, ...]]) -> Iterator[str]:
+    """The rows below titles, in columns as wide as they need."""
+    if not rows:
+        return
+    cells = [_TITLES, *(tuple("" if cell is None else str(cell) for cell in row) for row in rows)]
+    widths = [max(len(line[index]) for line in cells) for index in range(len(_TITLES))]
+    for line in cells:
+        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        yield "  ".join(padded).rstrip()

@@ -1,0 +1,116 @@
+"""The options of the sources, read once."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from journal.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["SourceOptions"]
+
+_WORDS: Final = {"true": True, "false": False}
+_KNOWN: Final = (
+    *("path", "paths", "records", "part", "node", "live", "failOnDataLoss", "userVersion"),
+    *("prefix", "extension", "asOfMs", "user", "password", "table"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What a query says of its source.
+
+    Attributes:
+        paths: folders, globs or URLs, as given to `load`.
+        records: of the source `journal`: `raw`, or `live`.
+        part: of an instance or data folder: `messages`, or `bindings`.
+        node: in place of the names found; None: those found.
+        is_live: read a journal even while somebody writes to it.
+        fails_on_data_loss: damage ends the query; else it is rows.
+        user_version: of every file's header.
+        prefix: of the files' names; None: found.
+        extension: likewise.
+        as_of_ms: the moment that decides what has expired and what is scheduled; ms since 1970.
+        user: of a URL, in place of its own.
+        password: likewise; never shown.
+        table: of a URL; None: MESSAGES, of the source `bindings` BINDINGS.
+    """
+
+    paths: tuple[str, ...]
+    records: str = "raw"
+    part: str = "messages"
+    node: str | None = None
+    is_live: bool = False
+    fails_on_data_loss: bool = True
+    user_version: int = 0
+    prefix: str | None = None
+    extension: str | None = None
+    as_of_ms: int = 0
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    table: str | None = None
+
+    @classmethod
+    def read(cls, given: Mapping[str, str]) -> SourceOptions:
+        """Read what Spark hands to a source; names are compared without regard to case.
+
+        Raises:
+            OptionError: an option that there is not, or a value that it cannot have.
+        """
+        names = {name.lower(): name for name in _KNOWN}
+        values: dict[str, str] = {}
+        for name, value in given.items():
+            if name.lower() not in names:
+                raise OptionError(f"no option {name!r}; there are: {', '.join(_KNOWN)}")
+            values[names[name.lower()]] = value
+        return cls(
+            paths=_paths(values),
+            records=_one_of(values, "records", ("raw", "live")),
+            part=_one_of(values, "part", ("messages", "bindings")),
+            node=values.get("node"),
+            is_live=_flag(values, "live", default=False),
+            fails_on_data_loss=_flag(values, "failOnDataLoss", default=True),
+            user_version=_integer(values, "userVersion", 0),
+            prefix=values.get("prefix"),
+            extension=values.get("extension"),
+            as_of_ms=_integer(values, "asOfMs", time.time_ns() // 1_000_000),
+            user=values.get("user"),
+            password=values.get("password"),
+            table=values.get("table"),
+        )
+
+
+def _paths(values: Mapping[str, str]) -> tuple[str, ...]:
+    paths = [values["path"]] if "path" in values else []
+    if "paths" in values:
+        paths += json.loads(values["paths"])
+    if not paths:
+        raise OptionError("no path; give load() a folder, a glob or the URL of a database")
+    return tuple(paths)
+
+
+def _one_of(values: Mapping[str, str], name: str, words: tuple[str, ...]) -> str:
+    value = values.get(name, words[0])
+    if value not in words:
+        raise OptionError(f"{name}={value!r}: must be {' or '.join(words)}")
+    return value
+
+
+def _flag(values: Mapping[str, str], name: str, *, default: bool) -> bool:
+    if name not in values:
+        return default
+    if values[name].lower() not in _WORDS:
+        raise OptionError(f"{name}={values[name]!r}: must be true or false")
+    return _WORDS[values[name].lower()]
+
+
+def _integer(values: Mapping[str, str], name: str, default: int) -> int:
+    try:
+        return int(values.get(name, default))
+    except ValueError:
+        raise OptionError(f"{name}={values[name]!r}: must be a whole number") from None

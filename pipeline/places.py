@@ -1,0 +1,201 @@
+"""Where journals are: what a path, a glob or a URL leads to, one Place a journal.
+
+path ─┬─ instance (etc/broker.xml) ─┬─ folders of its journals, of its history
+      │                             └─ its database
+      ├─ data folder (journal/, bindings/)
+      ├─ folder of journal files
+      ├─ glob ─ each folder that it names, by the rules above
+      └─ URL of a database
+"""
+
+from __future__ import annotations
+
+import glob
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from broker.cli.instance import BROKER_XML
+from broker.cli.stored_data import layout_of
+from broker.config import ConfigError, load
+from broker.config.options import broker_options
+from broker.storage.open import FileStoreOptions
+from journal.cli.sources import is_url
+from journal.errors import JournalLocked, WrongUse
+from journal.folder import JournalName, guess_name
+from journal.lock import is_locked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jdbcstore.options import DatabaseStoreOptions
+    from pipeline.options import SourceOptions
+
+__all__ = ["Place", "find_histories", "find_places"]
+
+# What folders are called that say nothing of whose they are.
+_COMMON_NAMES: Final = ("bindings", "data", "history", "journal", "retention")
+# Of the reference's message and bindings journals.
+_PREFIX_OF_OTHERS: Final = {"messages": "activemq-bindings", "bindings": "activemq-data"}
+# The option that names the table.
+_TABLE_OF: Final = {"messages": "message_table_name", "bindings": "bindings_table_name"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One journal, or one history.
+
+    Attributes:
+        node: whose it is.
+        journal: for people: its folder, or database and table without user and password.
+        folder: of its files; None for a table.
+        name: of its files.
+        database: of its table.
+        table: its name.
+    """
+
+    node: str
+    journal: str
+    folder: Path | None = None
+    name: JournalName = field(default_factory=JournalName)
+    database: DatabaseStoreOptions | None = None
+    table: str = ""
+
+
+def find_places(options: SourceOptions, part: str, *, is_decoded: bool) -> list[Place]:
+    """The journals that a query names.
+
+    Args:
+        options: of the query.
+        part: which of an instance's two: `messages` or `bindings`.
+        is_decoded: refuse a folder whose files are called like those of the other part.
+
+    Raises:
+        WrongUse: something there is no journal, or there is nothing.
+        JournalLocked: somebody has one open, and `live` is not given.
+        JournalIOError: a folder cannot be read.
+    """
+    places = [place for path in options.paths for place in _places_of(path, options, part)]
+    for place in places:
+        is_file = place.folder is not None
+        if is_decoded and is_file and place.name.prefix == _PREFIX_OF_OTHERS[part]:
+            raise WrongUse(
+                f"{place.journal} is no journal of {part}: its files are called"
+                f" {place.name.prefix}-N"
+            )
+    return places
+
+
+def find_histories(options: SourceOptions) -> list[Place]:
+    """The histories (journal-retention-directory) of the instances, or in the folders, named.
+
+    Raises:
+        WrongUse: an instance keeps none, or there is nothing.
+    """
+    name = JournalName(
+        options.prefix or JournalName().prefix, options.extension or JournalName().extension
+    )
+    found = []
+    for path in options.paths:
+        if is_url(path):
+            raise WrongUse(f"{_shown(path)}: a history is a folder; a database keeps none")
+        for folder in _folders(path):
+            history = _history_of(folder) if (folder / BROKER_XML).is_file() else folder
+            found.append(Place(options.node or node_of(folder), str(history), history, name))
+    return found
+
+
+def node_of(folder: Path) -> str:
+    """The name by which people know a folder's owner.
+
+    >>> node_of(Path("/srv/orders/data/journal")), node_of(Path("backup-7"))
+    ('orders', 'backup-7')
+    """
+    folder = folder.absolute()
+    while folder.name in _COMMON_NAMES and folder.parent.name:
+        folder = folder.parent
+    return folder.name
+
+
+def _places_of(path: str, options: SourceOptions, part: str) -> Iterator[Place]:
+    if is_url(path):
+        yield _url_place(path, options, part)
+        return
+    for folder in _folders(path):
+        yield _folder_place(folder, options, part)
+
+
+def _folders(path: str) -> Iterator[Path]:
+    """The folder of that name, or those that a glob names."""
+    folder = Path(path)
+    if folder.is_dir():
+        yield folder
+        return
+    found = [Path(name) for name in sorted(glob.glob(path, recursive=True))]
+    folders = [one for one in found if one.is_dir()]
+    if not folders:
+        raise WrongUse(f"{path}: no such folder")
+    yield from folders
+
+
+def _folder_place(folder: Path, options: SourceOptions, part: str) -> Place:
+    node = options.node or node_of(folder)
+    journal = folder
+    is_instance = (folder / BROKER_XML).is_file()
+    if is_instance or (folder / "journal").is_dir() or (folder / "bindings").is_dir():
+        try:
+            layout = layout_of(folder, needs_all=False)
+        except (click.ClickException, ConfigError) as error:
+            raise WrongUse(str(error)) from None
+        if layout.database is not None:
+            return _table_place(node, layout.database, part)
+        journal = layout.bindings if part == "bindings" else layout.messages
+    name = guess_name(journal, options.prefix, options.extension)
+    if not options.is_live and is_locked(journal):
+        raise JournalLocked(
+            f"{journal} is in use, and changes while it is read; the option live=true reads it"
+        )
+    return Place(node, str(journal), journal, name)
+
+
+def _history_of(instance: Path) -> Path:
+    try:
+        store = broker_options(load(instance / BROKER_XML, lenient=True)).store
+    except ConfigError as error:
+        raise WrongUse(str(error)) from None
+    history = store.messages.retention_directory if isinstance(store, FileStoreOptions) else None
+    if history is None:
+        raise WrongUse(f"{instance} keeps no history (journal-retention-directory)")
+    return Path(history)
+
+
+# --- databases ----------------------------------------------------------------------------------
+
+
+def _url_place(path: str, options: SourceOptions, part: str) -> Place:
+    from jdbcstore.options import DatabaseStoreOptions  # Here: files need no SQLAlchemy.
+
+    database = DatabaseStoreOptions(
+        connection_url=path, user=options.user, password=options.password
+    )
+    if options.table is not None:
+        database = database.replace(**{_TABLE_OF[part]: options.table})
+    return _table_place(options.node, database, part)
+
+
+def _table_place(node: str | None, database: DatabaseStoreOptions, part: str) -> Place:
+    from jdbcstore.url import connection_url
+
+    url = connection_url(database)
+    table = getattr(database, _TABLE_OF[part])
+    name = Path(url.database or "").stem
+    shown = f"{url.get_backend_name()}://{url.host or ''}/{url.database or ''} {table}"
+    node = node or (f"{url.host}/{name}" if url.host else name)
+    return Place(node, shown, database=database, table=table)
+
+
+def _shown(url: str) -> str:
+    """What of a URL may be shown: it may hold a password."""
+    return url.partition(":")[0]

@@ -1,0 +1,304 @@
+"""Every record of one file, or of one table, as Arrow record batches: what a task gives."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from journal.errors import Damage, JournalIOError, UnsupportedFormat
+from journal.reader import read_bytes
+from pipeline.columns import arrow_schema
+from pipeline.errors import DataLoss
+from pipeline.raw_columns import CHECKSUMS, KINDS, VERDICTS, PackedFile, RawColumns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from journal.reader import RawRecord
+    from pipeline.columns import Column
+    from pipeline.filters import Wanted
+    from pipeline.places import Place
+
+__all__ = [
+    "BODIES_MAX",
+    "DAMAGE",
+    "ROWS_MAX",
+    "FileToRead",
+    "batch_of",
+    "damage_batches",
+    "file_batches",
+    "fitting",
+    "refuse_damage",
+    "table_batches",
+]
+
+# Of one batch: rows, and bytes of their bodies. Large enough that a batch costs little beside its
+# rows, small enough that several of them fit the memory of any worker.
+ROWS_MAX: Final = 16_384
+BODIES_MAX: Final = 8 << 20
+# The kind of a row that stands for a damaged place.
+DAMAGE: Final = "damage"
+INT_MAX: Final = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class FileToRead:
+    """One journal file, as it was when the query was planned.
+
+    Attributes:
+        node: whose it is.
+        journal: its folder, for people.
+        path: of the file.
+        name: of the file, as it will be called after recovery.
+        file_id: of its header.
+        is_newest: no file with a higher id holds data.
+        copied: of a file of a history: when it was copied, by the broker's local time.
+    """
+
+    node: str
+    journal: str
+    path: Path
+    name: str
+    file_id: int
+    is_newest: bool
+    copied: datetime | None = None
+
+
+def file_batches(
+    file: FileToRead,
+    columns: tuple[Column, ...],
+    wanted: Wanted,
+    *,
+    user_version: int,
+    fails_on_data_loss: bool,
+) -> Iterator[pa.RecordBatch]:
+    """Give the wanted records of a file in its order, then a row for each damaged place.
+
+    Memory: the file, 80 bytes a record of it, and one batch.
+
+    Args:
+        file: to be read.
+        columns: of pipeline.schema: JOURNAL or RETENTION.
+        wanted: tests of kind, user_type and record_id are made here.
+        user_version: what the header must say.
+        fails_on_data_loss: raise for what is not a torn tail.
+
+    Raises:
+        DataLoss: see above; also where the file cannot be read, is of another format, or was used
+            again since the query was planned.
+    """
+    schema = arrow_schema(columns)
+    constants = {
+        "node": file.node,
+        "journal": file.journal,
+        "copied": file.copied,
+        "file": file.name,
+        "file_id": file.file_id,
+    }
+    try:
+        packed = PackedFile(
+            file.name, read_bytes(file.path), is_newest=file.is_newest, user_version=user_version
+        )
+    except (JournalIOError, UnsupportedFormat) as error:
+        if fails_on_data_loss:
+            raise DataLoss(file.journal, [str(error)]) from error
+        lost = [Damage(file.name, 0, 0, str(error))]
+        yield from damage_batches(schema, constants, wanted, lost)
+        return
+    if packed.file_id != file.file_id:
+        reason = f"{file.name} was used again since the query was planned"
+        if fails_on_data_loss:
+            raise DataLoss(file.journal, [reason])
+        lost = [Damage(file.name, 0, 0, reason)]
+        yield from damage_batches(schema, constants, wanted, lost)
+        return
+    refuse_damage(file.journal, packed.damages, fails_on_data_loss=fails_on_data_loss)
+    packed.want(*_conditions(wanted))
+    place: int | None = 0
+    while place is not None:
+        found, place = packed.pack(place, rows_max=ROWS_MAX, bodies_max=BODIES_MAX)
+        if found.row_count:
+            # What was packed is within the ids that are wanted, and there may be gaps in those.
+            yield from fitting(_record_batch(schema, constants, found), wanted)
+    yield from damage_batches(schema, constants, wanted, packed.damages)
+
+
+def refuse_damage(journal: str, damages: Sequence[Damage], *, fails_on_data_loss: bool) -> None:
+    """Raise DataLoss for damage that is no torn tail, if that is asked for."""
+    lost = [str(damage) for damage in damages if not damage.torn]
+    if lost and fails_on_data_loss:
+        raise DataLoss(journal, lost)
+
+
+def _conditions(
+    wanted: Wanted,
+) -> tuple[list[str] | None, list[int] | None, tuple[int, int] | None]:
+    """The tests as PackedFile.want() takes them."""
+    kinds, types, ids = (wanted.get(name) for name in ("kind", "user_type", "record_id"))
+    return (
+        None if kinds is None else [kind for kind in KINDS if kinds.fits(kind)],
+        None if types is None else [number for number in range(256) if types.fits(number)],
+        None if ids is None else ids.integers(),
+    )
+
+
+def _record_batch(
+    schema: pa.Schema, constants: dict[str, Any], found: RawColumns
+) -> pa.RecordBatch:
+    count = found.row_count
+    arrays = {
+        "offset": _numbers(pa.int64(), count, found.offsets),
+        "size": _numbers(pa.int32(), count, found.sizes),
+        "kind": _words(KINDS, count, found.kinds),
+        "record_id": _numbers(pa.int64(), count, found.record_ids, found.has_record_id),
+        "tx_id": _numbers(pa.int64(), count, found.tx_ids, found.has_tx_id),
+        "user_type": _numbers(pa.int16(), count, found.user_types, found.has_user_type),
+        "compact_count": _numbers(pa.int32(), count, found.compact_counts),
+        "body": pa.Array.from_buffers(
+            pa.binary(),
+            count,
+            [pa.py_buffer(one) for one in (found.has_body, found.body_offsets, found.bodies)],
+        ),
+        "records_in_file": _numbers(
+            pa.int32(), count, found.records_in_file, found.has_records_in_file
+        ),
+        "checksum": _words(CHECKSUMS, count, found.checksums),
+        "ordinal": _numbers(pa.int32(), count, found.ordinals, found.has_ordinal),
+        "verdict": _words(VERDICTS, count, found.verdicts),
+    }
+    return batch_of(schema, constants, arrays, count)
+
+
+def fitting(batch: pa.RecordBatch, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+    """Give the rows of a batch that are wanted, if there are any."""
+    fits = pa.scalar(value=True)
+    for name in ("kind", "user_type", "record_id"):
+        tests = wanted.get(name)
+        for sign, value in () if tests is None else tests.tests:
+            fits = pc.and_(fits, _COMPARISONS[sign](batch.column(name), value))
+    if isinstance(fits, pa.Scalar):
+        yield batch
+        return
+    batch = batch.filter(fits)
+    if batch.num_rows:
+        yield batch
+
+
+_COMPARISONS: Final[dict[str, Callable[[pa.Array, Any], pa.Array]]] = {
+    "=": pc.equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    "in": lambda column, values: pc.is_in(column, pa.array(values, column.type)),
+}
+
+
+def batch_of(
+    schema: pa.Schema, constants: dict[str, Any], arrays: dict[str, pa.Array], count: int
+) -> pa.RecordBatch:
+    """A record batch of columns; of those that are not given each row has the same, or null."""
+    return pa.RecordBatch.from_arrays(
+        [
+            arrays[field.name]
+            if field.name in arrays
+            else pa.repeat(pa.scalar(constants.get(field.name), field.type), count)
+            for field in schema
+        ],
+        schema=schema,
+    )
+
+
+def _numbers(
+    kind: pa.DataType, count: int, values: bytearray, bitmap: bytearray | None = None
+) -> pa.Array:
+    validity = None if bitmap is None else pa.py_buffer(bitmap)
+    return pa.Array.from_buffers(kind, count, [validity, pa.py_buffer(values)])
+
+
+def _words(words: tuple[str, ...], count: int, codes: bytearray) -> pa.Array:
+    indices = _numbers(pa.uint8(), count, codes)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.string())).cast(pa.string())
+
+
+def damage_batches(
+    schema: pa.Schema, constants: dict[str, Any], wanted: Wanted, damages: Sequence[Damage]
+) -> Iterator[pa.RecordBatch]:
+    """Give a row for each damaged place, where the tests let it pass."""
+    if not damages or not wanted.fits(kind=DAMAGE, user_type=None, record_id=None):
+        return
+    rows = [
+        {
+            **constants,
+            "file": damage.file,
+            "offset": damage.offset,
+            "size": min(damage.size, INT_MAX),
+            "kind": DAMAGE,
+            "verdict": "torn" if damage.torn else "damaged",
+            "damage": damage.reason,
+        }
+        for damage in damages
+    ]
+    yield pa.RecordBatch.from_pylist(rows, schema=schema)
+
+
+# --- databases ----------------------------------------------------------------------------------
+
+
+def table_batches(
+    place: Place, columns: tuple[Column, ...], wanted: Wanted, *, fails_on_data_loss: bool
+) -> Iterator[pa.RecordBatch]:
+    """Give the wanted rows of a table by seq, as they were at one moment; then damaged ones.
+
+    Memory: one page of rows (jdbcstore.row_pages), and one batch.
+
+    Raises:
+        DataLoss: rows contradict each other, and that is asked for; known only at the end.
+        JournalIOError: the database fails.
+    """
+    from jdbcstore.cli.records import TableRecords  # Here: files need no SQLAlchemy.
+    from jdbcstore.database import Database
+    from jdbcstore.snapshot import TableSnapshot
+
+    assert place.database is not None
+    schema = arrow_schema(columns)
+    constants = {"node": place.node, "journal": place.journal, "file_id": 0}
+    with (
+        closing(Database(place.database)) as database,
+        TableSnapshot(database, place.table) as snapshot,
+    ):
+        records = TableRecords(snapshot)
+        constants["file"] = records.name
+        rows: list[dict[str, Any]] = []
+        size = 0
+        for record in records.raw(lambda *_: None):
+            if not wanted.fits(
+                kind=record.kind, user_type=record.user_type, record_id=record.record_id
+            ):
+                continue
+            rows.append({**constants, **_table_row(record)})
+            size += record.size
+            if len(rows) >= ROWS_MAX or size >= BODIES_MAX:
+                yield pa.RecordBatch.from_pylist(rows, schema=schema)
+                rows, size = [], 0
+        if rows:
+            yield pa.RecordBatch.from_pylist(rows, schema=schema)
+        refuse_damage(place.journal, records.damages, fails_on_data_loss=fails_on_data_loss)
+        yield from damage_batches(schema, constants, wanted, records.damages)
+
+
+def _table_row(record: RawRecord) -> dict[str, Any]:
+    fields = record._asdict()
+    return {name: fields[name] for name in fields.keys() & _RECORD_FIELDS}
+
+
+_RECORD_FIELDS: Final = {
+    *("kind", "offset", "size", "record_id", "tx_id", "user_type", "compact_count", "body"),
+    *("records_in_file", "checksum", "ordinal", "verdict"),
+}

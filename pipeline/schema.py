@@ -1,0 +1,99 @@
+"""The columns of every source: fixed, and documented here and in docs/guide/pipeline.md.
+
+Times in milliseconds are those of the records, since 1970 in UTC; 0 stays 0.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pipeline.columns import Column
+
+__all__ = ["BINDINGS", "JOURNAL", "MESSAGES", "RETENTION"]
+
+# Where a row comes from; first in every source.
+_PLACE: Final = (
+    Column("node", "string", "name of the instance, or of the folder or database"),
+    Column("journal", "string", "folder of the journal, or database and table"),
+)
+
+_RECORD: Final = (
+    Column("file", "string", "name of the file; of a database the table"),
+    Column("file_id", "bigint", "what orders the files"),
+    Column("offset", "bigint", "bytes from the start of the file; of a database the row's seq"),
+    Column("size", "int", "bytes of the whole record; of a database of its body"),
+    Column(
+        "kind",
+        "string",
+        "event, add, update, add_tx, update_tx, delete_tx, delete, prepare, commit, rollback;"
+        " or damage",
+    ),
+    Column("record_id", "bigint", "of the record; null where the kind has none"),
+    Column("tx_id", "bigint", "of its transaction; null where it has none"),
+    Column("user_type", "smallint", "0 to 255, the meaning of the body; null where it has none"),
+    Column("compact_count", "int", "how often compaction has copied it"),
+    Column("body", "binary", "of the record, or the extra data of a prepare"),
+    Column("records_in_file", "int", "of a prepare or commit: operations in this file"),
+    Column("checksum", "string", "ok, bad, or none: it was written without one"),
+    Column("ordinal", "int", "number among the records with a checksum in this file"),
+    Column(
+        "verdict",
+        "string",
+        "live, damaged, torn, suspect; of live rows live, prepared or failed",
+    ),
+    Column("damage", "string", "of a row of kind damage: what is wrong there"),
+)
+
+JOURNAL: Final = (*_PLACE, *_RECORD)
+
+RETENTION: Final = (
+    *_PLACE,
+    Column("copied", "timestamp_ntz", "local time of the broker when the file was copied"),
+    *_RECORD,
+)
+
+MESSAGES: Final = (
+    *_PLACE,
+    Column("message_id", "bigint", "given by the broker"),
+    Column(
+        "state",
+        "string",
+        "live, scheduled, expired, acknowledged, unreferenced, prepared; null of a damaged place",
+    ),
+    Column("address", "string", "that it was sent to"),
+    Column("protocol", "string", "how it is stored: CORE, AMQP_V1, AMQP_V2, AMQP_V3, AMQP_LARGE"),
+    Column("is_large", "boolean", "its body is a file of its own, which is not read"),
+    Column("type", "string", "of a Core message: DEFAULT, OBJECT, TEXT, BYTES, MAP, STREAM"),
+    Column("durable", "boolean", "survives a restart where its queues do"),
+    Column("priority", "int", "0 to 9"),
+    Column("timestamp_ms", "bigint", "when it was sent, says the sender; 0 or null: unknown"),
+    Column("expiration_ms", "bigint", "when it expires; 0: never"),
+    Column("user_id", "string", "the client's id of it"),
+    Column("duplicate_id", "string", "by which a second copy is refused"),
+    Column("properties", "map<string, string>", "application's and broker's; bytes as hex"),
+    Column("property_types", "map<string, string>", "of a Core message: their types"),
+    Column("body", "binary", "of an AMQP message all of it, as it was sent"),
+    Column("body_size", "bigint", "bytes of the body"),
+    Column("text", "string", "of a text message"),
+    Column(
+        "references",
+        "array<struct<queue_id: bigint, state: string, delivery_count: int, scheduled_ms: bigint>>",
+        "by queue: live, scheduled, acknowledged, prepared, acknowledging",
+    ),
+    Column("file", "string", "where its record is"),
+    Column("offset", "bigint", "bytes from the start of the file; of a database the row's seq"),
+    Column("damage", "string", "why the record, or this place of the file, cannot be read"),
+)
+
+BINDINGS: Final = (
+    *_PLACE,
+    Column("record_id", "bigint", "of a queue or an address its id"),
+    Column("user_type", "smallint", "of the record"),
+    Column("record_type", "string", "QUEUE_BINDING_RECORD, ADDRESS_BINDING_RECORD, and so on"),
+    Column("name", "string", "of the queue, address, divert, user, and so on"),
+    Column("address", "string", "of a queue or divert: its address; of an address its name"),
+    Column("routing_types", "array<string>", "ANYCAST, MULTICAST; of a divert STRIP and PASS too"),
+    Column("filter", "string", "of a queue or divert"),
+    Column("json", "string", "all of it, as `journal print-data --decode`; passwords left out"),
+    Column("damage", "string", "why the record, or this place of the file, cannot be read"),
+)

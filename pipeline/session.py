@@ -1,0 +1,67 @@
+"""A Spark session of our own, for the command line; a job of yours brings its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from journal.errors import WrongUse
+from pipeline.registration import register
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_installed", "open_session"]
+
+# What the sources need, and what installs it.
+_PACKAGES: Final = ("pyspark", "pyarrow")
+
+
+def check_installed() -> None:
+    """Make sure that there is what a session needs.
+
+    Raises:
+        WrongUse: a package of Python, or Java, is missing; says what to do.
+    """
+    for package in _PACKAGES:
+        if find_spec(package) is None:
+            raise WrongUse(
+                f"this needs the Python package {package}: type `pip install quiver[spark]`"
+            )
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which(os.path.join(home, "bin", "java") if home else "java") is None:
+        where = f"below JAVA_HOME={home}" if home else "on the PATH"
+        raise WrongUse(f"Spark needs Java 17 or later, and there is no `java` {where}")
+
+
+def open_session(master: str, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Start Spark, with our sources registered.
+
+    Args:
+        master: of Spark, such as `local[*]`.
+        settings: of Spark, beside ours.
+
+    Raises:
+        WrongUse: see check_installed().
+    """
+    check_installed()
+    from pyspark.sql import SparkSession
+
+    # Workers would take the `python3` of the PATH, which may be another one.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName("quiver pipeline")
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        **(settings or {}),
+    }.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    register(spark)
+    return spark

@@ -1,0 +1,137 @@
+"""`journal`: every record of every file, or those that count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pyspark.sql.datasource import InputPartition
+
+from journal.reader import newest_with_data
+from journal.recovery import plan_recovery
+from pipeline.live_rows import live_batches
+from pipeline.places import find_places
+from pipeline.raw_rows import FileToRead, file_batches, table_batches
+from pipeline.schema import JOURNAL
+from pipeline.sources.reading import BatchSource, Reader, WholeJournal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.types import StructType
+
+    from pipeline.columns import Column
+    from pipeline.options import SourceOptions
+    from pipeline.places import Place
+
+__all__ = ["TESTED", "JournalSource", "OneFile"]
+
+# Columns whose filters are taken: those of a whole task, then those of a record.
+TESTED: Final = {
+    "node": str,
+    "journal": str,
+    "kind": str,
+    "user_type": int,
+    "record_id": int,
+}
+
+
+@dataclass
+class OneFile(InputPartition):
+    """A task that reads one file.
+
+    Attributes:
+        place: of its journal.
+        file: the file.
+    """
+
+    place: Place
+    file: FileToRead
+
+
+class RawReader(Reader):
+    """Every record; a task a file, or a table."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        super().__init__(options, {**TESTED, "file": str})
+
+    def tasks(self) -> Iterator[InputPartition]:
+        """The files that count, in the order of their ids."""
+        for place in find_places(self.options, self.options.part, is_decoded=False):
+            if place.folder is None:
+                yield WholeJournal(place)
+                continue
+            plan = plan_recovery(place.folder, place.name)
+            files = [file for file in plan.files if not file.is_short]
+            newest = newest_with_data(files, self.options.user_version)
+            for number, file in enumerate(files):
+                yield OneFile(
+                    place,
+                    FileToRead(
+                        place.node,
+                        place.journal,
+                        file.path,
+                        file.name,
+                        file.file_id,
+                        is_newest=number >= newest,
+                    ),
+                )
+
+    def may_hold(self, part: InputPartition) -> bool:
+        """Also by the name of the file."""
+        name = part.file.name if isinstance(part, OneFile) else None
+        is_wanted = name is None or self.wanted.fits(file=name)
+        return is_wanted and super().may_hold(part)
+
+    def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of a file or table."""
+        if isinstance(part, OneFile):
+            return file_batches(
+                part.file,
+                JOURNAL,
+                self.wanted,
+                user_version=self.options.user_version,
+                fails_on_data_loss=self.options.fails_on_data_loss,
+            )
+        assert isinstance(part, WholeJournal)
+        return table_batches(
+            part.place,
+            JOURNAL,
+            self.wanted,
+            fails_on_data_loss=self.options.fails_on_data_loss,
+        )
+
+
+class LiveReader(Reader):
+    """What a load would see; a task a journal."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        super().__init__(options, TESTED)
+
+    def tasks(self) -> Iterator[InputPartition]:
+        """The journals."""
+        yield from map(WholeJournal, find_places(self.options, self.options.part, is_decoded=False))
+
+    def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The live records of a journal."""
+        assert isinstance(part, WholeJournal)
+        return live_batches(
+            part.place,
+            self.wanted,
+            user_version=self.options.user_version,
+            fails_on_data_loss=self.options.fails_on_data_loss,
+        )
+
+
+class JournalSource(BatchSource):
+    """The records of journals. Option `records`: `raw`, the default, or `live`."""
+
+    short_name: ClassVar[str] = "journal"
+    columns: ClassVar[tuple[Column, ...]] = JOURNAL
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Plan a query."""
+        options = self.read_options()
+        return LiveReader(options) if options.records == "live" else RawReader(options)

@@ -1,0 +1,110 @@
+"""What the sources share: their columns and options, the filters they take, one task a journal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from pipeline.columns import Column, spark_schema
+from pipeline.filters import Wanted
+from pipeline.options import SourceOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import pyarrow as pa
+    from pyspark.sql.datasource import Filter
+    from pyspark.sql.types import StructType
+
+    from pipeline.places import Place
+
+__all__ = ["BatchSource", "Reader", "WholeJournal"]
+
+
+@dataclass
+class WholeJournal(InputPartition):
+    """A task that reads all of one journal.
+
+    Attributes:
+        place: of the journal.
+    """
+
+    place: Place
+
+
+class Reader(DataSourceReader):
+    """Plans the tasks of one query, and is sent to them.
+
+    Args:
+        options: of the query.
+        tested: columns whose filters are taken, with the type that their values must have.
+    """
+
+    def __init__(self, options: SourceOptions, tested: Mapping[str, type]) -> None:
+        self.options = options
+        self.wanted = Wanted(tested)
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Take the filters that can be taken exactly; give the others back."""
+        return self.wanted.take(filters)
+
+    def partitions(self) -> list[InputPartition]:
+        """One task for each thing that is read by itself and may hold wanted rows."""
+        return [part for part in self.tasks() if self.may_hold(part)] or [InputPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Give a task's rows as record batches."""
+        if type(partition) is InputPartition:
+            return iter(())  # Nothing is wanted: Spark asks for one task at least.
+        return self.batches(partition)
+
+    def may_hold(self, part: InputPartition) -> bool:
+        """Whether any row of a task can be wanted."""
+        place: Place = getattr(part, "place")  # noqa: B009 - of every task of ours.
+        return self.wanted.fits(node=place.node, journal=place.journal)
+
+    def tasks(self) -> Iterable[InputPartition]:
+        """All tasks, before filters.
+
+        Raises:
+            JournalError: what the query names cannot be read.
+        """
+        raise NotImplementedError
+
+    def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a task.
+
+        Raises:
+            JournalError: it cannot be read.
+        """
+        raise NotImplementedError
+
+
+class BatchSource(DataSource):
+    """A source of fixed columns."""
+
+    short_name: ClassVar[str]
+    columns: ClassVar[tuple[Column, ...]]
+
+    @classmethod
+    def name(cls) -> str:
+        """What stands in `spark.read.format(...)`."""
+        return cls.short_name
+
+    def schema(self) -> str:
+        """The columns, as DDL."""
+        return spark_schema(self.columns)
+
+    def read_options(self) -> SourceOptions:
+        """The query's options.
+
+        Raises:
+            OptionError: one is not known, or cannot have its value.
+        """
+        return SourceOptions.read(self.options)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Plan a query."""
+        raise NotImplementedError

@@ -1,0 +1,89 @@
+"""One Spark for all tests of a process, and the reference's folders and ours to compare."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from journal.cli.guard import run
+from journal.cli.main import journal as commands
+from journal.errors import WrongUse
+from pipeline.session import check_installed
+from tests.journal.golden import GOLDEN, scenarios
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items):
+    """Spark and its bridge to Java leave sockets to the garbage collector."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+            item.add_marker(
+                pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+            )
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """A session of two threads; tests are skipped where PySpark or Java is missing."""
+    try:
+        check_installed()
+    except WrongUse as missing:
+        pytest.skip(str(missing))
+    from pipeline.session import open_session
+
+    place = tmp_path_factory.mktemp("spark")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = open_session(
+        "local[2]",
+        {
+            "spark.driver.memory": "512m",
+            # What lives for a minute is not worth compiling well.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.local.dir": str(place / "local"),
+            "spark.sql.warehouse.dir": str(place / "warehouse"),
+            "spark.sql.shuffle.partitions": "2",
+        },
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def golden(tmp_path_factory):
+    """The reference's folders, below one: ROOT/<scenario>/journal, and /bindings of brokers."""
+    root = tmp_path_factory.mktemp("golden")
+    for scenario in scenarios():
+        if scenario.part != "bindings":
+            scenario.unpack(root / scenario.name)
+    assert len(list(root.iterdir())) == len(
+        [folder for folder in GOLDEN.iterdir() if folder.is_dir()]
+    )
+    return root
+
+
+@pytest.fixture
+def printed(capsys):
+    """`printed(folder, "--raw")`: what `journal print-data --format jsonl` says, and its notes."""
+
+    def call(folder, *arguments):
+        capsys.readouterr()
+        words = ["print-data", str(folder), "--format", "jsonl", *map(str, arguments)]
+        run(commands, "journal", words)
+        said = capsys.readouterr()
+        return [json.loads(line) for line in said.out.splitlines()], said.err.splitlines()
+
+    return call
+
+
+def rows_by(frame, name="node"):
+    """The rows of a frame as dicts, in order, by the value of a column."""
+    found = {}
+    for row in frame.collect():
+        found.setdefault(row[name], []).append(row.asDict(recursive=True))
+    return found

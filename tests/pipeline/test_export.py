@@ -1,0 +1,180 @@
+"""Exports, read back by somebody else."""
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] brings it")
+
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from journal.errors import OptionError
+from pipeline.cli.guard import run
+from pipeline.cli.main import COMMANDS
+from pipeline.cli.main import pipeline as commands
+from pipeline.export import Target, export, with_hour
+from pipeline.schema import MESSAGES
+
+
+@pytest.fixture(scope="module")
+def messages(spark, golden):
+    folders = [str(golden / name) for name in ("broker_basic", "broker_tx_xa")]
+    return spark.read.format("messages").option("asOfMs", "0").load(folders).cache()
+
+
+def test_parquet_is_partitioned_and_holds_every_row(messages, tmp_path):
+    target = tmp_path / "out"
+
+    export(messages, "messages", Target("parquet", str(target)))
+
+    table = ds.dataset(target, partitioning="hive", exclude_invalid_files=True).to_table()
+    rows = messages.collect()
+    keys = [
+        (row["node"], row["message_id"]) for row in table.select(["node", "message_id"]).to_pylist()
+    ]
+    assert sorted(keys) == sorted((row.node, row.message_id) for row in rows)
+    assert {path.parent.parent.parent.name for path in target.rglob("*.parquet")} == {
+        f"node={row.node}" for row in rows
+    }
+    (one,) = [row for row in rows if (row.node, row.message_id) == ("broker_basic", 23)]
+    place = keys.index(("broker_basic", 23))
+    assert table["body"][place].as_py() == bytes(one.body)
+    assert dict(table["properties"][place].as_py()) == one.properties
+    assert table["references"][place].as_py() == [part.asDict() for part in one.references]
+    files = list(target.rglob("*.parquet"))
+    assert set(pq.read_schema(files[0]).names) == {column.name for column in MESSAGES} - {
+        *("node", "address"),
+    }
+
+
+def test_an_hour_is_utc_whatever_the_session(spark):
+    frame = spark.createDataFrame(
+        [(0,), (None,), (1_700_000_000_000,), (1 << 62,), (-5,)], "timestamp_ms bigint"
+    )
+
+    assert [row.hour for row in with_hour(frame, "timestamp_ms").collect()] == [
+        *(None, None, "2023-11-14-22", None, None),
+    ]
+
+
+def test_json_lines_hold_every_row(messages, tmp_path):
+    export(messages, "messages", Target("jsonl", str(tmp_path / "out")))
+
+    lines = [
+        json.loads(line)
+        for path in (tmp_path / "out").glob("*.json")
+        for line in path.read_text().splitlines()
+    ]
+    assert sorted((line["node"], line["message_id"]) for line in lines) == sorted(
+        (row.node, row.message_id) for row in messages.collect()
+    )
+    assert any(line.get("properties") for line in lines)
+
+
+def test_csv_holds_every_row_as_text(messages, tmp_path):
+    export(messages, "messages", Target("csv", str(tmp_path / "out")))
+
+    rows = []
+    for path in (tmp_path / "out").glob("*.csv"):
+        with path.open(newline="") as file:
+            rows += csv.DictReader(file, escapechar="\\")
+    expected = messages.collect()
+    assert sorted((row["node"], int(row["message_id"])) for row in rows) == sorted(
+        (row.node, row.message_id) for row in expected
+    )
+    by_id = {(row["node"], int(row["message_id"])): row for row in rows}
+    for row in expected:
+        if row.body:
+            assert by_id[row.node, row.message_id]["body"] == bytes(row.body).hex()
+
+
+def test_other_sources_are_partitioned_by_node(spark, golden, tmp_path):
+    frame = spark.read.format("bindings").load(str(golden / "broker_basic"))
+
+    export(frame, "bindings", Target("parquet", str(tmp_path / "out")))
+
+    table = ds.dataset(tmp_path / "out", partitioning="hive").to_table()
+    assert {path.parent.name for path in tmp_path.rglob("*.parquet")} == {"node=broker_basic"}
+    assert table.num_rows == frame.count() > 0
+
+
+@pytest.mark.parametrize("text", ["out", "orc:out", "parquet:"])
+def test_a_target_that_cannot_be_is_refused(text):
+    with pytest.raises(OptionError):
+        Target.parse(text)
+
+
+def call(capsys, *words):
+    status = run(commands, "pipeline", [str(word) for word in words])
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+def test_without_java_one_sentence_says_so(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+
+    status, out, err = call(capsys, "export", tmp_path, "--to", "parquet:out")
+
+    assert (status, out) == (2, "")
+    assert err == ("pipeline: Spark needs Java 17 or later, and there is no `java` on the PATH\n")
+
+
+def test_without_pyspark_one_sentence_says_so(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("pipeline.session.find_spec", lambda name: None)
+
+    status, out, err = call(capsys, "export", tmp_path, "--to", "parquet:out")
+
+    assert (status, out) == (2, "")
+    assert err == (
+        "pipeline: this needs the Python package pyspark: type `pip install quiver[spark]`\n"
+    )
+
+
+@pytest.mark.parametrize("words", [["--help"], *([name, "--help"] for name in COMMANDS)])
+def test_help_has_an_example(words, capsys):
+    status, out, _ = call(capsys, *words)
+
+    assert status == 0
+    assert re.search(r"Example:\n +pipeline \w+ ", out)
+
+
+@pytest.mark.slow
+def test_the_command_writes_parquet_and_names_what_is_wrong(golden, tmp_path):
+    def pipeline(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "pipeline.cli.main", *map(str, words), "--master", "local[1]"],
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+
+    target = f"parquet:{tmp_path / 'out'}"
+    done = pipeline("export", golden / "broker_basic", golden / "broker_tx_xa", "--to", target)
+    again = pipeline("export", golden / "broker_basic", "--to", target)
+    shutil.copytree(golden / "corrupt_tx_middle", tmp_path / "hurt")
+    hurt = pipeline(
+        *(
+            "export",
+            tmp_path / "hurt",
+            "--what",
+            "journal",
+            "--to",
+            f"jsonl:{tmp_path / 'hurt.out'}",
+        )
+    )
+
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    table = ds.dataset(tmp_path / "out", partitioning="hive").to_table()
+    assert set(table["node"].to_pylist()) == {"broker_basic", "broker_tx_xa"}
+    assert again.returncode == 2
+    assert again.stderr.splitlines()[-1].startswith("pipeline: [PATH_ALREADY_EXISTS]")
+    assert hurt.returncode == 1
+    assert "failOnDataLoss" in hurt.stderr.splitlines()[-1]

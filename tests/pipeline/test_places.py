@@ -1,0 +1,197 @@
+"""What a path, a glob or a URL leads to."""
+
+import json
+import shutil
+
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] brings it")
+
+from broker.cli.guard import run
+from broker.cli.main import broker as commands
+from journal import Journal, JournalOptions
+from journal.errors import JournalLocked, OptionError, WrongUse
+from pipeline.options import SourceOptions
+from pipeline.places import find_places
+from pipeline.sources.bindings import BindingsReader
+from pipeline.sources.journal import LiveReader, RawReader
+from pipeline.sources.messages import MessagesReader
+from tests.jdbcstore.cli.conftest import fill
+
+
+def places(path, part="messages", **given):
+    options = SourceOptions.read({"path": str(path), **given})
+    return find_places(options, part, is_decoded=True)
+
+
+def read(reader):
+    return [
+        row
+        for part in reader.partitions()
+        for batch in reader.read(part)
+        for row in batch.to_pylist()
+    ]
+
+
+@pytest.fixture
+def data(golden, tmp_path):
+    """A copy of what a broker of the reference stored."""
+    shutil.copytree(golden / "broker_basic", tmp_path / "orders" / "data")
+    return tmp_path / "orders" / "data"
+
+
+def test_a_data_folder_has_two_journals(data):
+    (messages,), (bindings,) = places(data), places(data, "bindings")
+
+    assert (messages.node, messages.folder) == ("orders", data / "journal")
+    assert (bindings.node, bindings.folder) == ("orders", data / "bindings")
+
+
+def test_a_folder_of_files_is_a_journal(data):
+    (place,) = places(data / "journal")
+
+    assert (place.node, place.folder, place.name.prefix) == (
+        "orders",
+        data / "journal",
+        "activemq-data",
+    )
+
+
+def test_a_glob_is_a_journal_for_each_folder(data):
+    shutil.copytree(data, data.parent.parent / "bills" / "data")
+    (data.parent.parent / "note.txt").write_text("no folder")
+
+    assert [place.node for place in places(data.parent.parent / "*" / "data")] == [
+        "bills",
+        "orders",
+    ]
+
+
+def test_an_instance_says_where_its_journals_are(data, tmp_path):
+    instance = tmp_path / "shop"
+    assert run(commands, "broker", ["create", str(instance), "--password", "p", "--no-web"]) == 0
+    shutil.rmtree(instance / "data", ignore_errors=True)
+    shutil.copytree(data, instance / "data")
+
+    (place,) = places(instance)
+
+    assert (place.node, place.folder) == ("shop", instance / "data" / "journal")
+
+
+def test_a_node_may_be_called_otherwise(data):
+    assert [place.node for place in places(data, node="left")] == ["left"]
+
+
+@pytest.mark.parametrize(("part", "folder"), [("messages", "bindings"), ("bindings", "journal")])
+def test_the_wrong_journal_is_refused(part, folder, data):
+    with pytest.raises(WrongUse, match=f"no journal of {part}"):
+        places(data / folder, part)
+
+
+def test_what_is_not_there_is_refused(tmp_path):
+    with pytest.raises(WrongUse, match="no such folder"):
+        places(tmp_path / "none")
+    with pytest.raises(WrongUse, match="no journal files"):
+        places(tmp_path)
+
+
+def test_an_open_journal_is_read_only_if_that_is_asked_for(tmp_path):
+    with Journal(JournalOptions(directory=tmp_path / "journal", file_size=1 << 16)) as journal:
+        journal.load()
+        journal.add(1, 7, b"body")
+
+        with pytest.raises(JournalLocked, match="live=true"):
+            places(tmp_path / "journal")
+        options = SourceOptions.read({"path": str(tmp_path / "journal"), "live": "true"})
+        (row,) = read(RawReader(options))
+
+    assert (row["record_id"], row["body"]) == (1, b"body")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"path": "a", "recrods": "live"},
+        {"path": "a", "records": "dead"},
+        {"path": "a", "live": "perhaps"},
+        {"path": "a", "userVersion": "x"},
+    ],
+)
+def test_options_that_cannot_be_are_refused(given):
+    with pytest.raises(OptionError):
+        SourceOptions.read(given)
+
+
+def test_option_names_are_compared_without_case():
+    assert not SourceOptions.read({"path": "a", "FAILONDATALOSS": "False"}).fails_on_data_loss
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql", "mariadb"], indirect=True)
+def test_a_table_has_the_rows_that_print_data_prints(database, printed):
+    fill(database.url)
+    raw, live = (
+        SourceOptions.read({"path": database.url, "records": records})
+        for records in ("raw", "live")
+    )
+
+    lines, _ = printed(database.url, "--raw")
+    rows = read(RawReader(raw))
+    assert [
+        (row["kind"], row["record_id"], row["tx_id"], row["offset"], row["body"].hex())
+        for row in rows
+    ] == [
+        (line["record"], line["id"], line["tx_id"], line["offset"], line["body"]) for line in lines
+    ]
+    lines, _ = printed(database.url)
+    rows = read(LiveReader(live))
+    assert [
+        (row["kind"], row["record_id"], row["body"].hex())
+        for row in rows
+        if row["verdict"] == "live"
+    ] == [
+        (line["record"], line["id"], line["body"])
+        for line in lines
+        if line["record"] in ("add", "update")
+    ]
+    assert {row["kind"] for row in rows if row["verdict"] == "prepared"} == {
+        *("add_tx", "update_tx", "delete_tx", "prepare"),
+    }
+
+
+def test_a_broker_s_tables_hold_messages_and_bindings(new_database, golden, capsys):
+    from jdbcstore.options import DatabaseStoreOptions
+    from jdbcstore.store import SqlStore
+    from journal.cli.guard import run as run_journal
+    from journal.cli.main import journal as journal_commands
+
+    database = new_database("sqlite")
+    for part, table in (("journal", "MESSAGES"), ("bindings", "BINDINGS")):
+        with SqlStore(DatabaseStoreOptions(connection_url=database.url), table) as store:
+            store.load()
+        words = ["copy", str(golden / "broker_basic" / part), database.url]
+        status = run_journal(journal_commands, "journal", [*words, "--target-table", table])
+        assert status == 0, capsys.readouterr().err
+    options = SourceOptions.read({"path": database.url, "asOfMs": "0"})
+    folder = SourceOptions.read({"path": str(golden / "broker_basic"), "asOfMs": "0"})
+
+    def told(rows):
+        """What does not say where it is stored."""
+        gone = ("node", "journal", "file", "offset")
+        return [{name: row[name] for name in row if name not in gone} for row in rows]
+
+    assert told(read(MessagesReader(options))) == told(read(MessagesReader(folder)))
+    assert told(read(BindingsReader(options))) == told(read(BindingsReader(folder)))
+    (place,) = find_places(options, "messages", is_decoded=True)
+    assert place.node == "database" or place.node
+    assert json.dumps(place.journal).count("MESSAGES") == 1
+
+
+def test_a_password_in_a_url_is_not_shown():
+    (place,) = places("postgresql://me:secret@db.example/broker")
+
+    assert "secret" not in repr(place)
+    assert (place.node, place.journal) == (
+        "db.example/broker",
+        "postgresql://db.example/broker MESSAGES",
+    )
