@@ -170,7 +170,7 @@ cdef class PackedFile:
         Returns:
             RawColumns, perhaps of no row, and where the next call begins; None behind the last.
         """
-        cdef size_t last = first, rows = 0, i
+        cdef size_t last = first, rows = 0
         cdef uint64_t bodies = 0, size
         with nogil:
             while last < self.scan.count and rows < rows_max:

@@ -112,7 +112,7 @@ def test_an_open_journal_is_read_only_if_that_is_asked_for(tmp_path):
     "given",
     [
         {},
-        {"path": "a", "recrods": "live"},
+        {"path": "a", "record": "live"},
         {"path": "a", "records": "dead"},
         {"path": "a", "live": "perhaps"},
         {"path": "a", "userVersion": "x"},
