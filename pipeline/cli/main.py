@@ -45,7 +45,7 @@ class Commands(click.Group):
     epilog=example("pipeline export my-broker --to parquet:history"),
 )
 def pipeline() -> None:
-    """Ask and export all that brokers stored, on Spark."""
+    """Export and audit what brokers stored, on Spark."""
 
 
 def main() -> None:

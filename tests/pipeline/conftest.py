@@ -48,6 +48,7 @@ def spark(tmp_path_factory):
             "spark.local.dir": str(place / "local"),
             "spark.sql.warehouse.dir": str(place / "warehouse"),
             "spark.sql.shuffle.partitions": "2",
+            "spark.sql.codegen.wholeStage": "false",
         },
     )
     yield session
