@@ -173,14 +173,15 @@ class Bench:
 
 
 def message(body="m", address="q", durable=True, priority=4, expiration=0, **properties):
-    """A message; properties by name, typed by their values."""
+    """A message as one comes from a client; properties by name, typed by their values."""
     made = Message(
         address, body.encode(), durable=durable, priority=priority, expiration=expiration
     )
     for name, value in properties.items():
         kinds = {bool: PropertyType.BOOLEAN, int: PropertyType.LONG, bytes: PropertyType.BYTES}
         made.set(name, kinds.get(type(value), PropertyType.STRING), value)
-    return made
+    # Of one that was read it is known what is in it, and what is not: it may take a Way.
+    return Message.decode(made.encode())
 
 
 class Answers:
