@@ -1,5 +1,6 @@
 """Outcomes of a commit that nobody knows are found out: never doubled, never lost."""
 
+import sqlite3
 import threading
 
 import pytest
@@ -211,3 +212,38 @@ def test_a_store_whose_lease_another_took_writes_nothing_more(database):
     store.close()
 
     assert [record for record, *_ in read_table_view(database.url)[0]] == [1]
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_a_lone_row_asks_for_the_lease_once_it_has_the_file(database, is_taken):
+    """It is one statement: what it looks at is as it is then, and so is the time."""
+    options = DatabaseStoreOptions(
+        connection_url=database.url, lock_renew_period_ms=300_000, lock_expiration_ms=600_000
+    )
+    store = SqlStore(options)
+    open_and_load(store)
+    lease, outcomes = store.place.lease, []
+    other = sqlite3.connect(database.name, isolation_level=None)
+    changed = "HOLDER_ID = 'thief'" if is_taken else "HOLDER_EXPIRATION_TIME = 0"
+
+    def add():
+        try:
+            outcomes.append(store.add(1, 1, b"body", sync=True))
+        except LeaseLost as error:
+            outcomes.append(error)
+
+    other.execute("BEGIN IMMEDIATE")
+    producer = threading.Thread(target=add)
+    producer.start()
+    producer.join(0.2)  # Time enough to look before it has the file.
+    other.execute(f"UPDATE NODE_MANAGER_STORE SET {changed} WHERE ID = 1")
+    other.execute("COMMIT")
+    other.close()
+    producer.join()
+    store.close()
+
+    assert lease.fenced_writes == 1
+    (outcome,) = outcomes
+    assert isinstance(outcome, LeaseLost) == is_taken
+    assert [record for record, *_ in read_table_view(database.url)[0]] == [1] * (not is_taken)
