@@ -1,8 +1,10 @@
 """A database that somebody has, for `make test-db URL=…`: the live suites run against it.
 
-The database must be empty: each test's tables are dropped after it. What stops, kills or pauses
+The database must be empty: what each test made is dropped after it. What stops, kills or pauses
 the server is skipped, since it is not ours.
 """
+
+import contextlib
 
 import pytest
 import sqlalchemy
@@ -24,23 +26,19 @@ class GivenServer:
         pass
 
     def drop_database(self, place):
-        for name in self.tables():
-            self.drop(name)
-
-    def tables(self):
-        database = Database(DatabaseStoreOptions(connection_url=self.url))
-        try:
-            with database.connect() as connection:
-                return sqlalchemy.inspect(connection).get_table_names()
-        finally:
-            database.close()
-
-    def drop(self, name):
-        database = Database(DatabaseStoreOptions(connection_url=self.url))
-        try:
-            with database.connect() as connection:
+        with self.connection() as connection:
+            for name in tables(connection):
                 sqlalchemy.Table(name, sqlalchemy.MetaData()).drop(connection)
-                connection.commit()
+            for oid in large_objects(connection):
+                connection.execute(sqlalchemy.text(f"SELECT lo_unlink({oid})"))
+            connection.commit()
+
+    @contextlib.contextmanager
+    def connection(self):
+        database = Database(DatabaseStoreOptions(connection_url=self.url))
+        try:
+            with database.connect() as connection:
+                yield connection
         finally:
             database.close()
 
@@ -48,14 +46,37 @@ class GivenServer:
         pytest.skip(f"the server is not ours: no {name}()")
 
 
+def tables(connection):
+    return sqlalchemy.inspect(connection).get_table_names()
+
+
+def large_objects(connection):
+    """PostgreSQL's: they outlive the tables that name them."""
+    if connection.dialect.name != "postgresql":
+        return []
+    return list(
+        connection.execute(sqlalchemy.text("SELECT oid FROM pg_largeobject_metadata")).scalars()
+    )
+
+
 def given_place(url):
     """The given database as a place of one test; it must be empty."""
-    text = sqlalchemy_url(url).render_as_string(hide_password=False)
+    parsed = sqlalchemy_url(url)
+    text = parsed.render_as_string(hide_password=False)
     server = GivenServer(text)
-    tables = server.tables()
-    if tables:
-        pytest.exit(f"the database given by --database-url has tables: {', '.join(tables)}", 2)
-    return Place(url=text, jdbc_url=None, name=text, server=server)
+    with server.connection() as connection:
+        if found := tables(connection):
+            pytest.exit(f"the database given by --database-url has tables: {', '.join(found)}", 2)
+        if found := large_objects(connection):
+            pytest.exit(f"the database given by --database-url has {len(found)} large objects", 2)
+    return Place(
+        url=text,
+        jdbc_url=None,
+        name=text,
+        server=server,
+        host=parsed.host or "",
+        port=(parsed.port or 0) if parsed.host else 0,
+    )
 
 
 def keep_only_live(config, items):

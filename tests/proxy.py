@@ -17,10 +17,10 @@ CHUNK = 65536
 
 
 class Proxy:
-    """Relays every connection to `127.0.0.1:target_port`."""
+    """Relays every connection to `target_host:target_port`."""
 
-    def __init__(self, target_port):
-        self._target_port = target_port
+    def __init__(self, target_port, target_host="127.0.0.1"):
+        self._target = (target_host, target_port)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self._flows = threading.Event()
@@ -68,7 +68,7 @@ class Proxy:
                 end_by_reset(near)
                 continue
             try:
-                far = socket.create_connection(("127.0.0.1", self._target_port))
+                far = socket.create_connection(self._target)
             except OSError:
                 end_by_reset(near)
                 continue

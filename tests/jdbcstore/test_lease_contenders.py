@@ -60,12 +60,12 @@ class Contest:
         ]
 
     def url(self):
-        """The database's address, by a relay of its own where there is a network."""
-        if self.database.server is None:
+        """The database's address, by a relay of its own where there is a known network."""
+        if not self.database.port:
             return self.database.url
-        proxy = Proxy(self.database.port)
+        proxy = Proxy(self.database.port, self.database.host)
         self.proxies.append(proxy)
-        url = sqlalchemy_url(self.database.url).set(port=proxy.port)
+        url = sqlalchemy_url(self.database.url).set(host="127.0.0.1", port=proxy.port)
         return url.render_as_string(hide_password=False)
 
     def torment(self, seconds):
