@@ -81,6 +81,7 @@ COMPILED = [
     "broker.memory",
     "broker.message",
     "broker.message_bytes",
+    "broker.message_form",
     "broker.postoffice",
     "broker.protocols.core.channel",
     "broker.protocols.core.frames",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from broker.message import Message
+    from broker.message_form import MessageForm
 
 __all__ = ["BytesAside", "Segment"]
 
@@ -101,7 +102,7 @@ class Segment:
             raise JournalIOError(errno.EIO, "the bytes of waiting messages are cut off")
         return data
 
-    def was_read(self, message: Message, size: int) -> None:
+    def was_read(self, message: MessageForm, size: int) -> None:
         """Tell the owner that a message has its bytes in memory again."""
         self._owner.was_read(message, size)
 
@@ -126,7 +127,7 @@ class BytesAside:
         self._batch_place = self._batch_size = 0
         self._writer: ThreadPoolExecutor | None = None
         self._writing: deque[Future[None]] = deque()
-        self._read: deque[Message] = deque()
+        self._read: deque[MessageForm] = deque()
         self._read_size = 0
 
     def take(self, message: Message) -> None:
@@ -186,7 +187,7 @@ class BytesAside:
             self._writer = None
         self._segment = None
 
-    def was_read(self, message: Message, size: int) -> None:
+    def was_read(self, message: MessageForm, size: int) -> None:
         """A message has its bytes in memory again; the longest read ones forget theirs."""
         self._read.append(message)
         self._read_size += size

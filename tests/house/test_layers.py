@@ -111,7 +111,13 @@ MUST_NOT_USE = {
     # Values stand by themselves.
     **dict.fromkeys(
         (
-            *("broker.message", "broker.address", "broker.settings", "broker.selector"),
+            *(
+                "broker.message",
+                "broker.message_form",
+                "broker.address",
+                "broker.settings",
+                "broker.selector",
+            ),
             *("broker.config", "broker.security", "broker.errors"),
         ),
         (
