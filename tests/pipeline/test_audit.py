@@ -1,5 +1,6 @@
 """An audit finds what was planted in three brokers' data, and nothing else."""
 
+import json
 import struct
 
 import pytest
@@ -13,6 +14,8 @@ from broker.storage.records import encode_prepared, encode_record
 from broker.storage.stored_messages import CoreMessage, MessageHeaders
 from journal import Journal, JournalOptions
 from pipeline.audit import FINDINGS, NEEDED, Limits, findings, summary
+from pipeline.cli.guard import run
+from pipeline.cli.main import pipeline as commands
 
 NOW_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -151,3 +154,28 @@ def test_a_summary_counts_by_queue(found):
     assert ("undecided", "middle", "orders", "orders", 2) in rows
     assert ("never acknowledged", "middle", "orders", "bills", 1) in rows
     assert ("duplicated", "left", "orders", None, 2) in rows
+
+
+def test_the_command_prints_a_summary_or_every_finding(spark, cluster, golden, monkeypatch, capsys):
+    root, planted = cluster
+    monkeypatch.setattr(type(spark), "stop", lambda self: None)
+    expected = [key for key in planted if key[1] == "right"]
+    words = ["audit", str(root / "right"), "--as-of", str(NOW_MS)]
+    capsys.readouterr()
+
+    assert run(commands, "pipeline", [*words, "--json"]) == 1
+    said = capsys.readouterr()
+    found = [json.loads(line) for line in said.out.splitlines()]
+    # On one node alone nothing is there twice.
+    assert sorted((one["finding"], one["message_id"]) for one in found) == sorted(
+        (finding, number) for finding, _, _, number in expected if finding != "duplicated"
+    )
+    assert said.err == f"{len(found)} findings\n"
+
+    assert run(commands, "pipeline", words) == 1
+    titles, *lines = capsys.readouterr().out.splitlines()
+    assert titles.split() == ["finding", "node", "address", "queue", "count"]
+    assert [line.split()[:2] for line in lines] == [
+        ["expired", "right"],
+        ["unreferenced", "right"],
+    ]

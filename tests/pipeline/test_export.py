@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-import shutil
 import subprocess
 import sys
 
@@ -145,36 +144,85 @@ def test_help_has_an_example(words, capsys):
     assert re.search(r"Example:\n +pipeline \w+ ", out)
 
 
-@pytest.mark.slow
-def test_the_command_writes_parquet_and_names_what_is_wrong(golden, tmp_path):
-    def pipeline(*words):
-        return subprocess.run(
-            [sys.executable, "-m", "pipeline.cli.main", *map(str, words), "--master", "local[1]"],
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+@pytest.fixture
+def pipeline(spark, monkeypatch, capsys):
+    """`pipeline("export", ...)`: the command line on the session of all tests."""
+    monkeypatch.setattr(type(spark), "stop", lambda self: None)
+    return lambda *words: call(capsys, *words)
 
-    target = f"parquet:{tmp_path / 'out'}"
-    done = pipeline("export", golden / "broker_basic", golden / "broker_tx_xa", "--to", target)
-    again = pipeline("export", golden / "broker_basic", "--to", target)
-    shutil.copytree(golden / "corrupt_tx_middle", tmp_path / "hurt")
-    hurt = pipeline(
-        *(
-            "export",
-            tmp_path / "hurt",
-            "--what",
-            "journal",
-            "--to",
-            f"jsonl:{tmp_path / 'hurt.out'}",
-        )
+
+def test_the_command_exports_what_it_is_given(pipeline, golden, tmp_path):
+    words = ("export", golden / "broker_basic", golden / "broker_tx_xa", "--what", "bindings")
+
+    status, out, err = pipeline(*words, "--to", f"parquet:{tmp_path / 'out'}")
+
+    assert (status, out, err) == (0, "", "")
+    table = ds.dataset(tmp_path / "out", partitioning="hive").to_table()
+    assert set(table["node"].to_pylist()) == {"broker_basic", "broker_tx_xa"}
+
+
+def test_a_folder_that_is_there_is_replaced_only_if_that_is_asked_for(pipeline, golden, tmp_path):
+    target = tmp_path / "out"
+    target.mkdir()
+    (target / "kept").write_text("kept")
+    words = ("export", golden / "broker_basic", "--what", "bindings", "--to", f"jsonl:{target}")
+
+    status, out, err = pipeline(*words)
+    assert (status, out) == (2, "")
+    assert err.startswith("pipeline: [PATH_ALREADY_EXISTS]")
+    assert [path.name for path in target.iterdir()] == ["kept"]
+
+    assert pipeline(*words, "--overwrite")[0] == 0
+    assert list(target.glob("*.json"))
+    assert not (target / "kept").exists()
+
+
+def test_damage_is_one_line_and_status_1_unless_it_is_skipped(pipeline, golden, tmp_path):
+    words = ("export", golden / "corrupt_tx_middle", "--what", "journal")
+
+    status, out, err = pipeline(*words, "--to", f"jsonl:{tmp_path / 'out'}")
+    assert (status, out, len(err.splitlines())) == (1, "", 1)
+    assert re.match(r"pipeline: .*: activemq-data-1.amq:\d+: .*failOnDataLoss", err)
+
+    skipped = (*words, "--skip-damage", "--to", f"jsonl:{tmp_path / 'skipped'}")
+    assert pipeline(*skipped)[0] == 0
+    lines = [
+        json.loads(line)
+        for path in (tmp_path / "skipped").glob("*.json")
+        for line in path.read_text().splitlines()
+    ]
+    assert "damage" in {line["kind"] for line in lines}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("export", "none", "--to", "parquet:out"), "pipeline: none: no such folder"),
+        (("export", ".", "--to", "orc:out"), "pipeline: 'orc:out' is not FORMAT:FOLDER"),
+        (("export", ".", "--to", "csv:out", "--conf", "a"), "pipeline: --conf takes NAME=VALUE"),
+        (("export",), "pipeline: Missing argument"),
+    ],
+)
+def test_wrong_use_is_one_line_and_status_2(words, said, pipeline, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    status, out, err = pipeline(*words)
+
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert err.startswith(said)
+
+
+@pytest.mark.slow
+def test_the_command_brings_a_spark_of_its_own(golden, tmp_path):
+    """One start of Spark, which a loaded machine takes minutes for."""
+    command = [sys.executable, "-m", "pipeline.cli.main", "export", str(golden / "broker_basic")]
+
+    done = subprocess.run(
+        [*command, "--to", f"csv:{tmp_path / 'out'}", "--master", "local[1]"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    table = ds.dataset(tmp_path / "out", partitioning="hive").to_table()
-    assert set(table["node"].to_pylist()) == {"broker_basic", "broker_tx_xa"}
-    assert again.returncode == 2
-    assert again.stderr.splitlines()[-1].startswith("pipeline: [PATH_ALREADY_EXISTS]")
-    assert hurt.returncode == 1
-    assert "failOnDataLoss" in hurt.stderr.splitlines()[-1]
+    assert list((tmp_path / "out").glob("*.csv"))
