@@ -7,15 +7,16 @@ one task. Bodies are decoded by broker.storage, a Python object a message.
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from broker.storage.describe_amqp import amqp_user_id, sections_of
-from broker.storage.encoding import RecordFormatError
-from broker.storage.java_text import whole_pairs
+from broker.storage.encoding import NSS, BodyReader, RecordFormatError
+from broker.storage.java_text import uuid_text, whole_pairs
 from broker.storage.json_view import json_view
-from broker.storage.properties import last_values
+from broker.storage.properties import PropertyType, last_values
 from broker.storage.records import decode_record
 from broker.storage.stored_messages import (
     AMQP_ADDRESS_PROPERTY,
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from broker.storage.json_view import JSON
-    from broker.storage.properties import Property
+    from broker.storage.properties import PropertyValue
+    from broker.storage.stored_messages import MessageHeaders
     from broker.storage.wire import WireRecord
     from journal.delivery import LiveRecord
     from pipeline.filters import Wanted
@@ -52,6 +54,8 @@ __all__ = ["message_batches"]
 DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
 # AMQP 1.0, 3.2.1: what a header that does not say otherwise means.
 AMQP_PRIORITY: Final = 4
+_TYPE_NAMES: Final = {int(kind): kind.name for kind in MessageType}
+_PROPERTY_TYPES: Final = {kind: kind.name.lower() for kind in PropertyType}
 
 
 def message_batches(
@@ -180,51 +184,64 @@ def _content(message: WireRecord) -> dict[str, Any]:
         RecordFormatError: it is of a version that nobody reads, or a part of it is damaged.
     """
     if isinstance(message, CoreMessage):
-        view = json_view(message)
-        text = view.get("text")
+        headers = message.headers
+        address = headers.address if message.address is None else message.address
         return {
-            **_core_headers(view),
-            "protocol": Persister.CORE.name,
+            **_core_headers(headers, address),
             "is_large": False,
             "body": message.body,
             "body_size": len(message.body),
-            "text": text if isinstance(text, str) else None,
+            "text": _text_body(message) if headers.type == MessageType.TEXT else None,
         }
     if isinstance(message, LargeCoreMessage):
-        return {
-            **_core_headers(json_view(message)),
-            "protocol": Persister.CORE.name,
-            "is_large": True,
-        }
+        return {**_core_headers(message.headers, message.headers.address), "is_large": True}
     if isinstance(message, AmqpMessageV1 | AmqpMessageV2 | AmqpMessageV3 | AmqpLargeMessage):
         return _amqp_content(message)
     raise RecordFormatError("a message of a version whose layout nobody reads any more")
 
 
-def _core_headers(view: dict[str, JSON]) -> dict[str, Any]:
-    properties = view["properties"]
-    types = view["propertyTypes"]
-    assert isinstance(properties, dict)
-    assert isinstance(types, dict)
-    kind = view["type"]
+def _core_headers(headers: MessageHeaders, address: str | None) -> dict[str, Any]:
+    """The columns of a Core message's headers; texts are those of `print-data --decode`."""
+    by_name = {_whole(name): item for name, item in last_values(headers.properties).items()}
+    properties = {name: _property_text(item.value) for name, item in by_name.items()}
     return {
-        "address": view["address"],
-        "type": _type_name(kind),
-        "durable": view["durable"],
-        "priority": view["priority"],
-        "timestamp_ms": view["timestamp"],
-        "expiration_ms": view["expiration"],
-        "user_id": view["userId"],
-        "duplicate_id": _text(properties.get(DUPLICATE_ID)),
-        "properties": [(name, _text(value)) for name, value in properties.items()],
-        "property_types": [(name, _text(value)) for name, value in types.items()],
+        "address": None if address is None else _whole(address),
+        "protocol": Persister.CORE.name,
+        "type": _TYPE_NAMES.get(headers.type, str(headers.type)),
+        "durable": headers.durable,
+        "priority": headers.priority,
+        "timestamp_ms": headers.timestamp,
+        "expiration_ms": headers.expiration,
+        "user_id": None if headers.user_id is None else uuid_text(headers.user_id),
+        "duplicate_id": properties.get(DUPLICATE_ID),
+        "properties": list(properties.items()),
+        "property_types": [(name, _PROPERTY_TYPES[item.type]) for name, item in by_name.items()],
     }
 
 
-def _type_name(kind: JSON) -> str:
-    """The name of a Core message's type; the number itself where it has none."""
-    known = {one.value: one.name for one in MessageType}
-    return known.get(kind, str(kind)) if isinstance(kind, int) else str(kind)
+def _text_body(message: CoreMessage) -> str | None:
+    """The text that a text message holds; None where it holds something else."""
+    try:
+        text = NSS.read(BodyReader(message.body))
+    except RecordFormatError:
+        # Clients may put anything under any type; the bytes themselves are in `body`.
+        return None
+    return None if text is None else _whole(text)
+
+
+def _whole(text: str) -> str:
+    """A text that is UTF-8, too: no half of a surrogate pair."""
+    return whole_pairs(text, "\ufffd")
+
+
+def _property_text(value: PropertyValue) -> str | None:
+    if isinstance(value, str):
+        return _whole(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return _text(value)
 
 
 def _amqp_content(
@@ -237,7 +254,7 @@ def _amqp_content(
     application = _object(view["applicationProperties"])
     extra = () if isinstance(message, AmqpMessageV1) else message.extra_properties or ()
     kept = last_values(extra).get(AMQP_ADDRESS_PROPERTY)
-    noted = properties.get("to") if kept is None else _noted(kept)
+    noted = properties.get("to") if kept is None else _property_text(kept.value)
     address = view["address"] or noted
     is_large = isinstance(message, AmqpLargeMessage)
     whole = None if isinstance(message, AmqpLargeMessage) else message.encoded
@@ -255,10 +272,6 @@ def _amqp_content(
         "body": whole,
         "body_size": None if whole is None else len(whole),
     }
-
-
-def _noted(kept: Property) -> str | None:
-    return whole_pairs(kept.value, "\ufffd") if isinstance(kept.value, str) else None
 
 
 def _object(view: JSON) -> dict[str, JSON]:
