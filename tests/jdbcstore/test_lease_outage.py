@@ -55,13 +55,14 @@ def test_a_lease_is_lost_when_the_outage_lasts_too_long(brokers, database):
 
 
 def test_who_waits_for_a_lease_waits_through_an_outage(brokers, database):
+    kill9 = database.server.kill9  # Skips where the server is not ours, before anybody waits.
     holder = brokers.lease()
     holder.try_acquire()
     waiting = brokers.lease(ride_out_ms=600_000, **SHORT)
     waiter = threading.Thread(target=waiting.acquire, args=(-1,))
     waiter.start()
 
-    database.server.kill9()
+    kill9()
     waiter.join(0.5)
     database.server.start()
     brokers.expire()
