@@ -1,15 +1,16 @@
-"""Our broker beside the reference's, in one run: the same Core client drives both, in turn.
+"""Our broker beside others, in one run: the same load drives all of them, in turn.
 
-    python -m benchmarks.bench_broker [--only TITLE] [--rounds 3] [--warm 12] [--seconds 4]
-        [--folder DIR]
+    python -m benchmarks.bench_broker [--only TITLE] [--brokers reference,rabbitmq,jetstream]
+        [--rounds 3] [--warm 12] [--seconds 4] [--folder DIR]
 
 Producers have a connection, a queue and a consumer each; bodies are of 1 KiB. Shown are messages a
-second that were confirmed, medians of the rounds, the ratio to the reference's within each round,
-and the 99th percentile of the time to a confirmation, likewise. Both brokers journal by ASYNCIO;
-the reference has the buffer timer that its own calibration finds.
+second that were confirmed and the 99th percentile of the time to a confirmation, medians of the
+rounds, and the ratios within each round. Ours and the reference journal by ASYNCIO, and are driven
+by the reference's own Core client; the reference has the buffer timer that its own calibration
+finds. RabbitMQ and NATS are driven by their own Java clients (peers/brokers.py).
 
-The client (peers/java/CoreLoad.java) is a JVM of its own for each figure and shares the processors
-with the broker: it is warmed up before the clock runs, and still costs as much as a broker does.
+A client (peers/java/) is a JVM of its own for each figure and shares the processors with the
+broker: it is warmed up before the clock runs, and still costs as much as a broker does.
 Needs Java; Maven and Maven Central for the first time.
 """
 
@@ -18,22 +19,15 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import signal
 import statistics
 import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from tests.interop.jms.client import into, jar, tool
-from tests.interop.reference_broker import ReferenceBroker, free_port
+from benchmarks.peers.brokers import BROKERS, Kind, Unavailable
 
-SOURCE = Path(__file__).parent / "peers" / "java" / "CoreLoad.java"
 BODY_SIZE = 1024
-START_TIMEOUT_S = 60
-USER, PASSWORD = "admin", "secret"
 
 
 class Case(NamedTuple):
@@ -44,94 +38,33 @@ class Case(NamedTuple):
         producers: how many.
         window: sends of each that wait for their confirmation; 1 blocks.
         durable: whether messages are.
-        target: what is asked for, ours over the reference's.
+        targets: what is asked for, ours over theirs, by the name of the broker.
     """
 
     title: str
     producers: int
     window: int
     durable: bool
-    target: float
+    targets: dict[str, float]
 
 
+OURS = "ours"
+# Nobody is to be twice as fast as JetStream, which acknowledges before anything is synced.
+PIPELINED = {"reference": 2.0, "rabbitmq": 2.0, "jetstream": 1.0}
 CASES = (
-    Case("1 one at a time", 1, 1, True, 1.0),
-    Case("1, 256 in flight", 1, 256, True, 2.0),
-    Case("16 one at a time", 16, 1, True, 1.3),
-    Case("16, 64 in flight each", 16, 64, True, 2.0),
-    Case("1, 256 in flight, not durable", 1, 256, False, 1.0),
+    Case("1 one at a time", 1, 1, True, {"reference": 1.0, "rabbitmq": 1.0}),
+    Case("1, 256 in flight", 1, 256, True, PIPELINED),
+    Case("16 one at a time", 16, 1, True, {"reference": 1.3}),
+    Case("16, 64 in flight each", 16, 64, True, PIPELINED),
+    Case("1, 256 in flight, not durable", 1, 256, False, {"reference": 1.0, "rabbitmq": 1.0}),
 )
 
 
-class Broker(Protocol):
-    """One that runs."""
-
-    port: int
-
-    def stop(self) -> None:
-        """End it in order."""
-
-
-class Ours:
-    """`broker create`, `broker run`, in a process of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.port = free_port()
-        instance = folder / "ours"
-        broker = [sys.executable, "-m", "broker.cli.main"]
-        subprocess.run(
-            [
-                *(*broker, "create", str(instance), "--user", USER, "--password", PASSWORD),
-                *("--port", str(self.port), "--no-web", "--max-disk-usage", "-1"),
-            ],
-            check=True,
-            capture_output=True,
-        )
-        log = folder / "ours.log"
-        with log.open("wb") as output:
-            self._process = subprocess.Popen(
-                [*broker, "run", str(instance)], stdout=output, stderr=output
-            )
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while "serving" not in log.read_text():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit(f"our broker did not start: {log.read_text()[-500:]}")
-            time.sleep(0.1)
-
-    def stop(self) -> None:
-        """End it in order."""
-        self._process.send_signal(signal.SIGTERM)
-        self._process.wait(START_TIMEOUT_S)
-
-
-def reference(folder: Path) -> ReferenceBroker:
-    """Start the reference's broker, with a timer calibrated for this disk."""
-    broker = ReferenceBroker(folder, ("--aio",), memory_mb=2048)
-    broker.start()
-    return broker
-
-
-def client() -> list[str]:
-    """Give the command of the compiled client.
-
-    Raises:
-        ReferenceUnavailableError: no Java, or its jar cannot be fetched.
-    """
-    built = into(
-        Path(tempfile.gettempdir()) / f"quiver-core-load-{SOURCE.stat().st_mtime_ns}",
-        "compiling CoreLoad.java failed",
-        [tool("javac"), "-d", "{}", "-cp", str(jar()), str(SOURCE)],
-    )
-    return [tool("java"), "-Xmx512m", "-cp", f"{built}:{jar()}", "CoreLoad"]
-
-
-def load(
-    command: list[str], port: int, case: Case, warm: float, seconds: float
-) -> dict[str, float]:
+def load(command: list[str], case: Case, warm: float, seconds: float) -> dict[str, float]:
     """Run the client once; what it printed."""
     done = subprocess.run(
         [
-            *(*command, f"tcp://127.0.0.1:{port}", USER, PASSWORD),
+            *command,
             *(str(case.producers), str(case.window), str(BODY_SIZE)),
             *("durable" if case.durable else "volatile", "consumers", str(warm), str(seconds)),
         ],
@@ -144,36 +77,53 @@ def load(
     return found
 
 
-def measure(case: Case, arguments: argparse.Namespace, command: list[str]) -> None:
-    """Print a case's line."""
-    rates: dict[str, list[float]] = {"ours": [], "reference": []}
-    tails: dict[str, list[float]] = {"ours": [], "reference": []}
+def run(kind: Kind, case: Case, arguments: argparse.Namespace) -> dict[str, float]:
+    """Give a broker's figures of a case, on a broker of its own: nothing is left of one before."""
+    folder = Path(tempfile.mkdtemp(dir=arguments.folder))
+    try:
+        broker = kind.start(folder)
+        try:
+            return load(kind.command(broker.port), case, arguments.warm, arguments.seconds)
+        finally:
+            broker.stop()
+    finally:
+        shutil.rmtree(folder)
+
+
+def measure(case: Case, kinds: list[Kind], arguments: argparse.Namespace) -> None:
+    """Print a case's lines: ours, and how it compares to each of the others."""
+    found: dict[str, list[dict[str, float]]] = {kind.name: [] for kind in kinds}
     for _ in range(arguments.rounds):
-        for name, start in (("reference", reference), ("ours", Ours)):
-            # A broker of its own for each figure: nothing is left of the one before.
-            folder = Path(tempfile.mkdtemp(dir=arguments.folder))
+        for kind in list(kinds):
             try:
-                broker: Broker = start(folder)
-                try:
-                    found = load(command, broker.port, case, arguments.warm, arguments.seconds)
-                finally:
-                    broker.stop()
-            finally:
-                shutil.rmtree(folder)
-            rates[name].append(found["confirmed_per_s"])
-            tails[name].append(found["p99_us"])
-    ratios = [one / other for one, other in zip(rates["ours"], rates["reference"], strict=True)]
-    tail = statistics.median(
-        one / other for one, other in zip(tails["ours"], tails["reference"], strict=True)
-    )
-    ratio = statistics.median(ratios)
-    print(
-        f"{case.title:32}{statistics.median(rates['ours']):>10,.0f}"
-        f"{statistics.median(rates['reference']):>12,.0f}"
-        f"{ratio:>7.2f} ({min(ratios):.2f}..{max(ratios):.2f}, target {case.target})"
-        f"  of p99 {tail:.2f}{'' if ratio >= case.target else '  MISSED'}",
-        flush=True,
-    )
+                found[kind.name].append(run(kind, case, arguments))
+            except Unavailable as reason:
+                print(f"  {kind.name:12}is left out: {reason}")
+                kinds.remove(kind)
+    print(case.title)
+    for kind in kinds:
+        rates = [one["confirmed_per_s"] for one in found[kind.name]]
+        tails = [one["p99_us"] for one in found[kind.name]]
+        line = (
+            f"  {kind.name:12}{statistics.median(rates):>10,.0f}{statistics.median(tails):>12,.0f}"
+        )
+        if kind.name != OURS:
+            line += _compared(found[OURS], found[kind.name], case.targets.get(kind.name))
+        print(line, flush=True)
+
+
+def _compared(
+    ours: list[dict[str, float]], theirs: list[dict[str, float]], target: float | None
+) -> str:
+    """Give ratios of each round, ours over theirs: less is better for the tail."""
+    pairs = list(zip(ours, theirs, strict=True))
+    rates = [one["confirmed_per_s"] / other["confirmed_per_s"] for one, other in pairs]
+    tail = statistics.median(one["p99_us"] / other["p99_us"] for one, other in pairs)
+    rate = statistics.median(rates)
+    text = f"{rate:>8.2f} ({min(rates):.2f}..{max(rates):.2f}"
+    text += ")" if target is None else f", target {target})"
+    text += f"  of p99 {tail:.2f}"
+    return text if target is None or rate >= target else f"{text}  MISSED"
 
 
 def main() -> None:
@@ -182,17 +132,19 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--only", default="", help="cases with this in their title")
+    parser.add_argument("--brokers", default="reference", help="of reference,rabbitmq,jetstream")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--warm", type=float, default=12.0, help="seconds before the clock runs")
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    command = client()
-    print(f"{'confirmed messages/s, 1 KiB':32}{'ours':>10}{'reference':>12}  ratio")
+    wanted = arguments.brokers.split(",")
+    kinds = [kind for kind in BROKERS if kind.name == OURS or kind.name in wanted]
+    print(f"{'1 KiB bodies':14}{'confirmed/s':>10}{'p99, us':>12}   ours over it")
     for case in CASES:
         if arguments.only in case.title:
-            measure(case, arguments, command)
+            measure(case, kinds, arguments)
 
 
 if __name__ == "__main__":
