@@ -114,7 +114,25 @@ def _copies(copies: Copies) -> Iterator[str]:
                 ):
                     yield f"duplicated: {what}: came while a prepared transaction had it"
         if takes[-1].unit.outcome not in (Outcome.DONE, Outcome.TRIED):
-            yield f"lost: {what}: went back to its queue, and never came again"
+            told = "; ".join(map(_told, takes))
+            yield f"lost: {what}: went back to its queue, and never came again: {told}"
+
+
+def _told(take: Take) -> str:
+    """What is known of a delivery, for whoever looks for the fault."""
+    unit = take.unit
+    moments = {
+        "tried": unit.tried_at,
+        "done": unit.done_at,
+        "held": unit.held_at,
+        "freed": unit.freed_at,
+    }
+    known = "".join(f", {name} at {moment}" for name, moment in moments.items() if moment)
+    returned = "" if take.returned is None else f", {take.returned.value}"
+    return (
+        f"life {take.life}, at {take.moment}, copy {take.copy}, count {take.count}, "
+        f"{unit.outcome.value}{returned}{known}{', late' if unit.is_late else ''}"
+    )
 
 
 def _torn(history: History, copies: Copies) -> Iterator[str]:
@@ -156,7 +174,9 @@ def _reordered(history: History, ordered: frozenset[str]) -> Iterator[str]:
         line = (take.queue, send.producer, message.group)
         number, key = last.get(line, (-1, ""))
         if send.number < number:
-            yield f"reordered: {take.key!r} came behind {key!r} in {take.queue}"
+            others = [one for one in history.takes if (one.queue, one.key) == (take.queue, key)]
+            told = "; ".join(map(_told, [take, *others]))
+            yield f"reordered: {take.key!r} came behind {key!r} in {take.queue}: {told}"
         last[line] = max((number, key), (send.number, take.key))
 
 
