@@ -42,6 +42,8 @@ log = logging.getLogger("broker")
 
 # Objects of a start beyond which they are never looked through: a tenth of a second, about.
 _FROZEN_COUNT: Final = 200_000
+# Ids that a warning names.
+_SHOWN_MAX: Final = 20
 _LONG: Final = struct.Struct(">q")
 _LONG_LONG: Final = struct.Struct(">qq")
 
@@ -255,7 +257,14 @@ class _MessageLoader:
             self._core.storage.delete_message(message_id)
         self._image.known.clear()
         if unreferenced:
-            log.warning("AMQ222043: %d messages have no queue: deleted", len(unreferenced))
+            shown = ", ".join(map(str, unreferenced[:_SHOWN_MAX]))
+            more = ", ..." if len(unreferenced) > _SHOWN_MAX else ""
+            log.warning(
+                "AMQ222043: %d messages have no queue: deleted: %s%s",
+                len(unreferenced),
+                shown,
+                more,
+            )
 
     def sweep_bodies(self) -> None:
         """Delete bodies of large messages that are gone, once it is known what pages have."""
