@@ -8,7 +8,7 @@
 
 Nothing is visible before the commit is durable: new messages are in no queue, acknowledged ones
 stay with their consumer. A rollback gives these back to their queues, in order, before those that
-wait.
+wait; that of a prepared one when it is durable.
 
 Threads: the event loop's alone; nothing here waits.
 """
@@ -279,12 +279,25 @@ class Transaction:
             owner = reference.message.owner
             if owner is not None:
                 owner.remove(reference.message)
-        back: dict[Queue, list[Reference]] = {}
-        for reference in self.acknowledged + (undelivered or []):
-            back.setdefault(reference.queue, []).append(reference)
-        for queue, references in back.items():
-            queue.give_back(references)
+        if was_prepared and self.has_records:
+            # A start may find it prepared until the rollback is durable, and its manager may commit
+            # it then: nobody else is to have seen what it took.
+            _give_back(None, undelivered or [])
+            context.after(_give_back, self.acknowledged)
+        else:
+            _give_back(None, self.acknowledged + (undelivered or []))
         context.note()
+
+
+def _give_back(error: Exception | None, references: list[Reference]) -> None:
+    """Let queues have again what was taken from them; not where the storage has failed."""
+    if error is not None:
+        return
+    back: dict[Queue, list[Reference]] = {}
+    for reference in references:
+        back.setdefault(reference.queue, []).append(reference)
+    for queue, returned in back.items():
+        queue.give_back(returned)
 
 
 def _duplicate(address: str) -> BrokerError:

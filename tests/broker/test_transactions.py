@@ -8,7 +8,7 @@ from broker.postoffice import Routing
 from broker.storage.binding_records import Divert, RoutingType
 from broker.storage.message_records import Xid
 from broker.xa import XaCode, XaError
-from tests.broker.bench import Bench, done, message
+from tests.broker.bench import Answers, Bench, done, message
 
 XID = Xid(7, b"branch", b"global")
 OTHER_XID = Xid(7, b"other", b"global")
@@ -244,6 +244,27 @@ def test_a_prepared_transaction_outlives_its_session(bench):
     bench.session().xa_rollback(XID, done)
 
     assert bodies(bench) == []
+
+
+def test_what_a_prepared_one_took_is_seen_again_once_its_rollback_is_durable(bench):
+    bench.session().send(message("1"), done)
+    session = xa_session(bench)
+    session.xa_start(XID)
+    session.acknowledge(0, bench.consume(session=session).ids[0], done)
+    session.xa_end(XID, has_failed=False)
+    session.xa_prepare(XID, done)
+    session.close(has_failed=True)
+    answers = Answers()
+    stored = bench.core.storage.completions.messages
+
+    # As long as the next record is on its way.
+    stored.appended += 1
+    bench.session().xa_rollback(XID, answers)
+    sink = bench.consume()
+    assert (sink.bodies, answers.count) == ([], 0)
+    stored.done(None)
+
+    assert (sink.bodies, answers.count) == (["1"], 1)
 
 
 def xa_session(bench):
