@@ -41,6 +41,7 @@ def test_an_unbuilt_tree_says_in_one_sentence_what_to_type(tmp_path, code):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # It builds every extension once more.
 def test_a_wheel_works_in_an_empty_environment(tmp_path):
     tree = tmp_path / "tree"
     copy_sources(tree)
