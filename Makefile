@@ -31,7 +31,7 @@ PARALLEL = -n $(1) --dist worksteal
 EDITABLE := --config-settings editable_mode=compat
 
 # Every module that has a stub.
-STUBBED = $(shell find masking journal jdbcstore broker -name '*.pyi' | sed -e 's/\.pyi$$//' -e 's,/,.,g' | sort)
+STUBBED = $(shell find masking journal jdbcstore broker pipeline -name '*.pyi' | sed -e 's/\.pyi$$//' -e 's,/,.,g' | sort)
 # What a stub leaves out is internal.
 STUBTEST := --mypy-config-file pyproject.toml --ignore-missing-stub
 
@@ -90,7 +90,7 @@ test-db: build ## the store's suites on a database of yours, which must be empty
 check: build ## format, lint, types, stubs, layers, docs
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
-	PATH="$(dir $(PY)):$$PATH" cython-lint journal jdbcstore broker
+	PATH="$(dir $(PY)):$$PATH" cython-lint journal jdbcstore broker pipeline
 	$(PY) -m codespell_lib
 	$(PY) -m mypy
 	$(PY) -m mypy.stubtest $(STUBTEST) $(STUBBED)
@@ -129,7 +129,7 @@ bench-compare: build ## figures of this tree beside those of commit REF
 
 clean: ## remove what was built; .venv stays
 	rm -rf build dist *.egg-info .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
-	find journal jdbcstore broker -name '*.so' -delete
+	find journal jdbcstore broker pipeline -name '*.so' -delete
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 .PHONY: bench-peers help venv dev build debug run test test-all test-db soak check sanitize coverage bench bench-compare clean

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from journal.errors import OptionError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["FORMATS", "Target", "export", "with_hour"]
 
@@ -63,7 +64,7 @@ def with_hour(frame: DataFrame, time: str) -> DataFrame:
 
 
 def export(frame: DataFrame, source: str, target: Target, *, overwrite: bool = False) -> None:
-    """Write all rows of a source.
+    """Write all rows of a source: all of them are there in the end, or what was there before.
 
     Parquet is partitioned: messages by node, address and hour of their timestamp, the others by
     node. In JSON bodies are base64; in CSV hexadecimal, and whatever has parts is JSON.
@@ -75,20 +76,77 @@ def export(frame: DataFrame, source: str, target: Target, *, overwrite: bool = F
         overwrite: replace what is there.
 
     Raises:
+        OptionError: something is there, and is not to be replaced.
         pyspark.errors.PySparkException: what Spark says, of reading or of writing.
     """
-    mode = "overwrite" if overwrite else "errorifexists"
-    if target.form == "jsonl":
-        frame.write.mode(mode).json(target.folder)
+    # Spark's own `overwrite` deletes what is there before it reads the first row.
+    place = _Place(frame.sparkSession, target.folder)
+    if place.exists() and not overwrite:
+        raise OptionError(f"{target.folder} is there already: --overwrite replaces it")
+    try:
+        _write(frame, source, target.form, place.beside)
+        place.take_beside()
+    finally:
+        place.drop_beside()
+
+
+def _write(frame: DataFrame, source: str, form: str, folder: str) -> None:
+    if form == "jsonl":
+        frame.write.json(folder)
         return
-    if target.form == "csv":
-        _flat(frame).write.mode(mode).csv(target.folder, header=True)
+    if form == "csv":
+        _flat(frame).write.csv(folder, header=True)
         return
     partitions = ["node"]
     if source in _TIMED:
         frame = with_hour(frame, _TIMED[source])
         partitions += ["address", "hour"]
-    frame.write.mode(mode).partitionBy(*partitions).parquet(target.folder)
+    frame.write.partitionBy(*partitions).parquet(folder)
+
+
+class _Place:
+    """A folder of whatever file system, and one beside it that is written first.
+
+    Attributes:
+        beside: hidden, with the old content or the new one; nobody else has it.
+    """
+
+    def __init__(self, spark: SparkSession, folder: str) -> None:
+        jvm: Any = spark._jvm  # Spark has no call of Python for its file systems.
+        session: Any = spark._jsparkSession
+        self._path = jvm.org.apache.hadoop.fs.Path(folder)
+        self._files = self._path.getFileSystem(session.sessionState().newHadoopConf())
+        self._path = self._files.makeQualified(self._path)
+        name = f".{self._path.getName()}.{uuid.uuid4().hex}"
+        self._beside = jvm.org.apache.hadoop.fs.Path(self._path.getParent(), name)
+        self._old = jvm.org.apache.hadoop.fs.Path(self._path.getParent(), f"{name}.old")
+        self.beside = str(self._beside.toString())
+
+    def exists(self) -> bool:
+        """Whether there is a folder, or a file, of that name."""
+        return bool(self._files.exists(self._path))
+
+    def take_beside(self) -> None:
+        """Put what was written in the place of what was there."""
+        was_there = self.exists()
+        if was_there:
+            self._rename(self._path, self._old)
+        try:
+            self._rename(self._beside, self._path)
+        except OptionError:
+            if was_there:
+                self._rename(self._old, self._path)
+            raise
+        if was_there:
+            self._files.delete(self._old, True)
+
+    def drop_beside(self) -> None:
+        """What was not taken goes."""
+        self._files.delete(self._beside, True)
+
+    def _rename(self, old: Any, new: Any) -> None:  # noqa: ANN401 - Java's Path.
+        if not self._files.rename(old, new):
+            raise OptionError(f"{old.toString()} cannot be renamed to {new.toString()}")
 
 
 def _flat(frame: DataFrame) -> DataFrame:

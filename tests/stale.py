@@ -4,7 +4,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("broker", "jdbcstore", "journal")
+PACKAGES = ("broker", "jdbcstore", "journal", "pipeline")
 
 
 def stale_modules():

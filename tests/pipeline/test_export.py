@@ -169,12 +169,26 @@ def test_a_folder_that_is_there_is_replaced_only_if_that_is_asked_for(pipeline, 
 
     status, out, err = pipeline(*words)
     assert (status, out) == (2, "")
-    assert err.startswith("pipeline: [PATH_ALREADY_EXISTS]")
+    assert err == f"pipeline: {target} is there already: --overwrite replaces it\n"
     assert [path.name for path in target.iterdir()] == ["kept"]
 
     assert pipeline(*words, "--overwrite")[0] == 0
     assert list(target.glob("*.json"))
     assert not (target / "kept").exists()
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_what_is_there_stays_where_reading_fails(pipeline, golden, tmp_path):
+    target = tmp_path / "out"
+    target.mkdir()
+    (target / "kept").write_text("kept")
+    words = ("export", golden / "corrupt_tx_middle", "--what", "journal", "--overwrite")
+
+    assert pipeline(*words, "--to", f"jsonl:{target}")[0] == 1
+    assert pipeline(*words, "--to", f"jsonl:{tmp_path / 'new'}")[0] == 1
+
+    assert list(tmp_path.iterdir()) == [target]
+    assert [path.name for path in target.iterdir()] == ["kept"]
 
 
 def test_damage_is_one_line_and_status_1_unless_it_is_skipped(pipeline, golden, tmp_path):
