@@ -14,12 +14,17 @@ from pipeline.session import check_installed
 from tests.journal.golden import GOLDEN, scenarios
 
 HERE = Path(__file__).parent
+# What of Spark is in `make test`: it takes half a minute to start, in each worker that meets it.
+QUICK = ("test_guide.py",)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Spark and its bridge to Java leave sockets to the garbage collector."""
     for item in items:
         if HERE in item.path.parents:
+            if "spark" in item.fixturenames and item.path.name not in QUICK:
+                item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
             item.add_marker(
                 pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
