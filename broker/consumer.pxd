@@ -30,6 +30,7 @@ cdef class Consumer:
 
     @cython.locals(last=Reference, reference=Reference)
     cpdef object acknowledge(self, tx, long long message_id)
+
     @cython.locals(reference=Reference, message=Message)
     cdef Reference _find(self, long long message_id)
     cdef object _acknowledge(self, tx, Reference reference, bint is_last)

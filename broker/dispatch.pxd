@@ -27,6 +27,7 @@ cdef class Consumers:
 
 cpdef bint dispatch(Queue queue) except -1
 
+
 @cython.locals(
     waiting=PriorityList,
     consumers=Consumers,

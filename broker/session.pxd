@@ -29,9 +29,11 @@ cdef class Session(LargeWork):
 
     @cython.locals(way=Way)
     cpdef object accept(self, Message message)
+
     @cython.locals(consumer=Consumer)
     cpdef object accept_acknowledgement(self, consumer_id, message_id, bint is_individual)
     cdef object _send(self, Message message, tx)
+
     @cython.locals(known=Way, way=Way)
     cdef object _remember_way(self, address, until_s)
     cdef object _check(self, permission, address, queue)

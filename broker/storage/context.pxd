@@ -16,6 +16,7 @@ cdef class Completions:
 
     @cython.locals(call=_Call)
     cpdef object run_due(self)
+
     @cython.locals(call=_Call)
     cpdef object wait(self, OperationContext context, Gate gate, callback, tuple arguments)
 

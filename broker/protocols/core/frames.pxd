@@ -22,6 +22,8 @@ cdef class FrameReader:
 
     cpdef object begin(self, bytes data)
 
-    @cython.locals(chunk=bytes, at=Py_ssize_t, left=Py_ssize_t, wanted="long long", length="long long")
+    @cython.locals(
+        chunk=bytes, at=Py_ssize_t, left=Py_ssize_t, wanted="long long", length="long long"
+    )
     cpdef bint advance(self) except -1
     cpdef list feed(self, bytes data)

@@ -50,9 +50,12 @@ cdef class SessionChannel:
         self, bytes chunk, Py_ssize_t start, Py_ssize_t end, bint is_individual
     )
     cpdef object answered(self, error, Py_ssize_t size, long long correlation_id)
+
     @cython.locals(channel=Channel)
     cdef object _send_null(self, long long correlation_id)
+
     @cython.locals(channel=Channel)
     cdef object _handled(self, Py_ssize_t size)
+
     @cython.locals(channel=Channel, data=bytes, frame=bytes)
     cpdef object deliver(self, Consumer consumer, Message message, int delivery_count)
