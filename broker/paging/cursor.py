@@ -150,6 +150,11 @@ class Cursor:
             self._late_now.is_dropped = True
 
     @property
+    def has_late(self) -> bool:
+        """Whether something waits to be read again."""
+        return bool(self._late)
+
+    @property
     def has_dropped(self) -> bool:
         """Whether something of that is still to come."""
         late = self._late_now

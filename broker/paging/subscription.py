@@ -139,10 +139,12 @@ class PageSubscription:
                 return None
             self._blocking = None
             # It came to be seen only now, whatever was to be dropped before.
-            range_of_it = LateRange(
-                blocking.page, blocking.offset, blocking.number, len(blocking.data)
-            )
-            return blocking._replace(late=range_of_it)
+            range_of_it = _range_of(blocking)
+            if not self._cursor.has_late:
+                return blocking._replace(late=range_of_it)
+            # Others of its transaction lie before it, and were put off when that was still open.
+            range_of_it.numbers.add(blocking.entry.number)
+            self._cursor.read_again(range_of_it)
         found = self._cursor.next()
         if found is None and not self._cursor.read_on():
             self._drop_end = None
@@ -207,8 +209,7 @@ class PageSubscription:
         key = (self, found.page, found.offset)
         late = transaction.late.get(key)
         if late is None:
-            late = LateRange(found.page, found.offset, found.number, len(found.data))
-            transaction.late[key] = late
+            late = transaction.late[key] = _range_of(found)
         late.numbers.add(found.entry.number)
 
     def _is_committing(self, found: Found) -> bool:
@@ -363,6 +364,11 @@ class PageSubscription:
         """Give all its records, to be deleted once the queue's own is."""
         pages = {*self.acknowledged, *self.complete}
         return [record_id for page in pages for record_id in self.take_records(page)]
+
+
+def _range_of(found: Found) -> LateRange:
+    """Where a record that is to be read again lies; of no number yet."""
+    return LateRange(found.page, found.offset, found.number, len(found.data))
 
 
 def _has_lost_body(message: Message) -> bool:

@@ -202,3 +202,35 @@ def test_removing_all_removes_what_a_transaction_brought_late(tmp_path):
         await life.until(lambda: len(life.broker._stores.messages) == 0)
 
     lives(tmp_path, part, settings=WIDE)
+
+
+def test_what_was_put_off_comes_before_what_the_same_transaction_sent_later(tmp_path):
+    async def part(life):
+        await life.queue()
+        await life.send_numbers(range(20))
+        session = life.session(auto_commit_sends=False)
+        for number in range(20, 23):
+            session.send(message(str(number)), lambda error: None)
+        await life.send_numbers([30])
+        sink = life.consume()
+        # The queue has read beyond the first ones, which are of an open transaction.
+        await life.until(lambda: len(sink.got) == 21)
+        for number in range(23, 26):
+            session.send(message(str(number)), lambda error: None)
+        gate = Gate()
+        storage = life.broker.core.storage
+        storage.new_context().after_gate(gate, lambda error: None)
+        session.commit(lambda error: None)
+        page = life.paging.stores["q"].pages[1]
+        await life.until(lambda: page.written_size == page.size)
+        subscription = life.queue_of().pages
+        # And has come upon the others, of a commit that is not durable yet.
+        await life.until(lambda: subscription._blocking is not None)
+        assert len(sink.got) == 21
+
+        gate.open(lambda storage: None, storage)
+        storage.completions.run_due()
+        await life.until(lambda: len(sink.got) == 27)
+        assert sink.bodies == [str(number) for number in (*range(20), 30, *range(20, 26))]
+
+    lives(tmp_path, part, settings=WIDE)
