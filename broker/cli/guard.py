@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 from broker.client.errors import ClientError
 from broker.config import ConfigError
 from broker.errors import BrokerError
@@ -17,6 +15,8 @@ from journal.cli import guard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import click
 
 __all__ = ["REFUSED", "run"]
 
@@ -28,24 +28,12 @@ def run(command: click.Command, name: str, arguments: Sequence[str] | None = Non
 
     What a running broker refuses is status 1: the command was right, and was not done.
     """
+    return guard.run(command, name, arguments, _judged)
 
-    class Guarded(click.Group):
-        def invoke(self, ctx: click.Context) -> object:
-            try:
-                return command.invoke(ctx)
-            except (ConfigError, UserError) as error:
-                raise click.ClickException(str(error)) from None
-            except (BrokerError, ClientError) as error:
-                guard.say(f"{name}: {error}")
-                return REFUSED
 
-        def make_context(
-            self,
-            info_name: str | None,
-            args: list[str],
-            parent: click.Context | None = None,
-            **extra: object,
-        ) -> click.Context:
-            return command.make_context(info_name, args, parent, **extra)
-
-    return guard.run(Guarded(name), name, arguments)
+def _judged(error: Exception) -> guard.Judged | None:
+    if isinstance(error, ConfigError | UserError):
+        return guard.UNUSABLE, str(error)
+    if isinstance(error, BrokerError | ClientError):
+        return REFUSED, str(error)
+    return None

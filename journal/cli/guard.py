@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
 from journal.errors import JournalDamaged, JournalError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-__all__ = ["DAMAGED", "run", "say"]
+__all__ = ["DAMAGED", "UNUSABLE", "Judged", "run", "say"]
+
+# An exit status, and the line that says why.
+Judged: TypeAlias = "tuple[int, str]"
 
 DAMAGED = 1
 UNUSABLE = 2
@@ -31,8 +34,20 @@ def say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def run(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> int:
-    """Run a command line; the exit status."""
+def run(
+    command: click.Command,
+    name: str,
+    arguments: Sequence[str] | None = None,
+    judge: Callable[[Exception], Judged | None] = lambda error: None,
+) -> int:
+    """Run a command line; the exit status.
+
+    Args:
+        command: what is run.
+        name: that it was called by.
+        arguments: the words behind it; None takes the process's.
+        judge: of errors that the journal does not know; None leaves one to it.
+    """
     if hasattr(sys.stdout, "reconfigure"):
         # A body may hold any text, and a terminal of any locale has to take it.
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -50,21 +65,24 @@ def run(command: click.Command, name: str, arguments: Sequence[str] | None = Non
         return 0
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except click.ClickException as error:
-        return _refused(name, error.format_message())
-    except JournalDamaged as error:
-        say(f"{name}: {error}")
-        return DAMAGED
-    except JournalError as error:
-        return _refused(name, _line(error))
-    except OSError as error:
-        return _refused(name, _line(error))
+    except Exception as error:
+        judged = judge(error) or _judged(error)
+        if judged is None:
+            raise
+        status, text = judged
+        say(f"{name}: {text}")
+        return status
     return result if isinstance(result, int) else 0
 
 
-def _refused(name: str, message: str) -> int:
-    say(f"{name}: {message}")
-    return UNUSABLE
+def _judged(error: Exception) -> Judged | None:
+    if isinstance(error, click.ClickException):
+        return UNUSABLE, error.format_message()
+    if isinstance(error, JournalDamaged):
+        return DAMAGED, str(error)
+    if isinstance(error, JournalError | OSError):
+        return UNUSABLE, _line(error)
+    return None
 
 
 def _line(error: Exception) -> str:

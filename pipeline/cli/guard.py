@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from journal.cli import guard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import click
 
 __all__ = ["plain_error", "run"]
 
@@ -41,31 +41,15 @@ def plain_error(text: str) -> tuple[str, bool]:
 
 def run(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> int:
     """Run a command line; the exit status."""
+    return guard.run(command, name, arguments, _judged)
 
-    class Guarded(click.Group):
-        def invoke(self, ctx: click.Context) -> object:
-            try:
-                return command.invoke(ctx)
-            except Exception as error:
-                # By name: without PySpark there is no class to compare with.
-                if not _is_of_spark(error):
-                    raise
-                text, is_damage = plain_error(str(error))
-                if not is_damage:
-                    raise click.ClickException(text) from None
-                guard.say(f"{name}: {text}")
-                return guard.DAMAGED
 
-        def make_context(
-            self,
-            info_name: str | None,
-            args: list[str],
-            parent: click.Context | None = None,
-            **extra: object,
-        ) -> click.Context:
-            return command.make_context(info_name, args, parent, **extra)
-
-    return guard.run(Guarded(name), name, arguments)
+def _judged(error: Exception) -> guard.Judged | None:
+    # By name: without PySpark there is no class to compare with.
+    if not _is_of_spark(error):
+        return None
+    text, is_damage = plain_error(str(error))
+    return (guard.DAMAGED if is_damage else guard.UNUSABLE), text
 
 
 def _is_of_spark(error: Exception) -> bool:

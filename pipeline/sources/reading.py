@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql.datasource import Filter
-    from pyspark.sql.types import StructType
 
     from pipeline.places import Place
 
@@ -65,21 +65,21 @@ class Reader(DataSourceReader):
         place: Place = getattr(part, "place")  # noqa: B009 - of every task of ours.
         return self.wanted.fits(node=place.node, journal=place.journal)
 
+    @abstractmethod
     def tasks(self) -> Iterable[InputPartition]:
         """All tasks, before filters.
 
         Raises:
             JournalError: what the query names cannot be read.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task.
 
         Raises:
             JournalError: it cannot be read.
         """
-        raise NotImplementedError
 
 
 class BatchSource(DataSource):
@@ -104,7 +104,3 @@ class BatchSource(DataSource):
             OptionError: one is not known, or cannot have its value.
         """
         return SourceOptions.read(self.options)
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        """Plan a query."""
-        raise NotImplementedError
