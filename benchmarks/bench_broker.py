@@ -66,7 +66,7 @@ def load(command: list[str], case: Case, warm: float, seconds: float) -> dict[st
         [
             *command,
             *(str(case.producers), str(case.window), str(BODY_SIZE)),
-            *("durable" if case.durable else "volatile", "consumers", str(warm), str(seconds)),
+            *("durable" if case.durable else "volatile", str(warm), str(seconds)),
         ],
         capture_output=True,
         text=True,

@@ -195,11 +195,8 @@ class Kind:
         Raises:
             Unavailable: no Java, or a jar cannot be fetched.
         """
-        if self._artifacts:
-            jars = [_fetched(artifact) for artifact in self._artifacts]
-            sources = [JAVA / "Load.java", JAVA / f"{self._client}.java"]
-        else:
-            jars, sources = [jar()], [JAVA / f"{self._client}.java"]
+        jars = [_fetched(artifact) for artifact in self._artifacts] or [jar()]
+        sources = [JAVA / "Load.java", JAVA / f"{self._client}.java"]
         path = ":".join(map(str, jars))
         state = max(source.stat().st_mtime_ns for source in sources)
         built = into(

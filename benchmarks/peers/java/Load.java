@@ -9,8 +9,10 @@ import java.util.concurrent.atomic.AtomicLong;
  * The frame of a load on a broker, whatever its protocol: producers, each with a connection and a
  * queue of its own and a consumer on it, and how long each send took to be confirmed.
  *
- * Arguments: uri user password producers window size durable|volatile consumers|none warm_s run_s.
- * With a window of 1 a producer sends when the last message was confirmed. Prints what CoreLoad does.
+ * Arguments: uri user password producers window size durable|volatile warm_s run_s.
+ * With a window of 1 a producer sends when the last message was confirmed. Prints one line of JSON:
+ * messages per second confirmed and received while the clock ran, and percentiles of the
+ * confirmation in microseconds.
  */
 abstract class Load {
     private static final int SAMPLES_MAX = 250_000;
@@ -21,7 +23,7 @@ abstract class Load {
     final byte[] body;
     final boolean durable;
     private final int producers;
-    private final int window;
+    final int window;
     private final double warm;
     private final double seconds;
     private final AtomicLong confirmed = new AtomicLong();
@@ -39,8 +41,8 @@ abstract class Load {
         window = Integer.parseInt(args[4]);
         body = new byte[Integer.parseInt(args[5])];
         durable = args[6].equals("durable");
-        warm = Double.parseDouble(args[8]);
-        seconds = Double.parseDouble(args[9]);
+        warm = Double.parseDouble(args[7]);
+        seconds = Double.parseDouble(args[8]);
     }
 
     /** One producer's end: sends a message, and has `confirmed` run once it was confirmed. */
