@@ -1,0 +1,191 @@
+"""What a message costs the broker's event loop: sent, delivered and acknowledged, without a socket.
+
+    python -m benchmarks.bench_broker_loop [--rounds 60] [--chunk 64] [--folder /dev/shm]
+
+Two connections of the Core protocol within this process: one is handed frames of sends, the other
+one takes what is delivered and acknowledges the last of each chunk. Bodies are of 1 KiB, the
+journal lies in a folder of memory. Shown are microseconds of the loop's thread a message, turns
+of the loop included, without those that this script needs to read what comes: the least, the first
+quartile and the median of the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import uvloop
+
+from benchmarks.bench_broker_start import options_of
+from broker.message import Message
+from broker.options import AcceptorOptions
+from broker.protocols.core import packet_connection as connections
+from broker.protocols.core import packet_message as messages
+from broker.protocols.core import packet_queue as queues
+from broker.protocols.core import packet_session as sessions
+from broker.protocols.core import versions
+from broker.protocols.core.frames import MAGIC, FrameReader
+from broker.protocols.core.packets import decode_packet
+from broker.server import Broker
+from broker.storage.binding_records import RoutingType
+
+if TYPE_CHECKING:
+    from broker.transport.acceptor import Acceptor
+
+BODY_SIZE = 1024
+QUEUE = "loop"
+CHUNKS = 40
+CHANNEL = 10
+VERSION = versions.CURRENT
+
+
+class Wire:
+    """A transport that keeps what is written to it."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Take some bytes."""
+        self.written.append(data)
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        """Say who is at the other end."""
+        return ("127.0.0.1", 1) if name == "peername" else default
+
+    def set_write_buffer_limits(self, **limits: int) -> None:
+        """Nothing waits here."""
+
+    def is_closing(self) -> bool:
+        """Whether no more is taken."""
+        return False
+
+    def close(self) -> None:
+        """End it."""
+
+    abort = close
+
+
+class Peer:
+    """A connection to the broker, and the frames that come by it."""
+
+    def __init__(self, acceptor: Acceptor, name: str, window_size: int) -> None:
+        self.wire = Wire()
+        self._frames = FrameReader()
+        self._connection: Any = acceptor._accept()
+        self._connection.connection_made(self.wire)
+        self.put(MAGIC)
+        self.send(connections.Ping(60_000), 0)
+        self.send(
+            connections.CreateSession(
+                name,
+                CHANNEL,
+                VERSION,
+                None,
+                None,
+                100 * 1024,
+                xa=False,
+                auto_commit_sends=True,
+                auto_commit_acks=True,
+                window_size=window_size,
+                pre_acknowledge=False,
+                default_address=None,
+            ),
+            connections.SESSION_CHANNEL,
+        )
+
+    def put(self, data: bytes) -> None:
+        """Let bytes come to the broker."""
+        self._connection.data_received(data)
+
+    def send(self, packet: Any, channel: int = CHANNEL) -> None:  # noqa: ANN401 - Any packet.
+        """Let a packet come to the broker."""
+        self.put(packet.frame(channel, VERSION))
+
+    def take(self) -> list[tuple[int, bytes]]:
+        """Give the packets that have come: type and body."""
+        written = self.wire.written.copy()
+        self.wire.written.clear()
+        return [
+            (kind, bytes(body)) for data in written for kind, _, body in self._frames.feed(data)
+        ]
+
+
+async def measure(folder: Path, rounds: int, chunk: int, *, durable: bool) -> list[float]:
+    """Give the microseconds a message, of each round."""
+    options = replace(
+        options_of(folder),
+        acceptors=(AcceptorOptions(name="core", port=0),),
+    )
+    broker = Broker(options)
+    await broker.start()
+    producer = Peer(broker.acceptors[0], "producer", 1024 * 1024)
+    consumer = Peer(broker.acceptors[0], "consumer", -1)
+    consumer.send(queues.CreateQueue(QUEUE, QUEUE, routing_type=RoutingType.ANYCAST))
+    await asyncio.sleep(0.1)
+    consumer.send(sessions.CreateConsumer(0, QUEUE))
+    consumer.send(sessions.Start())
+    consumer.send(sessions.ConsumerCredits(0, -1))
+    await asyncio.sleep(0.1)
+    consumer.take()
+    message = Message(QUEUE, bytes(BODY_SIZE), durable=durable)
+    message.routing_type = RoutingType.ANYCAST
+    sends = b"".join(
+        messages.Send(message, requires_response=True, correlation_id=number).frame(
+            CHANNEL, VERSION
+        )
+        for number in range(chunk)
+    )
+    found = []
+    for _ in range(rounds):
+        begun_s, ours_s = time.thread_time(), 0.0
+        for _ in range(CHUNKS):
+            producer.put(sends)
+            count, last = 0, 0
+            while count < chunk:
+                await asyncio.sleep(0)
+                at_s = time.thread_time()
+                for kind, body in consumer.take():
+                    packet = decode_packet(kind, body, VERSION)
+                    if isinstance(packet, messages.ReceiveMessage):
+                        count += 1
+                        last = packet.message.message_id
+                ours_s += time.thread_time() - at_s
+            consumer.send(messages.Acknowledge(0, last, requires_response=False))
+            producer.wire.written.clear()
+        used_s = time.thread_time() - begun_s - ours_s
+        found.append(used_s / (CHUNKS * chunk) * 1e6)
+    await broker.stop()
+    return found
+
+
+def main() -> None:
+    """Measure both kinds of messages."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--chunk", type=int, default=64)
+    parser.add_argument("--folder", type=Path, default=Path("/dev/shm"))
+    asked = parser.parse_args()
+    print("us a message    least  quartile  median")
+    for durable in (True, False):
+        with (
+            tempfile.TemporaryDirectory(dir=asked.folder) as folder,
+            asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+        ):
+            work = measure(Path(folder), asked.rounds, asked.chunk, durable=durable)
+            found = sorted(runner.run(work))
+        title = "durable" if durable else "not durable"
+        figures = (found[0], found[len(found) // 4], statistics.median(found))
+        print(f"{title:14}" + "".join(f"{one:8.2f}" for one in figures))
+
+
+if __name__ == "__main__":
+    main()
