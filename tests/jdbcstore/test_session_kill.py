@@ -65,9 +65,9 @@ class Administrator:
 def test_what_the_server_ends_is_neither_lost_nor_doubled(database, what, effort):
     rounds = effort(400, least=20)
     rng = random.Random(17)
+    administrator = Administrator(database)
     store = SqlStore(DatabaseStoreOptions(connection_url=database.url))
     open_and_load(store)
-    administrator = Administrator(database)
 
     producers = Producers(store, count=6)
     try:
@@ -99,6 +99,7 @@ def test_a_load_that_the_server_ends_again_and_again_reads_all(database, what, e
     """And loses no transaction whose commit row stands at the end, as the reference leaves one."""
     loads = effort(100, least=3)
     rng = random.Random(19)
+    administrator = Administrator(database)
     store = SqlStore(DatabaseStoreOptions(connection_url=database.url))
     open_and_load(store)
     # More than a page now and then, so that each row is measured.
@@ -107,7 +108,6 @@ def test_a_load_that_the_server_ends_again_and_again_reads_all(database, what, e
         store.add(record_id, 1, body_of(record_id, size), sync=False)
     store.close()
     add_committed_transaction(database.url, first_seq=0, final_seq=len(sizes) + 1)
-    administrator = Administrator(database)
     # Once for each page that came, so that a slow machine gets on as well.
     stopping, read_on = threading.Event(), threading.Event()
 
