@@ -15,6 +15,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 from broker.errors import BrokerError, ErrorCode, broker_error
+from broker.paging.reference import PagedReference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -268,7 +269,10 @@ class Consumer:
         delivering = self.delivering
         last = self._find(message_id)
         # What is recorded before it is durable when its own record is, if it has one.
-        is_synced = last.is_recorded and last.consumer is self
+        is_recorded = last.is_recorded or (
+            isinstance(last, PagedReference) and self.queue.is_durable
+        )
+        is_synced = is_recorded and last.consumer is self
         while True:
             reference = delivering.popleft()
             if reference is last:

@@ -32,3 +32,5 @@ cdef class AddressMemory:
 
     @cython.locals(size=Py_ssize_t, broker=GlobalMemory)
     cpdef object remove(self, Message message)
+    cpdef object hold(self, Py_ssize_t size)
+    cpdef object free(self, Py_ssize_t size)

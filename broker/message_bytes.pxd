@@ -13,6 +13,8 @@ cdef bytes _VALUE_SIZES
 cdef int _NO_TAG
 cdef int _BYTES_SIZED
 cdef int _TEXT_SIZED
+cdef long long _INT_RANGE
+cdef long long _INT_SIGN
 
 
 @cython.locals(value=int)

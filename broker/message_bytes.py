@@ -30,6 +30,10 @@ OTHERS: Final = -2
 _NONE: Final = NO_ROUTING
 _LOOK: Final = OTHERS
 
+# Named, and typed where it is compiled: as literals they would be Python's integers.
+_INT_RANGE: Final = 0x1_0000_0000
+_INT_SIGN: Final = 0x8000_0000
+
 # Sizes of property values by tag (PropertyType).
 _NO_TAG: Final = 255
 _BYTES_SIZED: Final = 254  # The value has its size before it.
@@ -49,7 +53,7 @@ def int_at(data: bytes, at: int) -> int:
     value = value << 8 | data[at + 1]
     value = value << 8 | data[at + 2]
     value = value << 8 | data[at + 3]
-    return value - 0x1_0000_0000 if value >= 0x8000_0000 else value
+    return value - _INT_RANGE if value >= _INT_SIGN else value
 
 
 def long_at(data: bytes, at: int) -> int:
@@ -57,8 +61,8 @@ def long_at(data: bytes, at: int) -> int:
     high = int_at(data, at)
     low = int_at(data, at + 4)
     if low < 0:
-        low += 0x1_0000_0000
-    return high * 0x1_0000_0000 + low
+        low += _INT_RANGE
+    return high * _INT_RANGE + low
 
 
 def text_at(data: bytes, at: int, size: int) -> str:

@@ -1,4 +1,4 @@
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 
 cdef inline void put_number(char *to, int64_t value, int size) noexcept nogil:
@@ -10,6 +10,7 @@ cdef inline void put_number(char *to, int64_t value, int size) noexcept nogil:
 
 
 cpdef bytes of_long(int64_t value)
+cpdef bytes of_position(int64_t queue_id, int64_t page, int32_t number)
 cpdef bytes with_long(bytes data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t at, int64_t value)
 cpdef bytes record(int persister, int64_t message_id, bytes address, bytes data)
 cpdef bint stands_at(bytes data, Py_ssize_t at, bytes wanted) noexcept

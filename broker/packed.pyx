@@ -1,6 +1,7 @@
 """Bytes of messages put together in one allocation each: big-endian integers between copies.
 
     of_long()      an integer of 8 bytes
+    of_position()  a queue, a page, and the number of a message there
     with_long()    a part of some bytes, an integer of 8 bytes put over it
     record()       a message as the body of its record
     stands_at()    whether bytes stand at a place in others
@@ -9,7 +10,7 @@ What struct and join() make of four or five objects, once for every message.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcmp, memcpy
 
 
@@ -17,6 +18,16 @@ cpdef bytes of_long(int64_t value):
     """Give the 8 bytes of an integer."""
     made = PyBytes_FromStringAndSize(NULL, 8)
     put_number(PyBytes_AS_STRING(made), value, 8)
+    return made
+
+
+cpdef bytes of_position(int64_t queue_id, int64_t page, int32_t number):
+    """Give the 20 bytes of a queue's id, a page's number and a message's number in it."""
+    made = PyBytes_FromStringAndSize(NULL, 20)
+    cdef char *to = PyBytes_AS_STRING(made)
+    put_number(to, queue_id, 8)
+    put_number(to + 8, page, 8)
+    put_number(to + 16, number, 4)
     return made
 
 

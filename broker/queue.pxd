@@ -39,6 +39,7 @@ cdef class Queue:
 
     cpdef bint accepts(self, Message message) except -1
     cpdef object add(self, Reference reference)
+    cpdef object load(self, Reference reference)
     cpdef object acknowledge(self, Reference reference, bint is_last)
     cpdef object acknowledged(self, Reference reference)
     cpdef object deliver(self)

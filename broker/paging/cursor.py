@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from broker.storage.page_records import entries, entry_size
+from broker.storage.page_records import PageEntries, entry_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from broker.paging.page import Page
     from broker.paging.store import PagingStore
@@ -55,17 +55,36 @@ class LateRange:
         self.is_dropped = False
 
 
-class Found(NamedTuple):
-    """What a cursor came to."""
+class Found:
+    """What a cursor came to.
 
-    page: Page
-    entry: PageEntry
-    data: bytes
-    # Where `data` begins in the page, and the number of its first record.
-    offset: int
-    number: int
-    # Where it was put off before; None for what comes in order.
-    late: LateRange | None
+    Attributes:
+        page: where it is.
+        entry: the record.
+        data: the bytes that it stands in.
+        offset: where these begin in the page.
+        number: of their first record.
+        late: where it was put off before; None for what comes in order.
+    """
+
+    __slots__ = ("data", "entry", "late", "number", "offset", "page")
+
+    def fill(
+        self,
+        page: Page,
+        entry: PageEntry,
+        data: bytes,
+        offset: int,
+        number: int,
+        late: LateRange | None,
+    ) -> None:
+        """Say what it is. In place of __init__, which costs more."""
+        self.page = page
+        self.entry = entry
+        self.data = data
+        self.offset = offset
+        self.number = number
+        self.late = late
 
 
 class Cursor:
@@ -114,7 +133,7 @@ class Cursor:
         self._data = b""
         self._data_at = 0
         self._data_number = 0
-        self._entries: Iterator[PageEntry] | None = None
+        self._entries: PageEntries | None = None
         self._late: deque[LateRange] = deque()
         self._late_now: LateRange | None = None
         self._after_read: list[Callable[[], object]] = []
@@ -123,7 +142,9 @@ class Cursor:
     @property
     def position(self) -> tuple[int, int]:
         """Page and number of the next record that is not at hand; (0, 0) before the first."""
-        return (0, 0) if self._page is None else (self._page.number, self._number)
+        if self._page is None:
+            return (0, 0)
+        return (self._page.number, self._number)
 
     def start_at(self, other: Cursor) -> None:
         """Stand where another one reads next."""
@@ -162,22 +183,28 @@ class Cursor:
 
     def next(self) -> Found | None:
         """Give the next record at hand; None when there is none, see read_on()."""
-        if self._entries is None:
+        entries = self._entries
+        if entries is None:
             return None
         late = self._late_now
-        for entry in self._entries:
-            if late is not None:
-                if entry.number not in late.numbers:
-                    continue
-                return Found(late.page, entry, self._data, late.offset, late.number, late)
-            self._number = entry.number + 1
-            self._offset = self._data_at + entry.end
-            assert self._page is not None, "the bytes are of one"
-            return Found(self._page, entry, self._data, self._data_at, self._data_number, None)
-        self._entries = None
-        self._late_now = None
-        self._data = b""
-        return None
+        entry = entries.next()
+        if late is not None:
+            while entry is not None and entry.number not in late.numbers:
+                entry = entries.next()
+        if entry is None:
+            self._entries = None
+            self._late_now = None
+            self._data = b""
+            return None
+        found = Found.__new__(Found)
+        if late is not None:
+            found.fill(late.page, entry, self._data, late.offset, late.number, late)
+            return found
+        self._number = entry.number + 1
+        self._offset = self._data_at + entry.end
+        assert self._page is not None, "the bytes are of one"
+        found.fill(self._page, entry, self._data, self._data_at, self._data_number, None)
+        return found
 
     def read_on(self) -> bool:
         """Read on unless that is under way; false when there is nothing to be read now."""
@@ -233,7 +260,7 @@ class Cursor:
                 return
         self.is_reading = False
         late = self._late_now
-        if late is None and not page.is_gone and next(entries(data, 0, 0), None) is None:
+        if late is None and not page.is_gone and PageEntries(data, 0, 0).next() is None:
             # Damage that came after the page was counted: what is behind it cannot be found.
             log.error(
                 "AMQ222033: page %d of %s has no record at position %d, number %d",
@@ -247,7 +274,7 @@ class Cursor:
         if late is not None or not self._late:
             self._data, self._data_at = data, offset
             self._data_number = self._number if late is None else late.number
-            self._entries = entries(data, 0, self._data_number)
+            self._entries = PageEntries(data, 0, self._data_number)
         # Else something older has to be read meanwhile, and this once more behind it.
         callbacks, self._after_read = self._after_read, []
         self._on_read()

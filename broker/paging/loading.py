@@ -202,9 +202,12 @@ class PageLoader:
         if store.pages:
             page = store.pages[max(store.pages)]
             PageLoader._count(page)
-            is_ahead = any(one.is_ahead_of(page) for one in store.subscriptions.values())
-            if not page.is_invalid and not is_ahead:
+            if not page.is_invalid and not PageLoader._is_ahead(store, page):
                 store.go_on_with(page)
+
+    @staticmethod
+    def _is_ahead(store: PagingStore, page: Page) -> bool:
+        return any(one.is_ahead_of(page) for one in store.subscriptions.values())
 
     @staticmethod
     def _count(page: Page) -> None:

@@ -15,14 +15,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from broker.paging.cursor import Cursor, LateRange
+from broker.paging.cursor import Cursor, Found, LateRange
 from broker.paging.reference import PagedReference
 from broker.schedule import SCHEDULED, time_ms
 from broker.storage.encoding import RecordFormatError
 
 if TYPE_CHECKING:
     from broker.message import Message
-    from broker.paging.cursor import Found
     from broker.paging.page import Page
     from broker.paging.store import PagingStore
     from broker.queue import Queue
@@ -141,7 +140,8 @@ class PageSubscription:
             # It came to be seen only now, whatever was to be dropped before.
             range_of_it = _range_of(blocking)
             if not self._cursor.has_late:
-                return blocking._replace(late=range_of_it)
+                blocking.late = range_of_it
+                return blocking
             # Others of its transaction lie before it, and were put off when that was still open.
             range_of_it.numbers.add(blocking.entry.number)
             self._cursor.read_again(range_of_it)
@@ -157,11 +157,10 @@ class PageSubscription:
         if self.queue.queue_id not in entry.queue_ids:
             return False
         page = found.page
-        counts = page.remaining or {}
-        if page.is_closed and not counts.get(self.queue.queue_id):
+        if page.is_closed and not (page.remaining or {}).get(self.queue.queue_id):
             # Done with the page, it has forgotten what it had acknowledged there.
             return False
-        acknowledged = self.acknowledged.get(found.page.number)
+        acknowledged = self.acknowledged.get(page.number)
         if acknowledged is not None and entry.number in acknowledged:
             return False
         if entry.tx_id < 0:
@@ -230,11 +229,15 @@ class PageSubscription:
 
     def _hold(self, message: Message, page: Page, entry: PageEntry) -> PagedReference:
         transaction = self.store.transactions.get(entry.tx_id) if entry.tx_id >= 0 else None
-        scheduled_ms = time_ms(message.get(SCHEDULED))
-        reference = PagedReference(message, self, page, entry.number, transaction, scheduled_ms)
+        time = message.get(SCHEDULED)
+        reference = PagedReference.__new__(PagedReference)
+        reference.fill(
+            message, self, page, entry.number, transaction, 0 if time is None else time_ms(time)
+        )
         self.held_count += 1
         self.held_size += reference.size
-        self.store.memory.hold(reference.size)
+        memory = self.store.memory
+        memory.hold(reference.size)
         return reference
 
     def message_of(self, page: Page, entry: PageEntry, data: bytes) -> Message | None:
@@ -243,13 +246,14 @@ class PageSubscription:
         return None if message is None or _has_lost_body(message) else message
 
     def _decode(self, page: Page, entry: PageEntry, data: bytes) -> Message | None:
-        place = (entry.number, page.number, self.store.address)
         if not entry.is_core:
+            place = (entry.number, page.number, self.store.address)
             log.warning("message %d of page %d of %s cannot be read: it stays there", *place)
             return None
         try:
             message = entry.message(data)
         except RecordFormatError as error:
+            place = (entry.number, page.number, self.store.address)
             log.error("message %d of page %d of %s: %s: it stays there", *place, error)
             return None
         if entry.is_large:
@@ -261,7 +265,7 @@ class PageSubscription:
 
     # --- messages leave -----------------------------------------------------------------------
 
-    def record_gone(self, reference: PagedReference, tx: Transaction | None) -> bool:
+    def record_gone(self, reference: PagedReference, tx: Transaction | None, is_last: bool) -> bool:
         """Record that the queue has a message no more; whether there is a record of it."""
         queue = self.queue
         if not queue.is_durable or self.is_closed:
@@ -269,18 +273,24 @@ class PageSubscription:
         appends = self.store.appends
         # It counts what is durable alone (record 35), and so do those who count it down.
         transaction = reference.transaction if reference.message.durable else None
-        number, page = reference.number, reference.page.number
+        queue_id, page, number = queue.queue_id, reference.page, reference.number
         if tx is not None:
-            reference.record_id = appends.acknowledge(queue.queue_id, page, number, tx.tx_id)
+            reference.record_id = appends.acknowledge(
+                queue_id, page.number, number, tx.tx_id, False
+            )
             if transaction is not None:
                 self.store.paging.part_of(tx).acknowledge(transaction)
         elif transaction is None or not transaction.record_id:
-            reference.record_id = appends.acknowledge(queue.queue_id, page, number)
+            # The last one of a page is waited for: the page is deleted behind it.
+            is_waited_for = is_last or (page.remaining or {}).get(queue_id, 0) <= 1
+            reference.record_id = appends.acknowledge(
+                queue_id, page.number, number, None, is_waited_for
+            )
         else:
             # Both or none: what is left of the transaction must not be too few.
             storage = queue.core.storage
             tx_id = storage.new_id()
-            reference.record_id = appends.acknowledge(queue.queue_id, page, number, tx_id)
+            reference.record_id = appends.acknowledge(queue_id, page.number, number, tx_id, True)
             appends.update_transaction(transaction.record_id, transaction.tx_id, 1, tx_id)
             transaction.durable_count -= 1
             storage.commit(tx_id)
@@ -290,7 +300,8 @@ class PageSubscription:
         """The queue has it no more, and its record says so."""
         self.held_count -= 1
         self.held_size -= reference.size
-        self.store.memory.free(reference.size)
+        memory = self.store.memory
+        memory.free(reference.size)
         if self.is_closed:
             return
         page = reference.page

@@ -15,6 +15,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
+import broker.packed as packed
 from broker.storage.wire import RecordType
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ _ACKNOWLEDGE: Final = int(RecordType.ACKNOWLEDGE_CURSOR)
 _COMPLETE: Final = int(RecordType.PAGE_CURSOR_COMPLETE)
 
 _LONG_INT: Final = struct.Struct(">qi")
-_POSITION: Final = struct.Struct(">qqi")  # Queue id, page, number of the message.
 
 
 class PageAppends:
@@ -48,23 +48,34 @@ class PageAppends:
         self._counter = counter
         self._done = counter.done
 
-    def acknowledge(self, queue_id: int, page: int, number: int, tx_id: int | None = None) -> int:
-        """Record that a queue has a message of a page no more; the record's id."""
+    def acknowledge(
+        self, queue_id: int, page: int, number: int, tx_id: int | None, is_last: bool
+    ) -> int:
+        """Record that a queue has a message of a page no more; the record's id.
+
+        Args:
+            queue_id: of the queue.
+            page: number of the page.
+            number: of the message in it.
+            tx_id: of a transaction; None records it at once.
+            is_last: no other follows that asks for the sync of all.
+        """
         record_id = self._new_id()
-        body = _POSITION.pack(queue_id, page, number)
-        if tx_id is None:
+        body = packed.of_position(queue_id, page, number)
+        if tx_id is not None:
+            self._messages.add(record_id, _ACKNOWLEDGE, body, tx=tx_id, wait=False)
+        elif is_last:
             self._messages.add(record_id, _ACKNOWLEDGE, body, done=self._done, wait=False)
             self._counter.appended += 1
         else:
-            self._messages.add(record_id, _ACKNOWLEDGE, body, tx=tx_id, wait=False)
+            self._messages.add(record_id, _ACKNOWLEDGE, body, sync=False, wait=False)
         return record_id
 
     def complete(self, queue_id: int, page: int, count: int, tx_id: int) -> int:
         """Record that a queue is done with a page of so many messages; the record's id."""
         record_id = self._new_id()
-        self._messages.add(
-            record_id, _COMPLETE, _POSITION.pack(queue_id, page, count), tx=tx_id, wait=False
-        )
+        body = packed.of_position(queue_id, page, count)
+        self._messages.add(record_id, _COMPLETE, body, tx=tx_id, wait=False)
         return record_id
 
     def delete(self, record_id: int, tx_id: int | None = None) -> None:

@@ -16,17 +16,25 @@ the end of a page: what is no whole record is a torn tail, or damage where more 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+import broker.message_bytes as walk
 from broker.message import Message
-from broker.message_bytes import text_at
 from broker.storage.encoding import BodyReader, RecordFormatError
 from broker.storage.stored_messages import Persister, read_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["NO_TX", "OVERHEAD", "PageEntry", "encode_entry", "entries", "entry_size"]
+__all__ = [
+    "NO_TX",
+    "OVERHEAD",
+    "PageEntries",
+    "PageEntry",
+    "encode_entry",
+    "entries",
+    "entry_size",
+]
 
 NO_TX: Final = -1
 OVERHEAD: Final = 6  # Braces and length (PageReadWriter.SIZE_RECORD).
@@ -36,13 +44,15 @@ _END: Final = 0x7D
 _NOT_LARGE, _LARGE, _LARGE_OLD = 0, 1, -1
 
 _INT: Final = struct.Struct(">i")
-_LONG: Final = struct.Struct(">q")
-_ID_AND_FLAG: Final = struct.Struct(">qB")
 _HEAD: Final = struct.Struct(">Biqb")  # '{', length, tx id, large.
 _HEAD_SIZE: Final = 14
+# Brace and length.
+_LENGTH_END: Final = 5
+# As a plain int: every record is asked for it.
+_CORE: Final = int(Persister.CORE)
 
 
-class PageEntry(NamedTuple):
+class PageEntry:
     """One record, of bytes that somebody else holds.
 
     Attributes:
@@ -56,14 +66,37 @@ class PageEntry(NamedTuple):
         end: where the next record begins.
     """
 
-    number: int
-    tx_id: int
-    is_large: bool
-    is_core: bool
-    message_at: int
-    message_size: int
-    queue_ids: tuple[int, ...]
-    end: int
+    __slots__ = (
+        "end",
+        "is_core",
+        "is_large",
+        "message_at",
+        "message_size",
+        "number",
+        "queue_ids",
+        "tx_id",
+    )
+
+    def fill(
+        self,
+        number: int,
+        tx_id: int,
+        is_large: bool,
+        is_core: bool,
+        message_at: int,
+        message_end: int,
+        queue_ids: tuple[int, ...],
+        end: int,
+    ) -> None:
+        """Say what it is. In place of __init__, which costs more."""
+        self.number = number
+        self.tx_id = tx_id
+        self.is_large = is_large
+        self.is_core = is_core
+        self.message_at = message_at
+        self.message_size = message_end - message_at
+        self.queue_ids = queue_ids
+        self.end = end
 
     def message(self, data: bytes) -> Message:
         """Decode its message; the body of a large one is for the caller to find.
@@ -72,26 +105,26 @@ class PageEntry(NamedTuple):
             RecordFormatError: these bytes are no Core message.
         """
         at, end = self.message_at, self.message_at + self.message_size
-        view = memoryview(data)
         if self.is_large:
-            return Message.decode_headers(view[at:end])
+            return Message.decode_headers(data[at:end])
         # As Message.from_record(), without its copies: the bytes are those of a whole page.
-        message_id, has_address = _ID_AND_FLAG.unpack_from(data, at + 1)
+        address = None
+        message_id = walk.long_at(data, at + 1)
+        has_address = data[at + 9]
         at += 10
         if has_address:
-            size = _INT.unpack_from(data, at)[0]
-            address = text_at(data, at + 4, size)
+            size = walk.int_at(data, at)
+            address = walk.text_at(data, at + 4, size)
             at += 4 + size
-        message = Message.decode(view[at + 4 : end])
+        message = Message.decode(data[at + 4 : end])
         message.message_id = message_id
-        if has_address:
+        if address is not None:
             message.address = address
         return message
 
     def message_id(self, data: bytes) -> int:
         """Give the message's id without decoding it."""
-        at = self.message_at if self.is_large else self.message_at + 1
-        return int(_LONG.unpack_from(data, at)[0])
+        return walk.long_at(data, self.message_at if self.is_large else self.message_at + 1)
 
 
 def encode_entry(message: Message, queue_ids: Sequence[int], tx_id: int = NO_TX) -> bytes:
@@ -116,7 +149,7 @@ def entry_size(data: bytes, at: int) -> int:
     """Give the bytes that the record at `at` takes by its length; 0 where these do not tell it."""
     if len(data) - at < 5 or data[at] != _START:
         return 0
-    length = int(_INT.unpack_from(data, at + 1)[0])
+    length = walk.int_at(data, at + 1)
     return length + OVERHEAD if length > 0 else 0
 
 
@@ -128,55 +161,95 @@ def entries(data: bytes, at: int, number: int) -> Iterator[PageEntry]:
         at: where a record begins.
         number: of that record.
     """
-    size = len(data)
-    unpack = _HEAD.unpack_from
-    while size - at > _HEAD_SIZE:
-        start, length, tx_id, large = unpack(data, at)
-        stop = at + 5 + length
-        if start != _START or length <= 0 or stop >= size or data[stop] != _END:
-            return
-        try:
-            entry = _entry(data, at + _HEAD_SIZE, stop, number, tx_id, large)
-        except (struct.error, IndexError):
-            return
-        if entry is None:
-            return
+    found = PageEntries(data, at, number)
+    while (entry := found.next()) is not None:
         yield entry
-        number += 1
-        at = stop + 1
 
 
-def _entry(
-    data: bytes, at: int, stop: int, number: int, tx_id: int, large: int
-) -> PageEntry | None:
-    """Walk over the message at `at`; None where record and message do not fit each other."""
+class PageEntries:
+    """Walks over the whole records of some bytes, as entries() does, one call a record.
+
+    Args:
+        data: of a page.
+        at: where a record begins.
+        number: of that record.
+    """
+
+    __slots__ = ("_at", "_data", "_number")
+
+    def __init__(self, data: bytes, at: int, number: int) -> None:
+        self._data = data
+        self._at = at
+        self._number = number
+
+    def next(self) -> PageEntry | None:
+        """Give the next record; None from where they are no more whole."""
+        data, at = self._data, self._at
+        size = len(data)
+        if size - at <= _HEAD_SIZE:
+            return None
+        begin = at + _LENGTH_END
+        stop = begin + walk.int_at(data, at + 1)
+        if data[at] != _START or stop <= begin or stop >= size or data[stop] != _END:
+            return None
+        try:
+            entry = _entry(data, at, stop, self._number)
+        except IndexError:
+            return None
+        if entry is not None:
+            self._number += 1
+            self._at = stop + 1
+        return entry
+
+
+def _entry(data: bytes, at: int, stop: int, number: int) -> PageEntry | None:
+    """Walk over the record from `at` to its brace at `stop`.
+
+    None where record and message do not fit each other.
+
+    Raises:
+        IndexError: the same.
+    """
+    tx_id = walk.long_at(data, at + _LENGTH_END)
+    large = walk.byte_at(data, at + _HEAD_SIZE - 1)
+    begin = at + _HEAD_SIZE
     is_large = large in (_LARGE, _LARGE_OLD)
-    is_core = is_large or data[at] == Persister.CORE
+    is_core = is_large or data[begin] == _CORE
     if is_large:
-        begin = at + 4
-        end = begin + int(_INT.unpack_from(data, at)[0])
+        begin += 4
+        end = begin + walk.int_at(data, begin - 4)
+    elif is_core:
+        end = _core_end(data, begin)
     else:
-        begin = at
-        end = _core_end(data, at) if is_core else _other_end(data, at, stop)
-    if not begin <= end <= stop - 4:
+        end = _other_end(data, begin, stop)
+    if end < begin or end > stop - 4:
         return None
-    count = _INT.unpack_from(data, end)[0]
+    count = walk.int_at(data, end)
     if count < 0 or end + 4 + 8 * count != stop:
         return None
     if count == 1:
-        ids: tuple[int, ...] = _LONG.unpack_from(data, end + 4)
+        ids: tuple[int, ...] = (walk.long_at(data, end + 4),)
     else:
         ids = struct.unpack_from(f">{count}q", data, end + 4)
-    return PageEntry(number, tx_id, is_large, is_core, begin, end - begin, ids, stop + 1)
+    entry = PageEntry.__new__(PageEntry)
+    entry.fill(number, tx_id, is_large, is_core, begin, end, ids, stop + 1)
+    return entry
 
 
 def _core_end(data: bytes, at: int) -> int:
-    """Give where a Core message ends: behind persister, id and address stands its size."""
+    """Give where a Core message ends: behind persister, id and address stands its size.
+
+    Below `at` where a size is none.
+    """
     has_address = data[at + 9]
     at += 10
     if has_address:
-        at += 4 + int(_INT.unpack_from(data, at)[0])
-    return at + 4 + int(_INT.unpack_from(data, at)[0])
+        size = walk.int_at(data, at)
+        if size < 0:
+            return -1
+        at += 4 + size
+    size = walk.int_at(data, at)
+    return -1 if size < 0 else at + 4 + size
 
 
 def _other_end(data: bytes, at: int, stop: int) -> int:

@@ -391,7 +391,7 @@ def test_what_another_has_acknowledged_does_not_come_back_with_a_transaction(tmp
         await durable(session.xa_prepare, XID)
         # As if somebody had it since, and the rollback before that had been lost.
         for number in range(5):
-            life.paging.appends.acknowledge(life.queue_of().queue_id, 1, number)
+            life.paging.appends.acknowledge(life.queue_of().queue_id, 1, number, None, True)
         await durable(life.broker.core.storage.after)
 
     async def after(life):

@@ -6,7 +6,7 @@ import functools
 import pytest
 
 from broker.message import Message
-from broker.paging import loading, paging, store, subscription, transactions
+from broker.paging import loading, paging, transactions
 from broker.policies import AddressFullPolicy
 from broker.queue_defaults import QueueRequest
 from broker.session import SessionOptions
@@ -390,7 +390,7 @@ def forget_at_once(patched):
 
 def append_to_any_page(patched):
     """Records that are ahead of the last page are not looked at."""
-    patched.setattr(subscription.PageSubscription, "is_ahead_of", lambda self, page: False)
+    patched.setattr(loading.PageLoader, "_is_ahead", lambda store, page: False)
 
 
 def give_new_folders(patched):
@@ -404,14 +404,16 @@ def give_new_folders(patched):
 
 def delete_behind_the_folder(patched):
     """Pages of a deleted address are still deleted by themselves."""
-    real = store.PagingStore.delete
+    real = paging.Paging.address_deleted
 
-    def delete(self):
-        pages = real(self)
-        self.pages = {page.number: page for page in pages}
-        return pages
+    def address_deleted(self, name):
+        store = self.stores.get(name)
+        pages = {} if store is None else dict(store.pages)
+        real(self, name)
+        if store is not None:
+            store.pages.update(pages)
 
-    patched.setattr(store.PagingStore, "delete", delete)
+    patched.setattr(paging.Paging, "address_deleted", address_deleted)
 
 
 def assert_found(plant, folder, monkeypatch):
