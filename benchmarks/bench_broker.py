@@ -1,13 +1,19 @@
 """Our broker beside others, in one run: the same load drives all of them, in turn.
 
     python -m benchmarks.bench_broker [--only TITLE] [--brokers reference,rabbitmq,jetstream]
-        [--rounds 3] [--warm 12] [--seconds 4] [--folder DIR]
+        [--store file|postgresql] [--rounds 3] [--warm 12] [--seconds 4] [--folder DIR]
 
 Producers have a connection, a queue and a consumer each; bodies are of 1 KiB. Shown are messages a
 second that were confirmed and the 99th percentile of the time to a confirmation, medians of the
 rounds, and the ratios within each round. Ours and the reference journal by ASYNCIO, and are driven
 by the reference's own Core client; the reference has the buffer timer that its own calibration
-finds. RabbitMQ and NATS are driven by their own Java clients (peers/brokers.py).
+finds. RabbitMQ and NATS are driven by their own Java clients (peers/brokers.py). One at a time our
+journal alone is beside them: one thread that waits for each record of 1 KiB, on the same disk, by
+ASYNCIO too.
+
+With `--store postgresql` ours and the reference keep everything in PostgreSQL, each run in a new
+database of one server, which is started for it and keeps its defaults of durability; the targets
+are other ones.
 
 A client (peers/java/) is a JVM of its own for each figure and shares the processors with the
 broker: it is warmed up before the clock runs, and still costs as much as a broker does.
@@ -21,11 +27,16 @@ import json
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.peers.brokers import BROKERS, Kind, Unavailable
+from tests.servers import SERVERS
+
+if TYPE_CHECKING:
+    from tests.servers import Server
 
 BODY_SIZE = 1024
 
@@ -49,14 +60,21 @@ class Case(NamedTuple):
 
 
 OURS = "ours"
+BARE = "our journal"
 # Nobody is to be twice as fast as JetStream, which acknowledges before anything is synced.
 PIPELINED = {"reference": 2.0, "rabbitmq": 2.0, "jetstream": 1.0}
 CASES = (
-    Case("1 one at a time", 1, 1, True, {"reference": 1.0, "rabbitmq": 1.0}),
+    Case("1 one at a time", 1, 1, True, {"reference": 1.0, "rabbitmq": 1.0, BARE: 0.5}),
     Case("1, 256 in flight", 1, 256, True, PIPELINED),
     Case("16 one at a time", 16, 1, True, {"reference": 1.3}),
     Case("16, 64 in flight each", 16, 64, True, PIPELINED),
     Case("1, 256 in flight, not durable", 1, 256, False, {"reference": 1.0, "rabbitmq": 1.0}),
+)
+ON_A_DATABASE = (
+    Case("1 one at a time", 1, 1, True, {"reference": 5.0}),
+    Case("1, 256 in flight", 1, 256, True, {"reference": 2.0}),
+    Case("16 one at a time", 16, 1, True, {}),
+    Case("16, 64 in flight each", 16, 64, True, {"reference": 2.0}),
 )
 
 
@@ -77,38 +95,65 @@ def load(command: list[str], case: Case, warm: float, seconds: float) -> dict[st
     return found
 
 
-def run(kind: Kind, case: Case, arguments: argparse.Namespace) -> dict[str, float]:
+def run(
+    kind: Kind, case: Case, server: Server | None, arguments: argparse.Namespace
+) -> dict[str, float]:
     """Give a broker's figures of a case, on a broker of its own: nothing is left of one before."""
     folder = Path(tempfile.mkdtemp(dir=arguments.folder))
+    database = None if server is None else server.new_database()
     try:
-        broker = kind.start(folder)
+        broker = kind.start(folder, database)
         try:
             return load(kind.command(broker.port), case, arguments.warm, arguments.seconds)
         finally:
             broker.stop()
     finally:
+        if server is not None and database is not None:
+            server.drop_database(database)
         shutil.rmtree(folder)
 
 
-def measure(case: Case, kinds: list[Kind], arguments: argparse.Namespace) -> None:
+def run_bare(arguments: argparse.Namespace) -> dict[str, float]:
+    """Give our journal's figures: one thread that waits for each record."""
+    folder = Path(tempfile.mkdtemp(dir=arguments.folder))
+    try:
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "benchmarks.ours", "--workload=blocking", "--io=ASYNCIO"),
+                *(f"--record-size={BODY_SIZE}", f"--seconds={arguments.seconds}", str(folder)),
+            ],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    finally:
+        shutil.rmtree(folder)
+    found = json.loads(done.stdout)
+    return {"confirmed_per_s": found["rate"], "p99_us": found["p99_us"]}
+
+
+def measure(
+    case: Case, kinds: list[Kind], server: Server | None, arguments: argparse.Namespace
+) -> None:
     """Print a case's lines: ours, and how it compares to each of the others."""
     found: dict[str, list[dict[str, float]]] = {kind.name: [] for kind in kinds}
     for _ in range(arguments.rounds):
         for kind in list(kinds):
             try:
-                found[kind.name].append(run(kind, case, arguments))
+                found[kind.name].append(run(kind, case, server, arguments))
             except Unavailable as reason:
                 print(f"  {kind.name:12}is left out: {reason}")
                 kinds.remove(kind)
+                del found[kind.name]
+        if BARE in case.targets:
+            found.setdefault(BARE, []).append(run_bare(arguments))
     print(case.title)
-    for kind in kinds:
-        rates = [one["confirmed_per_s"] for one in found[kind.name]]
-        tails = [one["p99_us"] for one in found[kind.name]]
-        line = (
-            f"  {kind.name:12}{statistics.median(rates):>10,.0f}{statistics.median(tails):>12,.0f}"
-        )
-        if kind.name != OURS:
-            line += _compared(found[OURS], found[kind.name], case.targets.get(kind.name))
+    for name, figures in found.items():
+        rate = statistics.median(one["confirmed_per_s"] for one in figures)
+        tail = statistics.median(one["p99_us"] for one in figures)
+        line = f"  {name:12}{rate:>10,.0f}{tail:>12,.0f}"
+        if name != OURS:
+            line += _compared(found[OURS], figures, case.targets.get(name))
         print(line, flush=True)
 
 
@@ -133,6 +178,7 @@ def main() -> None:
     )
     parser.add_argument("--only", default="", help="cases with this in their title")
     parser.add_argument("--brokers", default="reference", help="of reference,rabbitmq,jetstream")
+    parser.add_argument("--store", choices=("file", "postgresql"), default="file")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--warm", type=float, default=12.0, help="seconds before the clock runs")
     parser.add_argument("--seconds", type=float, default=4.0)
@@ -142,9 +188,18 @@ def main() -> None:
     wanted = arguments.brokers.split(",")
     kinds = [kind for kind in BROKERS if kind.name == OURS or kind.name in wanted]
     print(f"{'1 KiB bodies':14}{'confirmed/s':>10}{'p99, us':>12}   ours over it")
-    for case in CASES:
-        if arguments.only in case.title:
-            measure(case, kinds, arguments)
+    server = None
+    if arguments.store != "file":
+        server = SERVERS[arguments.store]()
+    try:
+        if server is not None:
+            server.start()
+        for case in CASES if server is None else ON_A_DATABASE:
+            if arguments.only in case.title:
+                measure(case, kinds, server, arguments)
+    finally:
+        if server is not None:
+            server.remove()
 
 
 if __name__ == "__main__":

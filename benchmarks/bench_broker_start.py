@@ -11,6 +11,8 @@ kept in memory, against a start with none. With `--reference` the reference star
 
 Drain: so many messages in pages, taken by one consumer of ours within the broker's process and
 acknowledged by the hundred; seconds from the start of the consumer to the last acknowledgement.
+With `--reference` they are also sent and taken by its Core client (peers/java/CoreDrain.java), from
+ours and from the reference's broker in turn: a JVM that shares the processors with the broker.
 
 Files are in the page cache, as after a restart of the process. Prints a line a figure.
 """
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import shutil
 import statistics
@@ -26,11 +29,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.peers.brokers import Kind, ours, reference
 from broker.message import Message
-from broker.options import BrokerOptions
+from broker.options import AcceptorOptions, BrokerOptions
 from broker.queue_defaults import QueueRequest
 from broker.server import Broker
 from broker.session import Session, SessionOptions
@@ -45,6 +50,10 @@ QUEUE = "waiting"
 # Messages that are recorded before they are waited for.
 SYNCED_TOGETHER = 10_000
 ACKNOWLEDGED_TOGETHER = 100
+# What an address may have in memory before it pages, where a client fills it.
+MEMORY_SIZE = 100 * 1024
+# Of a client, in one broker: the first one warms both.
+CLIENT_ROUNDS = 4
 START_TIMEOUT_S = 600
 # The broker's process: it says when it listens, and stays until its input ends.
 SERVE = """
@@ -71,6 +80,7 @@ def options_of(folder: Path | str, **settings: object) -> BrokerOptions:
             messages=messages_options(Path(folder) / "journal"),
         ),
         settings=repository,
+        acceptors=(AcceptorOptions(port=0),),
         global_max_size=-1,
     )
 
@@ -249,6 +259,40 @@ async def drain(folder: Path, count: int) -> float:
     return seconds
 
 
+def drain_by_client(kind: Kind, folder: Path, count: int) -> float:
+    """Let the reference's client fill and drain a broker; seconds of the latter, warm."""
+    folder.mkdir()
+    broker = kind.start(folder, None)
+    try:
+        done = subprocess.run(
+            [*kind.command(broker.port), str(count), str(BODY_SIZE), str(CLIENT_ROUNDS)],
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            raise SystemExit(f"the client of {kind.name}: {done.stderr[-500:]}")
+    finally:
+        broker.stop()
+        shutil.rmtree(folder)
+    seconds = [float(json.loads(line)["drain_s"]) for line in done.stdout.splitlines()]
+    return statistics.median(seconds[1:])
+
+
+def show_drains_by_client(folder: Path, count: int, rounds: int) -> None:
+    """Print a line for each broker, and the ratios of the rounds."""
+    kinds = [
+        Kind(start.__name__, partial(start, max_size_bytes=MEMORY_SIZE), "CoreDrain")
+        for start in (ours, reference)
+    ]
+    found = [
+        [drain_by_client(kind, folder / kind.name, count) for kind in kinds] for _ in range(rounds)
+    ]
+    for kind, seconds in zip(kinds, zip(*found, strict=True), strict=True):
+        print(f"  by the Core client, {kind.name:9} {statistics.median(seconds):7.2f} s")
+    ratio = statistics.median(theirs / mine for mine, theirs in found)
+    print(f"  ours over it {ratio:.2f}{'' if ratio >= 2 else '  MISSED'}", flush=True)
+
+
 def show(title: str, found: list[Figures], count: int, empty: Figures | None = None) -> None:
     """Print medians."""
     seconds = statistics.median(one.seconds for one in found)
@@ -292,7 +336,11 @@ def main() -> None:
                 asyncio.run(drain(folder / f"paged{number}", arguments.paged))
                 for number in range(arguments.rounds)
             ]
-            print(f"drain of {arguments.paged:,} paged {statistics.median(times):7.2f} s")
+            print(
+                f"drain of {arguments.paged:,} paged {statistics.median(times):7.2f} s", flush=True
+            )
+            if arguments.reference:
+                show_drains_by_client(folder, arguments.paged, arguments.rounds)
     finally:
         shutil.rmtree(folder)
 

@@ -1,12 +1,14 @@
 """Brokers that ours is held against, each in a process and a folder of its own, and their clients.
 
 RabbitMQ and nats-server are the system's (`apt install rabbitmq-server nats-server`), their Java
-clients are fetched from Maven Central. What is not there is an Unavailable.
+clients are fetched from Maven Central, and so is the reference's driver for PostgreSQL. What is not
+there is an Unavailable.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,13 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from tests.interop.jms.client import COPY, cache_folder, into, jar, tool
-from tests.interop.reference import ReferenceUnavailableError
+from tests.interop.reference import ReferenceUnavailableError, jars
 from tests.interop.reference_broker import ReferenceBroker, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["BROKERS", "Broker", "Kind", "Unavailable"]
+    from tests.servers import Database
+
+__all__ = ["BROKERS", "Broker", "Kind", "Unavailable", "ours", "reference"]
 
 Unavailable = ReferenceUnavailableError
 
@@ -94,8 +98,8 @@ def _answers(port: int, hello: bytes, greeting: bytes) -> bool:
         return False
 
 
-def ours(folder: Path) -> Broker:
-    """`broker create`, `broker run`."""
+def ours(folder: Path, database: Database | None, max_size_bytes: int = -1) -> Broker:
+    """`broker create`, `broker run`; with `max_size_bytes` in memory an address begins to page."""
     port = free_port()
     instance = folder / "ours"
     broker = [sys.executable, "-m", "broker.cli.main"]
@@ -103,10 +107,13 @@ def ours(folder: Path) -> Broker:
         [
             *(*broker, "create", str(instance), "--user", USER, "--password", PASSWORD),
             *("--port", str(port), "--no-web", "--max-disk-usage", "-1"),
+            *(("--jdbc", str(database.jdbc_url)) if database is not None else ()),
         ],
         check=True,
         capture_output=True,
     )
+    file = instance / "etc" / "broker.xml"
+    file.write_text(file.read_text().replace(*_limit(max_size_bytes)))
     # A ping's answer: its own type, on channel 0.
     ping = b"ARTEMIS" + (17).to_bytes(4, "big") + b"\x0a" + bytes(8) + (60_000).to_bytes(8, "big")
     return _Process(
@@ -114,15 +121,29 @@ def ours(folder: Path) -> Broker:
     )
 
 
-def reference(folder: Path) -> Broker:
-    """The reference's broker, with a timer calibrated for this disk."""
-    broker = ReferenceBroker(folder, ("--aio",), memory_mb=2048)
+def _limit(max_size_bytes: int) -> tuple[str, str]:
+    """What is replaced in a new broker.xml, and by what."""
+    return ("<max-size-bytes>-1<", f"<max-size-bytes>{max_size_bytes}<")
+
+
+def reference(folder: Path, database: Database | None, max_size_bytes: int = -1) -> Broker:
+    """The reference's broker, with a timer calibrated for this disk, or on a database."""
+    if database is None:
+        broker = ReferenceBroker(folder, ("--aio",), memory_mb=2048)
+    else:
+        place = ("--jdbc", "--jdbc-connection-url", str(database.jdbc_url))
+        driver = ("--jdbc-driver-class-name", "org.postgresql.Driver")
+        broker = ReferenceBroker(folder, ("--no-autotune", *place, *driver), memory_mb=2048)
+        for jar_file in jars().glob("postgresql-*.jar"):
+            shutil.copy(jar_file, folder / "broker" / "lib")
+    broker.change_configuration(_limit(max_size_bytes))
     broker.start()
     return broker
 
 
-def rabbitmq(folder: Path) -> Broker:
+def rabbitmq(folder: Path, database: Database | None) -> Broker:
     """RabbitMQ as it comes, without its plugins."""
+    _refuse(database)
     # The wrapper in /usr/sbin changes the user.
     server = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
     if not server.exists():
@@ -154,8 +175,14 @@ def rabbitmq(folder: Path) -> Broker:
     )
 
 
-def jetstream(folder: Path) -> Broker:
+def _refuse(database: Database | None) -> None:
+    if database is not None:
+        raise Unavailable("it keeps nothing in a database")
+
+
+def jetstream(folder: Path, database: Database | None) -> Broker:
     """A single nats-server, which acknowledges before anything is synced."""
+    _refuse(database)
     port = free_port()
     command = [tool("nats-server"), "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder)]
     return _Process(command, port, folder / "log", greeting=b"INFO")
@@ -166,7 +193,7 @@ class Kind:
 
     Args:
         name: as it is shown.
-        start: starts one in a folder.
+        start: starts one in a folder, on files there or on a database.
         client: class of the program in java/.
         uri: `{}` is the port.
         artifacts: of Maven Central; none: the jar of the reference's client.
@@ -176,7 +203,7 @@ class Kind:
     def __init__(
         self,
         name: str,
-        start: Callable[[Path], Broker],
+        start: Callable[[Path, Database | None], Broker],
         client: str = "CoreLoad",
         uri: str = "tcp://127.0.0.1:{}",
         artifacts: tuple[str, ...] = (),
