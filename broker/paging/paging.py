@@ -271,8 +271,8 @@ class Paging:
     def _delete_some(self) -> None:
         if self.core.storage.completions.failure is not None:
             return
-        doomed = self._doomed_records
-        some, self._doomed_records = doomed[:_DELETE_COUNT], doomed[_DELETE_COUNT:]
+        some = self._doomed_records[:_DELETE_COUNT]
+        del self._doomed_records[:_DELETE_COUNT]
         for record_id in some:
             self.appends.delete(record_id)
         if self._doomed_records:

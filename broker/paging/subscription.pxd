@@ -13,10 +13,12 @@ from broker.storage.page_records cimport PageEntry
 
 
 cdef class PageSubscription:
+    cdef PageAppends _appends
     cdef public Found _blocking
     cdef Cursor _cursor
     cdef tuple _drop_end
     cdef bint _is_held_back
+    cdef AddressMemory _memory
     cdef public dict acknowledged
     cdef public dict complete
     cdef public Py_ssize_t held_count
@@ -42,7 +44,7 @@ cdef class PageSubscription:
     cdef bint _is_dropped(self, Found found) except -1
     cdef bint _is_committing(self, Found found) except -1
 
-    @cython.locals(memory=AddressMemory, reference=PagedReference)
+    @cython.locals(reference=PagedReference)
     cdef PagedReference _hold(self, Message message, Page page, PageEntry entry)
 
     @cython.locals(message=Message)
@@ -54,7 +56,7 @@ cdef class PageSubscription:
     @cython.locals(queue=Queue, appends=PageAppends, page=Page)
     cpdef bint record_gone(self, PagedReference reference, tx, bint is_last) except -1
 
-    @cython.locals(memory=AddressMemory, page=Page)
+    @cython.locals(page=Page)
     cpdef object let_go(self, PagedReference reference)
 
 

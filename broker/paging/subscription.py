@@ -50,10 +50,12 @@ class PageSubscription:
     """
 
     __slots__ = (
+        "_appends",
         "_blocking",
         "_cursor",
         "_drop_end",
         "_is_held_back",
+        "_memory",
         "acknowledged",
         "complete",
         "held_count",
@@ -67,6 +69,8 @@ class PageSubscription:
     def __init__(self, store: PagingStore, queue: Queue) -> None:
         self.store = store
         self.queue = queue
+        self._appends = store.appends
+        self._memory = store.memory
         self.unread_count = 0
         self.held_count = 0
         self.held_size = 0
@@ -229,15 +233,14 @@ class PageSubscription:
 
     def _hold(self, message: Message, page: Page, entry: PageEntry) -> PagedReference:
         transaction = self.store.transactions.get(entry.tx_id) if entry.tx_id >= 0 else None
-        time = message.get(SCHEDULED)
+        time = message.get(SCHEDULED) if message.has_own_properties else None
         reference = PagedReference.__new__(PagedReference)
         reference.fill(
             message, self, page, entry.number, transaction, 0 if time is None else time_ms(time)
         )
         self.held_count += 1
         self.held_size += reference.size
-        memory = self.store.memory
-        memory.hold(reference.size)
+        self._memory.hold(reference.size)
         return reference
 
     def message_of(self, page: Page, entry: PageEntry, data: bytes) -> Message | None:
@@ -270,9 +273,11 @@ class PageSubscription:
         queue = self.queue
         if not queue.is_durable or self.is_closed:
             return False
-        appends = self.store.appends
-        # It counts what is durable alone (record 35), and so do those who count it down.
-        transaction = reference.transaction if reference.message.durable else None
+        appends = self._appends
+        transaction = reference.transaction
+        if transaction is not None and not reference.message.durable:
+            # It counts what is durable alone (record 35), and so do those who count it down.
+            transaction = None
         queue_id, page, number = queue.queue_id, reference.page, reference.number
         if tx is not None:
             reference.record_id = appends.acknowledge(
@@ -300,8 +305,7 @@ class PageSubscription:
         """The queue has it no more, and its record says so."""
         self.held_count -= 1
         self.held_size -= reference.size
-        memory = self.store.memory
-        memory.free(reference.size)
+        self._memory.free(reference.size)
         if self.is_closed:
             return
         page = reference.page
@@ -336,7 +340,7 @@ class PageSubscription:
             return
         if not records:
             return
-        storage, appends = self.queue.core.storage, self.store.appends
+        storage, appends = self.queue.core.storage, self._appends
         tx_id = storage.new_id()
         self.complete[page.number] = appends.complete(
             self.queue.queue_id, page.number, page.count, tx_id

@@ -11,4 +11,5 @@ cdef class PageAppends:
     cdef object _messages
     cdef object _new_id
 
+    cpdef object delete(self, record_id, tx_id=*)
     cpdef object acknowledge(self, queue_id, page, number, tx_id, bint is_last)

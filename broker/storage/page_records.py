@@ -116,8 +116,8 @@ class PageEntry:
             size = walk.int_at(data, at)
             address = walk.text_at(data, at + 4, size)
             at += 4 + size
-        message = Message.decode(data[at + 4 : end])
-        message.message_id = message_id
+        message = Message.__new__(Message)
+        message.read(data, at + 4, end, message_id)
         if address is not None:
             message.address = address
         return message

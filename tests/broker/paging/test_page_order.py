@@ -3,6 +3,7 @@
 import asyncio
 import logging
 
+from broker.paging.reference import PagedReference
 from broker.storage import page_writer
 from broker.storage.context import Completions, Gate
 from broker.storage.page_records import entries
@@ -232,5 +233,25 @@ def test_what_was_put_off_comes_before_what_the_same_transaction_sent_later(tmp_
         storage.completions.run_due()
         await life.until(lambda: len(sink.got) == 27)
         assert sink.bodies == [str(number) for number in (*range(20), 30, *range(20, 26))]
+
+    lives(tmp_path, part, settings=WIDE)
+
+
+def test_the_last_of_several_acknowledgements_and_of_each_page_is_waited_for(tmp_path):
+    async def part(life):
+        await life.queue()
+        await life.send_numbers(range(100))
+        sink = life.consume()
+        await life.until(lambda: len(sink.got) == 100)
+        delivering = [one for one in sink.consumer.delivering if isinstance(one, PagedReference)]
+        pages = {one.page.number for one in delivering}
+        counter = life.broker.core.storage.completions.messages
+        known = counter.appended
+        # All but the last one: its page stays, and every other one is deleted behind its record.
+        sink.session.acknowledge(0, sink.ids[98], lambda error: None)
+        assert counter.appended - known == len(pages)
+        assert len(delivering) > 5 * len(pages)
+        await life.acknowledge(sink, sink.ids[99])
+        assert counter.appended - known == len(pages) + 1
 
     lives(tmp_path, part, settings=WIDE)
