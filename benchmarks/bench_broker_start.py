@@ -1,13 +1,16 @@
 """A broker that starts with very many stored messages, and one that drains pages: time and memory.
 
-    python -m benchmarks.bench_broker_start [--messages 1000000] [--paged 100000] [--rounds 3]
-        [--reference] [--folder DIR]
+    python -m benchmarks.bench_broker_start [--messages 1000000] [--sent 1000000] [--paged 100000]
+        [--rounds 3] [--reference] [--folder DIR]
 
 Start: a folder with so many durable messages of 1 KiB in one queue, as clients of JMS send them,
 is filled through our storage; the broker starts on it in a process of its own. Shown are seconds
 from the start of the process until it listens, seconds of processors for that, the memory it had at
 most (VmHWM) and has then (VmRSS), and what each waiting message costs beyond the bytes that are
 kept in memory, against a start with none. With `--reference` the reference starts on a copy of it.
+
+Sent: as many are sent to a broker within a process of its own, and nobody takes them; what its
+memory has grown by beyond their bytes.
 
 Drain: so many messages in pages, taken by one consumer of ours within the broker's process and
 acknowledged by the hundred; seconds from the start of the consumer to the last acknowledgement.
@@ -44,6 +47,7 @@ from broker.storage.binding_records import RoutingType
 from broker.storage.bytes_aside import KEPT_SIZE
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.storage.properties import Property, PropertyType
+from broker.transport.acceptor import AcceptorOptions
 
 BODY_SIZE = 1024
 QUEUE = "waiting"
@@ -70,6 +74,14 @@ asyncio.run(main())
 """
 
 
+SEND = """
+import asyncio, sys
+from pathlib import Path
+from benchmarks.bench_broker_start import send
+print(asyncio.run(send(Path(sys.argv[1]), int(sys.argv[2]))))
+"""
+
+
 def options_of(folder: Path | str, **settings: object) -> BrokerOptions:
     """Give the options of a broker on a data folder; it pages nothing unless told so."""
     repository = SettingsRepository()
@@ -79,6 +91,7 @@ def options_of(folder: Path | str, **settings: object) -> BrokerOptions:
             bindings=bindings_options(Path(folder) / "bindings"),
             messages=messages_options(Path(folder) / "journal"),
         ),
+        acceptors=(AcceptorOptions(port=0),),
         settings=repository,
         acceptors=(AcceptorOptions(port=0),),
         global_max_size=-1,
@@ -113,13 +126,44 @@ async def fill(folder: Path, count: int) -> None:
     for number in range(count):
         one = message(number)
         one.message_id = storage.new_id()
-        storage.store_message(one)
+        storage.store_message(one, None)
         is_last = number % SYNCED_TOGETHER == SYNCED_TOGETHER - 1 or number == count - 1
-        storage.store_reference(queue.queue_id, one.message_id, is_last=is_last)
+        storage.store_reference(queue.queue_id, one.message_id, None, is_last)
         if is_last:
             await asyncio.to_thread(broker._stores.messages.sync)  # type: ignore[union-attr]
             await asyncio.sleep(0)
     await broker.stop()
+
+
+async def send(folder: Path, count: int) -> float:
+    """Send messages that nobody takes; bytes that each costs beyond its own."""
+    broker = Broker(options_of(folder))
+    await broker.start()
+    session = broker.create_session("session", None, SessionOptions(), set())
+    broker.administration.create_queue(
+        QueueRequest(name=QUEUE, address=QUEUE, routing_type=RoutingType.ANYCAST)
+    )
+    size = 0
+    before = memory_of(os.getpid(), "VmRSS")
+    for first in range(0, count, SYNCED_TOGETHER):
+        last = min(first + SYNCED_TOGETHER, count)
+        recorded = asyncio.get_running_loop().create_future()
+
+        def told(error: Exception | None, number: int, last: int, recorded: object) -> None:
+            if number == last - 1:
+                recorded.set_result(error)  # type: ignore[attr-defined]
+
+        for number in range(first, last):
+            # As it comes from a client: bytes.
+            data = message(number).encode()
+            size += len(data)
+            session.send(Message.decode(data), told, number, last, recorded)
+        error = await recorded
+        if error is not None:
+            raise error
+    cost = (memory_of(os.getpid(), "VmRSS") - before - size) / count
+    await broker.stop()
+    return cost
 
 
 class Figures(NamedTuple):
@@ -313,6 +357,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--messages", type=int, default=1_000_000)
+    parser.add_argument("--sent", type=int, default=1_000_000)
     parser.add_argument("--paged", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--reference", action="store_true", help="beside the reference's broker")
@@ -331,6 +376,10 @@ def main() -> None:
             if arguments.reference:
                 theirs = [start_reference(folder / "data", folder / "reference")]
                 show("the reference", theirs, arguments.messages)
+        if arguments.sent:
+            command = [sys.executable, "-c", SEND, str(folder / "sent"), str(arguments.sent)]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            print(f"sent {arguments.sent:,} that wait: {float(done.stdout):.0f} bytes a message")
         if arguments.paged:
             times = [
                 asyncio.run(drain(folder / f"paged{number}", arguments.paged))

@@ -16,11 +16,28 @@ cdef class LoadedQueue:
     cdef public list references
 
 
+cdef class KnownMessages:
+    cdef list _in_order
+    cdef dict _others
+
+    cpdef object get(self, message_id)
+    cpdef object put(self, message_id, known)
+
+    @cython.locals(
+        known=list, after=cython.Py_ssize_t, low=cython.Py_ssize_t, middle=cython.Py_ssize_t
+    )
+    cdef Py_ssize_t _place(self, long long message_id) except? -2
+
+
+@cython.locals(message=Message, reference=Reference)
+cdef long long _id_of(known) except? -1
+
+
 cdef class LoadedMessages:
     cdef BytesAside _aside
     cdef public list heuristic
     cdef public dict duplicate_ids
-    cdef public dict known
+    cdef public KnownMessages known
     cdef public list others
     cdef public dict queues
     cdef public set unreadable

@@ -50,7 +50,7 @@ class LoadedQueue:
 
     Attributes:
         queue_id: of the records.
-        references: in order; those that were acknowledged since have no message in `known`.
+        references: in order; those that were acknowledged since are of no queue.
     """
 
     __slots__ = ("queue_id", "references")
@@ -62,6 +62,78 @@ class LoadedQueue:
 
 # Of a message that no queue has, that one has, that several have.
 Known: TypeAlias = "Message | Reference | list[Reference]"
+# That of references which were acknowledged.
+_NO_QUEUE: Final = cast("Queue", LoadedQueue(-1))
+
+
+class KnownMessages:
+    """What is known of each message, found by its id.
+
+    A list in order of the ids, which is that of the log but for what a compaction has moved: no
+    object and no entry of a dict for each of a million ids, whose memory would be gone for good.
+    """
+
+    __slots__ = ("_in_order", "_others")
+
+    def __init__(self) -> None:
+        self._in_order: list[Known] = []
+        # Those that came behind greater ids.
+        self._others: dict[int, Known] = {}
+
+    def __iter__(self) -> Iterator[Known]:
+        yield from self._in_order
+        yield from self._others.values()
+
+    def get(self, message_id: int) -> Known | None:
+        """Give what is known of a message, None for nothing."""
+        at = self._place(message_id)
+        return self._others.get(message_id) if at < 0 else self._in_order[at]
+
+    def put(self, message_id: int, known: Known) -> None:
+        """Know this of a message, instead of anything else."""
+        at = self._place(message_id)
+        if at >= 0:
+            self._in_order[at] = known
+        elif not self._in_order or message_id > _id_of(self._in_order[-1]):
+            self._in_order.append(known)
+        else:
+            self._others[message_id] = known
+
+    def _place(self, message_id: int) -> int:
+        """Give where a message stands in the list, below 0 where it does not."""
+        known = self._in_order
+        after = len(known)
+        # Nearly always the last one is meant, or one that is new.
+        low = after - 1
+        if low < 0 or _id_of(known[low]) < message_id:
+            return -1
+        if _id_of(known[low]) != message_id:
+            low = 0
+            while low < after:
+                middle = (low + after) // 2
+                if _id_of(known[middle]) < message_id:
+                    low = middle + 1
+                else:
+                    after = middle
+            if _id_of(known[low]) != message_id:
+                return -1
+        return low
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._in_order.clear()
+        self._others.clear()
+
+
+def _id_of(known: Known) -> int:
+    if isinstance(known, list):
+        known = known[0]
+    if isinstance(known, Message):
+        message = known
+    else:
+        reference = known
+        message = reference.message
+    return message.message_id
 
 
 class LoadedMessages:
@@ -71,7 +143,7 @@ class LoadedMessages:
         aside: where bytes go; None leaves them in memory.
 
     Attributes:
-        known: by message id, in log order.
+        known: by message id.
         unreadable: ids of messages that stay in the journal as they are.
         queues: by queue id.
         duplicate_ids: by address, the oldest first: the id and its record.
@@ -81,7 +153,7 @@ class LoadedMessages:
 
     def __init__(self, aside: BytesAside | None = None) -> None:
         self._aside = aside
-        self.known: dict[int, Known] = {}
+        self.known = KnownMessages()
         self.unreadable: set[int] = set()
         self.queues: dict[int, LoadedQueue] = {}
         self.duplicate_ids: dict[str, list[tuple[bytes, int]]] = {}
@@ -136,7 +208,7 @@ class LoadedMessages:
 
     def _add(self, message_id: int, message: Message | None) -> None:
         if message is not None:
-            self.known[message_id] = message
+            self.known.put(message_id, message)
         elif message_id not in self.unreadable:
             self.unreadable.add(message_id)
             log.warning("message %d cannot be read here: it stays in the journal", message_id)
@@ -151,13 +223,13 @@ class LoadedMessages:
             queue = self.queues[queue_id] = LoadedQueue(queue_id)
         if isinstance(found, Message):
             reference = Reference(found, cast("Queue", queue))
-            self.known[message_id] = reference
+            self.known.put(message_id, reference)
         else:
             others = found if isinstance(found, list) else [found]
             if self._find(message_id, queue) is not None:
                 return
             reference = Reference(others[0].message, cast("Queue", queue))
-            self.known[message_id] = [*others, reference]
+            self.known.put(message_id, [*others, reference])
         queue.references.append(reference)
 
     def reference(self, message_id: int, queue_id: int) -> Reference | None:
@@ -195,26 +267,25 @@ class LoadedMessages:
 
     def drop(self, reference: Reference, message_id: int) -> None:
         """A queue does not have a message after all."""
-        found = self.known[message_id]
+        found = self.known.get(message_id)
         rest = [one for one in found if one is not reference] if isinstance(found, list) else []
+        reference.queue = _NO_QUEUE
         if not rest:
-            self.known[message_id] = reference.message
+            self.known.put(message_id, reference.message)
         else:
-            self.known[message_id] = rest[0] if len(rest) == 1 else rest
+            self.known.put(message_id, rest[0] if len(rest) == 1 else rest)
 
-    def in_order(self, queue: LoadedQueue) -> Iterator[tuple[int, Reference]]:
-        """Give what a queue id still has, with the message ids."""
+    def in_order(self, queue: LoadedQueue) -> Iterator[Reference]:
+        """Give what a queue id still has; each may get its queue."""
         for reference in queue.references:
-            message_id = reference.message.message_id
-            found = self.known[message_id]
-            if found is reference or (isinstance(found, list) and reference in found):
-                yield message_id, reference
+            if reference.queue is cast("Queue", queue):
+                yield reference
 
     def unreferenced(self) -> Iterator[int]:
         """Give the ids of messages that no queue has."""
-        for message_id, found in self.known.items():
+        for found in self.known:
             if isinstance(found, Message):
-                yield message_id
+                yield found.message_id
 
     def _take_decoded(self, item: Record) -> None:
         found = decode_record(item.user_type, item.body, is_update=item.is_update)

@@ -3,15 +3,17 @@
 cimport cython
 
 cimport broker.message_bytes as walk
-from broker.message_form cimport MessageForm
+from broker.message_form cimport MessageForm, Parts
 
 cdef int _NO_ROUTING
-cdef int _OTHERS
 
 
 cdef class Message(MessageForm):
-    cdef object _forget_own(self)
+    @cython.locals(parts=Parts)
+    cdef dict _all_properties(self)
 
-    @cython.locals(at=Py_ssize_t)
+    @cython.locals(at=Py_ssize_t, parts=Parts)
     cpdef object get(self, name)
+
+    @cython.locals(parts=Parts)
     cpdef object remove(self, name)

@@ -14,6 +14,8 @@ from broker.message_form import (
     PRIORITY_DEFAULT,
     ROUTING_TYPE_PROPERTY,
     MessageForm,
+    fitting_byte,
+    fitting_long,
 )
 from broker.storage.binding_records import RoutingType
 from broker.storage.encoding import BodyReader
@@ -38,7 +40,6 @@ _ROUTING_TYPES: Final[dict[PropertyValue, RoutingType]] = {
 # By number; else what own_routing() says.
 _TYPES: Final = (RoutingType.MULTICAST, RoutingType.ANYCAST)
 _NO_ROUTING: Final = walk.NO_ROUTING
-_OTHERS: Final = walk.OTHERS
 
 
 class Message(MessageForm):
@@ -55,7 +56,7 @@ class Message(MessageForm):
         user_id: 16 bytes, or None.
         large: the body, where it is kept outside of the message; then `body` is empty.
         has_own_properties: whether it may have a property that means something to the broker, one
-            whose name begins with _AMQ_, beside the routing type.
+            whose name begins with _AMQ_, beside the routing type; true or false, as a number.
         references: how many queues have it.
         durable_references: how many of them say so in the journal.
         owner: the address whose memory it counts for; None while no queue has it.
@@ -70,8 +71,8 @@ class Message(MessageForm):
 
     @type.setter
     def type(self, value: int) -> None:
-        self._type = value
-        self._changed = True
+        self._type = fitting_byte(value)
+        self._change()
 
     @property
     def durable(self) -> bool:
@@ -81,7 +82,7 @@ class Message(MessageForm):
     @durable.setter
     def durable(self, value: bool) -> None:
         self._durable = value
-        self._changed = True
+        self._change()
 
     @property
     def priority(self) -> int:
@@ -90,8 +91,8 @@ class Message(MessageForm):
 
     @priority.setter
     def priority(self, value: int) -> None:
-        self._priority = value
-        self._changed = True
+        self._priority = fitting_byte(value)
+        self._change()
 
     @property
     def expiration(self) -> int:
@@ -100,69 +101,54 @@ class Message(MessageForm):
 
     @expiration.setter
     def expiration(self, value: int) -> None:
-        self._expiration = value
-        self._changed = True
-
-    @property
-    def timestamp(self) -> int:
-        """In ms since 1970, 0 is none."""
-        return self._timestamp
-
-    @timestamp.setter
-    def timestamp(self, value: int) -> None:
-        self._timestamp = value
-        self._changed = True
+        self._expiration = fitting_long(value)
+        self._change()
 
     # Properties.
 
     @property
     def properties(self) -> Mapping[str, Property]:
         """The properties by name; change them by `set` and `remove` alone."""
-        if self._properties is None:
-            self._properties = self._read_properties()
-        return self._properties
+        return self._all_properties()
 
-    def _read_properties(self) -> dict[str, Property]:
-        found = TYPED_PROPERTIES.read(BodyReader(self._bytes()[self._properties_at :]))
-        return last_values(found)
+    def _all_properties(self) -> dict[str, Property]:
+        parts = self._parts
+        if parts is None or parts.properties is None:
+            data = self._bytes()
+            found = last_values(TYPED_PROPERTIES.read(BodyReader(data[self._properties_at :])))
+            parts = self._with_parts()
+            parts.properties = found
+        return parts.properties
 
     def get(self, name: str) -> PropertyValue:
         """Give the value of a property; None where it is null or missing.
 
         As long as nobody wanted all of them, it alone is decoded.
         """
-        if self._properties is None:
+        parts = self._parts
+        if parts is None or parts.properties is None:
             if not self._may_have(name):
                 return None
             # The flag before them says that there are some: their bytes have the name.
             data = self._bytes()
             at = walk.property_at(data, self._properties_at + 1, walk.encoded_name(name))
             return None if at < 0 else read_value(data, at)
-        found = self._properties.get(name)
+        found = parts.properties.get(name)
         return None if found is None else found.value
 
     def set(self, name: str, kind: PropertyType, value: PropertyValue) -> None:
         """Set a property, instead of any of that name."""
-        if self._properties is None:
-            self._properties = self._read_properties()
-        self._properties[name] = Property(name, kind, value)
-        self._changed = True
+        self._all_properties()[name] = Property(name, kind, value)
+        self._change()
         self._forget_own()
-
-    def _forget_own(self) -> None:
-        """What was found when it was read may not hold any more."""
-        self.has_own_properties = True
-        self._has_group = True
-        self._routing = _OTHERS
 
     def remove(self, name: str) -> None:
         """Remove a property; no error when there is none."""
-        if self._properties is None:
-            if not self._may_have(name):
-                return
-            self._properties = self._read_properties()
-        if self._properties.pop(name, None) is not None:
-            self._changed = True
+        parts = self._parts
+        if (parts is None or parts.properties is None) and not self._may_have(name):
+            return
+        if self._all_properties().pop(name, None) is not None:
+            self._change()
             self._forget_own()
 
     @property

@@ -14,34 +14,41 @@ cdef int _PERSISTER
 cdef int _RECORD_ADDRESS_AT
 cdef int _USER_ID_SIZE
 cdef int _MEMORY_OVERHEAD
+cdef int _TIMESTAMP_BEFORE
+cdef int _UNCHANGED
+cdef int _ID
+cdef int _ALL
+cdef int _NONE_OWN
+cdef int _OWN_BUT_GROUP
+cdef int _ANY_OWN
+
+
+cdef class Parts:
+    cdef public object body
+    cdef public object large
+    cdef public dict properties
+    cdef public object timestamp
+    cdef public object user_id
 
 
 cdef class MessageForm:
-    # As narrow as they can be: a million of these may wait.
+    # As narrow as they can be: a million of these may wait. 96 bytes, and 16 of the collector's.
     cdef object _address
-    cdef object _aside
-    cdef object _body
-    cdef bytes _data
-    cdef object _expiration
-    cdef object _priority
-    cdef readonly dict _properties
-    cdef object _type
-    cdef object _user_id
-    cdef public object large
+    cdef object _data
+    cdef readonly Parts _parts
     cdef public object owner
     cdef long long _message_id
-    cdef long long _timestamp
-    cdef unsigned int _aside_place
-    cdef unsigned int _aside_size
+    cdef long long _expiration
     cdef int _headers_at
     cdef int _properties_at
     cdef public int durable_references
     cdef public int references
     cdef unsigned char _changed
     cdef unsigned char _durable
-    cdef unsigned char _has_group
-    cdef unsigned char _id_changed
+    cdef unsigned char _is_read_back
+    cdef signed char _priority
     cdef signed char _routing
+    cdef signed char _type
     cdef public unsigned char has_own_properties
     cdef public unsigned char is_large
 
@@ -49,10 +56,21 @@ cdef class MessageForm:
     cpdef object read(self, bytes chunk, Py_ssize_t start, Py_ssize_t end, long long message_id)
     cpdef bytes encode(self)
     cdef bytes _bytes(self)
+
+    @cython.locals(place=int, data=bytes)
+    cdef bytes _read_back(self, aside)
     cdef Py_ssize_t _encoded_size(self) except -1
     cdef Py_ssize_t _memory_size(self) except -1
-    cpdef object put_aside(self, aside, unsigned int place)
-    cpdef Py_ssize_t forget_bytes(self) except -1
+    cpdef object put_aside(self, aside, int place)
+    cpdef object forget_bytes(self, aside, int place)
+    cdef object _lie_aside(self, aside, int place, int size)
+    cdef object _change(self)
+    cdef object _forget_own(self)
+    cdef Parts _with_parts(self)
+    cdef long long _timestamp(self) except? -1
+
+    @cython.locals(at=Py_ssize_t)
+    cdef Py_ssize_t _user_id_at(self, bytes data) except -1
     cpdef bytes record(self)
 
     @cython.locals(at=cython.Py_ssize_t, size=cython.longlong, message_id=cython.longlong)
@@ -63,7 +81,13 @@ cdef class MessageForm:
 
     @cython.locals(at=cython.Py_ssize_t, size=cython.longlong, end=cython.Py_ssize_t)
     cpdef object _read(self, bytes data, Py_ssize_t headers_at)
+
+    @cython.locals(data=bytes)
     cdef bint _may_have(self, name) except -1
     cdef object _put_id(self)
+
+    @cython.locals(parts=Parts, timestamp="long long")
     cdef object _rebuild(self)
+
+    @cython.locals(parts=Parts, known=Parts)
     cpdef object _become(self, MessageForm source)

@@ -16,7 +16,9 @@ Rules:
   is not looked at. `encode()` keeps what it made until the next change.
 - The reference's own messages keep their bytes: what was decoded and not changed is encoded equal.
 - The bytes of a message that waits may lie aside, in a file (`put_aside`): whoever asks for more
-  than the fixed headers has them read back; later they are forgotten again unless they changed.
+  than what queues want to know has them read back; later they are forgotten again unless they
+  changed.
+- A million of these may wait: what few of them have, or somebody asked for, is in their `Parts`.
 """
 
 from __future__ import annotations
@@ -42,6 +44,9 @@ __all__ = [
     "PRIORITY_DEFAULT",
     "ROUTING_TYPE_PROPERTY",
     "MessageForm",
+    "Parts",
+    "fitting_byte",
+    "fitting_long",
 ]
 
 
@@ -70,8 +75,65 @@ _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
 # type, durable, expiration, timestamp, priority, flag of the properties.
 _FIELDS: Final = struct.Struct(">bBqqbB")
+# From the timestamp to that flag.
+_TIMESTAMP_BEFORE: Final = 9
 # What stands before the address of a record: persister, id, whether there is one.
 _RECORD_ADDRESS_AT: Final = 10
+
+
+# Of `_changed`: not at all, the id alone, anything.
+_UNCHANGED: Final = 0
+_ID: Final = 1
+_ALL: Final = 2
+# Of `has_own_properties`: none, some but no group, any.
+_NONE_OWN: Final = 0
+_OWN_BUT_GROUP: Final = 1
+_ANY_OWN: Final = 2
+
+
+def fitting_byte(value: int) -> int:
+    """Give a header's number of one byte.
+
+    Raises:
+        RecordFormatError: it is none.
+    """
+    return _fitting(value, 7)
+
+
+def fitting_long(value: int) -> int:
+    """Give a header's number of eight bytes.
+
+    Raises:
+        RecordFormatError: it is none.
+    """
+    return _fitting(value, 63)
+
+
+def _fitting(value: int, bits: int) -> int:
+    if not -1 << bits <= value < 1 << bits:
+        raise RecordFormatError(f"a header of the message does not fit: {value}")
+    return value
+
+
+class Parts:
+    """What is not in a message's bytes yet, or was made of them, or is kept elsewhere.
+
+    Attributes:
+        body: until it is among the bytes.
+        user_id: 16 bytes or None; True where it is among the bytes.
+        timestamp: in ms since 1970; None where it is among the bytes.
+        properties: as objects; None as long as nobody asked for them.
+        large: the body, where it is kept outside of the message.
+    """
+
+    __slots__ = ("body", "large", "properties", "timestamp", "user_id")
+
+    def __init__(self) -> None:
+        self.body: bytes | None = None
+        self.user_id: bytes | bool | None = True
+        self.timestamp: int | None = None
+        self.properties: dict[str, Property] | None = None
+        self.large: LargeBody | None = None
 
 
 class MessageForm:
@@ -79,8 +141,7 @@ class MessageForm:
 
     Attributes:
         has_own_properties: whether it may have a property that means something to the broker, one
-            whose name begins with _AMQ_, beside the routing type.
-        large: the body, where it is kept outside of the message.
+            whose name begins with _AMQ_, beside the routing type: 0 no, 1 yes but no group, 2 any.
         references: how many queues have it.
         durable_references: how many of them say so in the journal.
         owner: the address whose memory it counts for; None while no queue has it.
@@ -88,29 +149,21 @@ class MessageForm:
 
     __slots__ = (
         "_address",
-        "_aside",
-        "_aside_place",
-        "_aside_size",
-        "_body",
         "_changed",
         "_data",
         "_durable",
         "_expiration",
-        "_has_group",
         "_headers_at",
-        "_id_changed",
+        "_is_read_back",
         "_message_id",
+        "_parts",
         "_priority",
-        "_properties",
         "_properties_at",
         "_routing",
-        "_timestamp",
         "_type",
-        "_user_id",
         "durable_references",
         "has_own_properties",
         "is_large",
-        "large",
         "owner",
         "references",
     )
@@ -133,28 +186,26 @@ class MessageForm:
             raise RecordFormatError(f"a user id has 16 bytes, not {len(user_id)}")
         self._message_id = message_id
         self._address = address
-        self._type: int = type
+        self._type: int = fitting_byte(type)
         self._durable = durable
-        self._priority = priority
-        self._expiration = expiration
-        self._timestamp = timestamp
-        self._user_id: bytes | bool | None = user_id
-        self._properties: dict[str, Property] | None = {item.name: item for item in properties}
-        # Until the first encode() the body stands alone; then it is a part of `_data`.
-        self._body: bytes | None = body
-        # None while the bytes lie aside.
-        self._data: bytes | None = b""
+        self._priority = fitting_byte(priority)
+        self._expiration = fitting_long(expiration)
+        # Until the first encode() these stand alone; then they are parts of `_data`.
+        parts = self._parts = Parts()
+        parts.body = body
+        parts.user_id = user_id
+        parts.timestamp = fitting_long(timestamp)
+        parts.properties = {item.name: item for item in properties}
+        # The bytes, or the file where they lie aside; of these `_headers_at` is the place in it
+        # then, `_properties_at` the size.
+        self._data: bytes | BytesAside = b""
         self._headers_at = 0
         self._properties_at = 0
-        self._changed = True
-        self._id_changed = False
-        self.has_own_properties = True
-        self._has_group = True
+        self._is_read_back = False
+        self._changed = _ALL
+        self.has_own_properties = _ANY_OWN
         self._routing = _OTHERS
-        self._aside: BytesAside | None = None
-        self._aside_place = self._aside_size = 0
         self.is_large = False
-        self.large: LargeBody | None = None
         self.references = 0
         self.durable_references = 0
         self.owner: MessageOwner | None = None
@@ -250,17 +301,12 @@ class MessageForm:
                 at += 4 + size
             else:
                 self._address = None
-            if data[at]:
-                # Among the bytes, where hardly anybody looks for it.
-                self._user_id = True
-                at += _USER_ID_SIZE
-            else:
-                self._user_id = None
-            at += 1
+            # Nor is the user id wanted by hardly anybody.
+            at += 1 + _USER_ID_SIZE if data[at] else 1
             self._type = walk.byte_at(data, at)
             self._durable = data[at + 1] != 0
             self._expiration = walk.long_at(data, at + 2)
-            self._timestamp = walk.long_at(data, at + 10)
+            # The timestamp as well stays among the bytes.
             self._priority = walk.byte_at(data, at + 18)
             at += 20
             end = walk.properties_end(data, at) if data[at - 1] else at
@@ -269,20 +315,15 @@ class MessageForm:
         if end != len(data):
             raise RecordFormatError(f"{len(data) - end} bytes behind a message's properties")
         self._data = data
+        self._parts = None
         self._headers_at = headers_at
         self._properties_at = at - 1
-        self._properties = None
         # Asked for several times on a message's way, and mostly not there: looked for once.
         self._routing = walk.own_routing(data, at) if end > at else _NO_ROUTING
-        self.has_own_properties = self._routing == _OTHERS
-        self._has_group = self.has_own_properties
-        self._aside = None
-        self._aside_place = self._aside_size = 0
-        self._body = None
-        self._changed = False
-        self._id_changed = False
+        self.has_own_properties = _ANY_OWN if self._routing == _OTHERS else _NONE_OWN
+        self._is_read_back = False
+        self._changed = _UNCHANGED
         self.is_large = False
-        self.large = None
         self.references = 0
         self.durable_references = 0
         self.owner = None
@@ -296,10 +337,11 @@ class MessageForm:
             RecordFormatError: a header or property does not fit its encoding.
         """
         if self._changed:
-            self._rebuild()
-        elif self._id_changed:
-            self._put_id()
-        return self._bytes() if self._data is None else self._data
+            if self._changed == _ID:
+                self._put_id()
+            else:
+                self._rebuild()
+        return self._bytes()
 
     def _bytes(self) -> bytes:
         """Give the bytes, read back if they lie aside.
@@ -307,11 +349,20 @@ class MessageForm:
         Raises:
             JournalIOError: the disk fails.
         """
-        if self._data is None:
-            assert self._aside is not None, "they are somewhere"
-            self._data = self._aside.read(self._aside_place, self._aside_size)
-            self._aside.was_read(self, self._aside_size)
-        return self._data
+        data = self._data
+        return data if isinstance(data, bytes) else self._read_back(data)
+
+    def _read_back(self, aside: BytesAside) -> bytes:
+        place = self._headers_at
+        data = aside.read(place, self._properties_at)
+        self._data = data
+        self._is_read_back = True
+        self._headers_at = walk.int_at(data, 0) - _PACKET_HEADER_SIZE + _END_OF_BODY_SIZE
+        self._properties_at = self._user_id_at(data)
+        self._properties_at += 1 + _USER_ID_SIZE if data[self._properties_at] else 1
+        self._properties_at += _FIELDS.size - 1
+        aside.was_read(self, place, len(data))
+        return data
 
     def put_aside(self, aside: BytesAside, place: int) -> None:
         """Forget the bytes of encode(), which are in a file now.
@@ -321,21 +372,21 @@ class MessageForm:
             place: where in it.
         """
         data = self.encode()
-        self.has_own_properties |= self._properties is not None
-        self._has_group = True
-        self._has_group = self._may_have(GROUP_ID)
-        self._aside = aside
-        self._aside_place = place
-        self._aside_size = len(data)
-        self._data = None
-        self._properties = None
+        if self.has_own_properties and not self._may_have(GROUP_ID):
+            self.has_own_properties = _OWN_BUT_GROUP
+        self._lie_aside(aside, place, len(data))
 
-    def forget_bytes(self) -> int:
-        """Forget again what was read back, unless it was changed since; how much was read."""
-        if self._aside is not None and not self._changed and not self._id_changed:
-            self._data = None
-            self._properties = None
-        return self._aside_size
+    def forget_bytes(self, aside: BytesAside, place: int) -> None:
+        """Forget again what was read back from there, unless it was changed since."""
+        if self._is_read_back and not self._changed:
+            self._lie_aside(aside, place, len(self._bytes()))
+
+    def _lie_aside(self, aside: BytesAside, place: int, size: int) -> None:
+        self._data = aside
+        self._is_read_back = False
+        self._headers_at = place
+        self._properties_at = size
+        self._parts = None
 
     def encode_headers(self) -> bytes:
         """Give headers and properties alone: SESS_SEND_LARGE, record 30."""
@@ -355,18 +406,20 @@ class MessageForm:
             self._data = packed.with_long(data, 0, len(data), self._headers_at, self._message_id)
         except OverflowError as error:
             raise RecordFormatError(f"the message id does not fit: {error}") from error
-        self._aside = None
-        self._id_changed = False
+        self._is_read_back = False
+        self._changed = _UNCHANGED
 
     def _rebuild(self) -> None:
         """Make `_data` from the fields, with the body and untouched properties copied once."""
         body = self.body
-        known_user_id = self.user_id
-        if self._properties is None:
-            properties = memoryview(self._bytes())[self._properties_at :]
+        known_user_id, timestamp = self.user_id, self._timestamp()
+        parts = self._parts
+        if parts is None or parts.properties is None:
+            data = self._bytes()
+            properties = memoryview(data)[self._properties_at :]
         else:
             writer = BodyWriter()
-            TYPED_PROPERTIES.write(writer, tuple(self._properties.values()))
+            TYPED_PROPERTIES.write(writer, tuple(parts.properties.values()))
             properties = memoryview(writer.getvalue())
         try:
             if self._address is None:
@@ -377,7 +430,7 @@ class MessageForm:
             user_id = b"\x00" if known_user_id is None else b"\x01" + known_user_id
             # The last byte of the fields is the flag of the properties, which come with theirs.
             fields = _FIELDS.pack(
-                self._type, self._durable, self._expiration, self._timestamp, self._priority, 0
+                self._type, self._durable, self._expiration, timestamp, self._priority, 0
             )[:-1]
             message_id = _LONG.pack(self._message_id)
             end = _INT.pack(len(body) + _PACKET_HEADER_SIZE)
@@ -387,11 +440,11 @@ class MessageForm:
         size = len(message_id) + len(address) + len(user_id) + len(fields)
         self._properties_at = self._headers_at + size
         self._data = b"".join((end, body, message_id, address, user_id, fields, properties))
-        self._user_id = known_user_id
-        self._aside = None
-        self._body = None
-        self._changed = False
-        self._id_changed = False
+        self._is_read_back = False
+        self._changed = _UNCHANGED
+        if parts is not None:
+            parts.body = parts.timestamp = None
+            parts.user_id = True
 
     def copy(self) -> Self:
         """Give a message of its own with the same content, in no queue.
@@ -411,32 +464,50 @@ class MessageForm:
         self._durable = source._durable
         self._priority = source._priority
         self._expiration = source._expiration
-        self._timestamp = source._timestamp
-        self._user_id = source._user_id
-        self._properties = None if source._properties is None else dict(source._properties)
-        self._body = source._body
+        # Before its places: they are those of the file, while the bytes lie there.
         self._data = source._bytes()
-        self._aside = None
-        self._aside_place = self._aside_size = 0
         self._headers_at = source._headers_at
         self._properties_at = source._properties_at
+        self._is_read_back = False
         self._changed = source._changed
-        self._id_changed = source._id_changed
+        self._parts = None
+        known = source._parts
+        if known is not None:
+            parts = self._parts = Parts()
+            parts.body = known.body
+            parts.user_id = known.user_id
+            parts.timestamp = known.timestamp
+            parts.properties = None if known.properties is None else dict(known.properties)
+            parts.large = known.large
         self.has_own_properties = source.has_own_properties
         self._routing = source._routing
-        self._has_group = source._has_group
         self.is_large = source.is_large
-        self.large = source.large
         self.references = self.durable_references = 0
         self.owner = None
+
+    def _change(self) -> None:
+        """The bytes are to be made anew."""
+        self._changed = _ALL
+
+    def _forget_own(self) -> None:
+        """What was found out about the broker's own properties may not hold any more."""
+        self.has_own_properties = _ANY_OWN
+        self._routing = _OTHERS
+
+    def _with_parts(self) -> Parts:
+        """Give what is kept beside the bytes, to be changed."""
+        if self._parts is None:
+            self._parts = Parts()
+        return self._parts
 
     def _may_have(self, name: str) -> bool:
         """Whether a name is anywhere in the bytes."""
         if not self.has_own_properties and name.startswith("_AMQ_"):
             return name == ROUTING_TYPE_PROPERTY and self._routing != _NO_ROUTING
-        if name == GROUP_ID and not self._has_group:
+        if name == GROUP_ID and self.has_own_properties == _OWN_BUT_GROUP:
             return False
-        return self._bytes().find(walk.encoded_name(name), self._properties_at) >= 0
+        data = self._bytes()
+        return data.find(walk.encoded_name(name), self._properties_at) >= 0
 
     @property
     def encoded_size(self) -> int:
@@ -444,8 +515,8 @@ class MessageForm:
         return self._encoded_size()
 
     def _encoded_size(self) -> int:
-        if self._data is None and not self._changed:
-            return self._aside_size
+        if not self._changed and not isinstance(self._data, bytes):
+            return self._properties_at
         return len(self.encode())
 
     @property
@@ -465,7 +536,8 @@ class MessageForm:
     def message_id(self, value: int) -> None:
         if value != self._message_id:
             self._message_id = value
-            self._id_changed = True
+            if self._changed == _UNCHANGED:
+                self._changed = _ID
 
     @property
     def address(self) -> str | None:
@@ -476,17 +548,17 @@ class MessageForm:
     def address(self, value: str | None) -> None:
         if value != self._address:
             self._address = value
-            self._changed = True
+            self._changed = _ALL
 
     @property
     def user_id(self) -> bytes | None:
         """16 bytes, or None."""
-        known = self._user_id
+        parts = self._parts
+        known = True if parts is None else parts.user_id
         if known is True:
-            # Behind id and address of the bytes, which may not be those that count any more.
-            data, at = self._bytes(), self._headers_at + 8
-            at += 1 if data[at] == 0 else 5 + _INT.unpack_from(data, at + 1)[0]
-            known = data[at + 1 : at + 1 + _USER_ID_SIZE]
+            data = self._bytes()
+            at = self._user_id_at(data)
+            return data[at + 1 : at + 1 + _USER_ID_SIZE] if data[at] else None
         assert not isinstance(known, bool), "only True says where it is"
         return known
 
@@ -494,17 +566,53 @@ class MessageForm:
     def user_id(self, value: bytes | None) -> None:
         if value is not None and len(value) != _USER_ID_SIZE:
             raise RecordFormatError(f"a user id has 16 bytes, not {len(value)}")
-        self._user_id = value
-        self._changed = True
+        self._with_parts().user_id = value
+        self._change()
+
+    def _user_id_at(self, data: bytes) -> int:
+        """Give where the bytes say whether there is a user id.
+
+        Behind their id and address, which may not be those that count any more.
+        """
+        at = self._headers_at + _ID_SIZE
+        return at + 5 + walk.int_at(data, at + 1) if data[at] else at + 1
+
+    @property
+    def timestamp(self) -> int:
+        """In ms since 1970, 0 is none."""
+        return self._timestamp()
+
+    @timestamp.setter
+    def timestamp(self, value: int) -> None:
+        self._with_parts().timestamp = fitting_long(value)
+        self._change()
+
+    def _timestamp(self) -> int:
+        parts = self._parts
+        if parts is not None and parts.timestamp is not None:
+            return parts.timestamp
+        data = self._bytes()
+        return walk.long_at(data, self._properties_at - _TIMESTAMP_BEFORE)
 
     @property
     def body(self) -> memoryview:
         """The body's bytes; a view that stays as it is when the message changes."""
-        if self._body is not None:
-            return memoryview(self._body)
-        return memoryview(self._bytes())[_END_OF_BODY_SIZE : self._headers_at]
+        parts = self._parts
+        if parts is not None and parts.body is not None:
+            return memoryview(parts.body)
+        data = self._bytes()
+        return memoryview(data)[_END_OF_BODY_SIZE : self._headers_at]
 
     @body.setter
     def body(self, value: bytes) -> None:
-        self._body = value
-        self._changed = True
+        self._with_parts().body = value
+        self._change()
+
+    @property
+    def large(self) -> LargeBody | None:
+        """The body, where it is kept outside of the message; then `body` is empty."""
+        return None if self._parts is None else self._parts.large
+
+    @large.setter
+    def large(self, value: LargeBody | None) -> None:
+        self._with_parts().large = value

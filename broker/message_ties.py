@@ -21,7 +21,7 @@ class BytesAside(Protocol):
             JournalIOError: the disk fails.
         """
 
-    def was_read(self, message: MessageForm, size: int) -> None:
+    def was_read(self, message: MessageForm, place: int, size: int) -> None:
         """A message has its bytes in memory again: it is told when to forget them."""
 
 

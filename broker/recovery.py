@@ -208,7 +208,7 @@ class _MessageLoader:
             if queue is None:
                 self._drop_references(loaded)
                 continue
-            for _, reference in image.in_order(loaded):
+            for reference in image.in_order(loaded):
                 message = reference.message
                 if message.is_large and message.large is None and not self._find_body(message):
                     continue
@@ -218,8 +218,8 @@ class _MessageLoader:
 
     def _drop_references(self, loaded: LoadedQueue) -> None:
         gone = list(self._image.in_order(loaded))
-        for message_id, reference in gone:
-            self._image.drop(reference, message_id)
+        for reference in gone:
+            self._image.drop(reference, reference.message.message_id)
         if gone:
             log.warning(
                 "queue %d is gone: %d references to it are left out", loaded.queue_id, len(gone)

@@ -30,6 +30,9 @@ __all__ = ["LEVELS", "Cursor", "PriorityList", "Reference", "ReferenceList", "re
 
 LEVELS: Final = 10  # Priorities 0 … 9 (JMS 2.0, 3.4.10); QueueImpl.NUM_PRIORITIES.
 
+# What has two bytes. Who was delivered more often has its count recorded once more than needed.
+_PERSISTED_MAX: Final = 0xFFFF
+
 
 class Reference:
     """One message in one queue.
@@ -38,7 +41,6 @@ class Reference:
         message: shared by the references of all queues it was routed to.
         queue: the one that has it.
         delivery_count: how often it was handed to a consumer, this time included.
-        persisted_count: what the journal says of it.
         scheduled_ms: not delivered before, in ms since 1970; 0 is now.
         consumer: who has it, from delivery to acknowledgement or return; None while it waits, which
             in a non-destructive queue it does while consumers see it.
@@ -46,12 +48,12 @@ class Reference:
     """
 
     __slots__ = (
+        "_persisted_count",
         "consumer",
         "delivery_count",
         "following",
         "level",
         "message",
-        "persisted_count",
         "previous",
         "queue",
         "scheduled_ms",
@@ -64,7 +66,7 @@ class Reference:
         self.message = message
         self.queue = queue
         self.delivery_count = 0
-        self.persisted_count = 0
+        self._persisted_count = 0
         self.scheduled_ms = scheduled_ms
         self.consumer: Consumer | None = None
         self.level = -1
@@ -73,6 +75,15 @@ class Reference:
 
     def __repr__(self) -> str:
         return f"Reference({self.message.message_id} in {self.queue.name!r})"
+
+    @property
+    def persisted_count(self) -> int:
+        """What the journal says of `delivery_count`; 65,535 where that is more."""
+        return self._persisted_count
+
+    @persisted_count.setter
+    def persisted_count(self, count: int) -> None:
+        self._persisted_count = min(max(count, 0), _PERSISTED_MAX)
 
     @property
     def is_recorded(self) -> bool:

@@ -17,4 +17,5 @@ cdef class BytesAside:
     cdef public long long size
 
     cpdef object take(self, Message message)
-    cpdef object was_read(self, message, Py_ssize_t size)
+    cpdef object was_read(self, read)
+    cpdef object _forget_oldest(self)

@@ -21,7 +21,7 @@ import os
 import tempfile
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from journal.errors import JournalIOError
 
@@ -102,9 +102,18 @@ class Segment:
             raise JournalIOError(errno.EIO, "the bytes of waiting messages are cut off")
         return data
 
-    def was_read(self, message: MessageForm, size: int) -> None:
+    def was_read(self, message: MessageForm, place: int, size: int) -> None:
         """Tell the owner that a message has its bytes in memory again."""
-        self._owner.was_read(message, size)
+        self._owner.was_read(ReadBack(message, self, place, size))
+
+
+class ReadBack(NamedTuple):
+    """A message that has its bytes in memory again, and where it had them from."""
+
+    message: MessageForm
+    segment: Segment
+    place: int
+    size: int
 
 
 class BytesAside:
@@ -127,7 +136,7 @@ class BytesAside:
         self._batch_place = self._batch_size = 0
         self._writer: ThreadPoolExecutor | None = None
         self._writing: deque[Future[None]] = deque()
-        self._read: deque[MessageForm] = deque()
+        self._read: deque[ReadBack] = deque()
         self._read_size = 0
 
     def take(self, message: Message) -> None:
@@ -187,9 +196,14 @@ class BytesAside:
             self._writer = None
         self._segment = None
 
-    def was_read(self, message: MessageForm, size: int) -> None:
+    def was_read(self, read: ReadBack) -> None:
         """A message has its bytes in memory again; the longest read ones forget theirs."""
-        self._read.append(message)
-        self._read_size += size
+        self._read.append(read)
+        self._read_size += read.size
         while self._read_size > READ_BACK_SIZE and len(self._read) > 1:
-            self._read_size -= self._read.popleft().forget_bytes()
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        oldest = self._read.popleft()
+        self._read_size -= oldest.size
+        oldest.message.forget_bytes(oldest.segment, oldest.place)

@@ -166,7 +166,7 @@ def test_a_property_that_is_nowhere_in_the_bytes_is_not_looked_for():
 
     assert message.get("_AMQ_DUPL_ID") is None
     message.remove("_AMQ_DUPL_ID")
-    assert message._properties is None
+    assert message._parts is None
     assert message.get("k") == "v"
 
 
@@ -266,13 +266,13 @@ def test_anything_else_is_refused_with_one_error(data):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("type", 128), ("priority", -129), ("expiration", 2**63)]
+    ("name", "value"), [("type", 128), ("priority", -129), ("expiration", 2**63), ("timestamp", -(2**63) - 1)]
 )
 def test_a_header_that_does_not_fit_is_refused(name, value):
-    message = Message("a", **{name: value})
-
     with pytest.raises(RecordFormatError, match="header"):
-        message.encode()
+        Message("a", **{name: value})
+    with pytest.raises(RecordFormatError, match="header"):
+        setattr(Message("a"), name, value)
 
 
 def test_a_user_id_of_another_length_is_refused():
