@@ -2,13 +2,24 @@
 
 cimport cython
 
+cimport broker.message_bytes as walk
+from broker.memory cimport AddressMemory
 from broker.message cimport Message
-from broker.reference cimport Reference
+from broker.queue cimport Queue
+from broker.reference cimport Reference, reference_to
 from broker.storage.bytes_aside cimport BytesAside
+
+cdef int _MESSAGE
+cdef int _LARGE_MESSAGE
+cdef int _REFERENCE
+cdef int _ACKNOWLEDGE
+cdef int _DELIVERY_COUNT
+cdef int _SCHEDULED
+cdef int _CORE
 
 
 @cython.locals(message=Message)
-cpdef Message decode_message(message_id, body)
+cpdef Message decode_message(long long message_id, bytes body)
 
 
 cdef class LoadedQueue:
@@ -42,8 +53,13 @@ cdef class LoadedMessages:
     cdef public dict queues
     cdef public set unreadable
 
-    @cython.locals(message=Message)
+    @cython.locals(message=Message, kind=int, body=bytes, found=Reference)
     cdef object _take(self, item)
     cdef object _add(self, message_id, Message message)
+
+    @cython.locals(reference=Reference)
     cdef object _refer(self, message_id, queue_id)
     cdef Reference _find(self, message_id, queue)
+
+    @cython.locals(reference=Reference, message=Message, memory=AddressMemory)
+    cpdef object fill(self, Queue queue, LoadedQueue loaded, memory_of, has_body)

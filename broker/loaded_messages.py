@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 import struct
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+import broker.message_bytes as walk
 from broker.message import Message
-from broker.reference import Reference
+from broker.reference import Reference, reference_to
 from broker.storage.encoding import RecordFormatError
 from broker.storage.message_records import DuplicateId, HeuristicCompletion
 from broker.storage.records import decode_record
@@ -20,8 +21,9 @@ from broker.storage.stored_messages import Persister
 from broker.storage.wire import RecordType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from broker.memory import AddressMemory
     from broker.queue import Queue
     from broker.storage.bytes_aside import BytesAside
     from broker.storage.images import Record
@@ -30,7 +32,6 @@ __all__ = ["LoadedMessages", "LoadedQueue", "decode_message"]
 
 log = logging.getLogger("broker")
 
-_LONG: Final = struct.Struct(">q")
 _LONG_INT: Final = struct.Struct(">qi")
 _LONG_LONG: Final = struct.Struct(">qq")
 
@@ -133,7 +134,8 @@ def _id_of(known: Known) -> int:
     else:
         reference = known
         message = reference.message
-    return message.message_id
+    # Several times for each record: not by the property.
+    return message._message_id
 
 
 class LoadedMessages:
@@ -169,7 +171,7 @@ class LoadedMessages:
         for item in batch:
             try:
                 self._take(item)
-            except (RecordFormatError, struct.error) as error:
+            except (RecordFormatError, IndexError, struct.error) as error:
                 raise RecordFormatError(
                     f"message record {item.record_id} of type {item.user_type}: {error}"
                 ) from error
@@ -184,9 +186,9 @@ class LoadedMessages:
                 self._aside.take(message)
             self._add(record_id, message)
         elif kind == _REFERENCE:
-            self._refer(record_id, _LONG.unpack_from(body)[0])
+            self._refer(record_id, walk.long_at(body, 0))
         elif kind == _ACKNOWLEDGE:
-            self._acknowledge(record_id, _LONG.unpack_from(body)[0])
+            self._acknowledge(record_id, walk.long_at(body, 0))
         elif kind == _DELIVERY_COUNT:
             queue_id, count = _LONG_INT.unpack_from(body)
             found = self.reference(record_id, queue_id)
@@ -218,17 +220,18 @@ class LoadedMessages:
         if found is None:
             self._add(message_id, None)
             return
-        queue = self.queues.get(queue_id)
+        # Of each reference the queue, until there is one.
+        queue: Any = self.queues.get(queue_id)
         if queue is None:
             queue = self.queues[queue_id] = LoadedQueue(queue_id)
         if isinstance(found, Message):
-            reference = Reference(found, cast("Queue", queue))
+            reference = reference_to(found, queue, 0)
             self.known.put(message_id, reference)
         else:
             others = found if isinstance(found, list) else [found]
             if self._find(message_id, queue) is not None:
                 return
-            reference = Reference(others[0].message, cast("Queue", queue))
+            reference = reference_to(others[0].message, queue, 0)
             self.known.put(message_id, [*others, reference])
         queue.references.append(reference)
 
@@ -277,9 +280,39 @@ class LoadedMessages:
 
     def in_order(self, queue: LoadedQueue) -> Iterator[Reference]:
         """Give what a queue id still has; each may get its queue."""
+        wanted: object = queue
         for reference in queue.references:
-            if reference.queue is cast("Queue", queue):
+            if reference.queue is wanted:
                 yield reference
+
+    def fill(
+        self,
+        queue: Queue,
+        loaded: LoadedQueue,
+        memory_of: Callable[[Message, Queue], AddressMemory],
+        has_body: Callable[[Message], bool],
+    ) -> None:
+        """Put into a queue what its id still has.
+
+        Args:
+            queue: empty.
+            loaded: of its id.
+            memory_of: where a message counts.
+            has_body: asked for each large message without one; those that have none are left out.
+        """
+        address = memory = None
+        for reference in self.in_order(loaded):
+            message = reference.message
+            if message.is_large and message.large is None and not has_body(message):
+                continue
+            if memory is None or message.address != address:
+                # Nearly always that of the message before.
+                address = message.address
+                memory = memory_of(message, queue)
+            reference.queue = queue
+            message.durable_references += 1
+            memory.add(message)
+            queue.load(reference)
 
     def unreferenced(self) -> Iterator[int]:
         """Give the ids of messages that no queue has."""
@@ -305,6 +338,7 @@ def decode_message(message_id: int, body: bytes) -> Message | None:
     """
     if not body or body[0] != _CORE:
         return None
-    message = Message.from_record(body)
-    message.message_id = message_id
+    message = Message.__new__(Message)
+    message._read_record(body)
+    message.give_id(message_id)
     return message

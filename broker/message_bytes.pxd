@@ -6,6 +6,8 @@ cimport broker.packed as packed
 
 cdef bytes _OWN_PREFIX
 cdef bytes _ROUTING_TYPE
+cdef bytes _last_units
+cdef object _last_text
 cdef int _BYTE_TAG
 cdef int _NONE
 cdef int _LOOK

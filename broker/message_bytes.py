@@ -17,6 +17,9 @@ _TEXTS_MAX: Final = 4096
 _TEXT_SIZE_MAX: Final = 512
 _texts: Final[dict[bytes, str]] = {}
 _encoded_names: Final[dict[str, bytes]] = {}
+# The one before: mostly it is the same address again.
+_last_units = b""
+_last_text = ""
 
 # What names of the broker's own properties begin with, and the one that nearly every message has.
 _OWN_PREFIX: Final = "_AMQ_".encode("utf-16-le")
@@ -69,6 +72,9 @@ def text_at(data: bytes, at: int, size: int) -> str:
     """Give the text of a SimpleString whose `size` bytes stand at `at`."""
     if size < 0 or size % 2 or size > len(data) - at:
         raise RecordFormatError(f"text of {size} bytes at byte {at} of {len(data)}")
+    global _last_text, _last_units
+    if size == len(_last_units) and packed.stands_at(data, at, _last_units):
+        return _last_text
     units = data[at : at + size]
     text = _texts.get(units)
     if text is None:
@@ -77,6 +83,9 @@ def text_at(data: bytes, at: int, size: int) -> str:
             if len(_texts) >= _TEXTS_MAX:
                 _texts.clear()
             _texts[units] = text
+    if size <= _TEXT_SIZE_MAX:
+        _last_units = units
+        _last_text = text
     return text
 
 

@@ -54,6 +54,7 @@ cdef class MessageForm:
 
     @cython.locals(headers_at="long long")
     cpdef object read(self, bytes chunk, Py_ssize_t start, Py_ssize_t end, long long message_id)
+    cpdef object give_id(self, long long message_id)
     cpdef bytes encode(self)
     cdef bytes _bytes(self)
 

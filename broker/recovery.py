@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from broker.core import Core
     from broker.loaded_messages import LoadedMessages, LoadedQueue
     from broker.memory import AddressMemory
+    from broker.queue import Queue
     from broker.storage.images import BindingsImage, Prepared, Record
     from broker.storage.large_bodies import LargeBodies
 
@@ -198,7 +199,6 @@ class _MessageLoader:
         self._kept_bodies: set[int] = set()
         # Of prepared transactions.
         self._made: dict[int, Message] = {}
-        self._memory: tuple[str | None, AddressMemory] | None = None
 
     def load_references(self) -> None:
         """Put the messages into their queues."""
@@ -208,13 +208,7 @@ class _MessageLoader:
             if queue is None:
                 self._drop_references(loaded)
                 continue
-            for reference in image.in_order(loaded):
-                message = reference.message
-                if message.is_large and message.large is None and not self._find_body(message):
-                    continue
-                reference.queue = queue
-                self._count(reference)
-                queue.load(reference)
+            image.fill(queue, loaded, self._memory_of, self._find_body)
 
     def _drop_references(self, loaded: LoadedQueue) -> None:
         gone = list(self._image.in_order(loaded))
@@ -228,14 +222,13 @@ class _MessageLoader:
     def _count(self, reference: Reference) -> None:
         message = reference.message
         message.durable_references += 1
-        known = self._memory
-        if known is None or known[0] != message.address:
-            # Nearly always that of the message before.
-            address = self._addresses.by_name.get((message.address or "").split("::")[0])
-            if address is None:
-                address = self._addresses.by_name[reference.queue.binding.address]
-            known = self._memory = (message.address, address.memory)
-        known[1].add(message)
+        self._memory_of(message, reference.queue).add(message)
+
+    def _memory_of(self, message: Message, queue: Queue) -> AddressMemory:
+        address = self._addresses.by_name.get((message.address or "").split("::")[0])
+        if address is None:
+            address = self._addresses.by_name[queue.binding.address]
+        return address.memory
 
     def _find_body(self, message: Message) -> bool:
         message_id = message.message_id

@@ -1,5 +1,7 @@
 # Fields of bytes_aside.py's class that every message of a start passes, compiled; see setup.py.
 
+cimport cython
+
 from broker.message cimport Message
 
 
@@ -9,13 +11,14 @@ cdef class BytesAside:
     cdef object _segment
     cdef list _batch
     cdef long long _batch_place
-    cdef long long _batch_size
+    cdef long long _place
     cdef object _writer
     cdef object _writing
     cdef public object _read
     cdef long long _read_size
     cdef public long long size
 
+    @cython.locals(data=bytes, size=Py_ssize_t, batch=list)
     cpdef object take(self, Message message)
     cpdef object was_read(self, read)
     cpdef object _forget_oldest(self)

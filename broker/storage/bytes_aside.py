@@ -54,15 +54,11 @@ class Segment:
     Args:
         owner: of all segments.
         fd: of a file without a name; closed with the segment.
-
-    Attributes:
-        size: bytes that were put there.
     """
 
     def __init__(self, owner: BytesAside, fd: int) -> None:
         self._owner = owner
         self._fd = fd
-        self.size = 0
         # What could not be written, by its place.
         self._unwritten: dict[int, bytes] = {}
 
@@ -133,7 +129,8 @@ class BytesAside:
         self._kept_size = KEPT_SIZE if kept_size is None else kept_size
         self._segment: Segment | None = None
         self._batch: list[bytes] = []
-        self._batch_place = self._batch_size = 0
+        # In the segment: of the batch, and behind it.
+        self._batch_place = self._place = 0
         self._writer: ThreadPoolExecutor | None = None
         self._writing: deque[Future[None]] = deque()
         self._read: deque[ReadBack] = deque()
@@ -147,16 +144,16 @@ class BytesAside:
             self._kept_size -= size
             return
         segment = self._segment
-        if segment is None or segment.size + size > SEGMENT_SIZE:
+        if segment is None or self._place + size > SEGMENT_SIZE:
             segment = self._next_segment()
             if segment is None:
                 return
-        message.put_aside(segment, segment.size)
-        self._batch.append(data)
-        self._batch_size += size
-        segment.size += size
+        message.put_aside(segment, self._place)
+        batch = self._batch
+        batch.append(data)
+        self._place += size
         self.size += size
-        if self._batch_size >= WRITE_SIZE or len(self._batch) == WRITE_COUNT:
+        if self._place - self._batch_place >= WRITE_SIZE or len(batch) == WRITE_COUNT:
             self._hand_over()
 
     def _next_segment(self) -> Segment | None:
@@ -170,7 +167,7 @@ class BytesAside:
             self._kept_size = 1 << 62
             return None
         self._segment = Segment(self, fd)
-        self._batch_place = 0
+        self._batch_place = self._place = 0
         return self._segment
 
     def _hand_over(self) -> None:
@@ -181,8 +178,7 @@ class BytesAside:
             self._writer = ThreadPoolExecutor(1, thread_name_prefix="bytes-aside")
         batch, self._batch = self._batch, []
         self._writing.append(self._writer.submit(self._segment.write, self._batch_place, batch))
-        self._batch_place = self._segment.size
-        self._batch_size = 0
+        self._batch_place = self._place
         if len(self._writing) > BACKLOG_MAX:
             self._writing.popleft().result()
 

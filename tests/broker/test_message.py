@@ -266,7 +266,8 @@ def test_anything_else_is_refused_with_one_error(data):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("type", 128), ("priority", -129), ("expiration", 2**63), ("timestamp", -(2**63) - 1)]
+    ("name", "value"),
+    [("type", 128), ("priority", -129), ("expiration", 2**63), ("timestamp", -(2**63) - 1)],
 )
 def test_a_header_that_does_not_fit_is_refused(name, value):
     with pytest.raises(RecordFormatError, match="header"):
