@@ -3,11 +3,12 @@ from typing import Final, NamedTuple, final
 
 from journal.errors import Damage
 
-__all__ = ["CHECKSUMS", "KINDS", "VERDICTS", "PackedFile", "RawColumns"]
+__all__ = ["CHECKSUMS", "KINDS", "NO_ID", "VERDICTS", "PackedFile", "RawColumns", "Span"]
 
 KINDS: Final[tuple[str, ...]]
 CHECKSUMS: Final[tuple[str, ...]]
 VERDICTS: Final[tuple[str, ...]]
+NO_ID: Final[int]
 
 class RawColumns(NamedTuple):
     row_count: int
@@ -31,6 +32,12 @@ class RawColumns(NamedTuple):
     ordinals: bytearray
     verdicts: bytearray
 
+class Span(NamedTuple):
+    row_count: int
+    end: int
+    greatest_id: int
+    is_whole: bool
+
 @final
 class PackedFile:
     def __init__(
@@ -45,6 +52,10 @@ class PackedFile:
     def file_id(self) -> int: ...
     @property
     def damages(self) -> list[Damage]: ...
+    @property
+    def is_moved(self) -> bool: ...
+    def clip(self, first: int, end: int) -> None: ...
+    def span(self, first: int, *, rows_max: int, end: int, is_growing: bool) -> Span: ...
     def want(
         self,
         kinds: Collection[str] | None,

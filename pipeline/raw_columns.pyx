@@ -6,15 +6,19 @@ items of C, and those are written into columns here, their bodies one behind the
 
 from typing import NamedTuple
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from journal.format cimport (
-    CHECKSUM_NONE, EVENT_RECORD, PREPARE_RECORD, ROLLBACK_RECORD, SCAN_RECORD, Record)
+    ADD_RECORD, CHECKSUM_NONE, EVENT_RECORD, PREPARE_RECORD, ROLLBACK_RECORD, SCAN_MARK,
+    SCAN_RECORD, UPDATE_RECORD_TX, Record)
 from journal.judge cimport judge
-from journal.scan cimport FileScan, Item, scan_bytes
+from journal.scan cimport LIVE, FileScan, Item, scan_bytes
 
-__all__ = ["CHECKSUMS", "KINDS", "VERDICTS", "PackedFile", "RawColumns"]
+__all__ = ["CHECKSUMS", "KINDS", "NO_ID", "VERDICTS", "PackedFile", "RawColumns", "Span"]
+
+# Of a Span without an add or update; every id is above it.
+NO_ID = -1 << 63
 
 # What a code in the columns `kinds`, `checksums` and `verdicts` stands for.
 KINDS = (
@@ -74,6 +78,23 @@ class RawColumns(NamedTuple):
     verdicts: bytearray
 
 
+class Span(NamedTuple):
+    """Some records of a file that follow one another.
+
+    Attributes:
+        row_count: of records.
+        end: bytes from the start of the file to where the last of them ends; where the span was to
+            begin if there is none.
+        greatest_id: of the adds and updates among them; NO_ID: there are none.
+        is_whole: nothing of the file is behind it.
+    """
+
+    row_count: int
+    end: int
+    greatest_id: int
+    is_whole: bool
+
+
 cdef inline bint has_tx(uint8_t type) noexcept nogil:
     return 13 <= type <= DELETE_TX or type >= PREPARE_RECORD
 
@@ -84,6 +105,10 @@ cdef inline bint has_user_type(uint8_t type) noexcept nogil:
 
 cdef inline bint has_body(uint8_t type) noexcept nogil:
     return type <= DELETE_TX or type == PREPARE_RECORD
+
+
+cdef inline bint is_add_or_update(const Item *item) noexcept nogil:
+    return item.what == SCAN_RECORD and ADD_RECORD <= item.record.type <= UPDATE_RECORD_TX
 
 
 cdef inline void mark(uint8_t[::1] bitmap, Py_ssize_t row) noexcept nogil:
@@ -113,12 +138,15 @@ cdef class PackedFile:
     cdef bint needs_id
     cdef int64_t least_id
     cdef int64_t greatest_id
+    cdef uint64_t first_offset
+    cdef uint64_t end_offset
 
     def __init__(self, str name, data, *, bint is_newest=True, int32_t user_version=0):
         self.scan = scan_bytes(name, data, user_version)
         self.data = data
         judge(self.scan, is_newest)
         self.want(None, None, None)
+        self.clip(0, INT64_MAX)
 
     @property
     def file_id(self):
@@ -148,8 +176,54 @@ cdef class PackedFile:
         if ids is not None:
             self.least_id, self.greatest_id = ids
 
+    def clip(self, uint64_t first, uint64_t end):
+        """Have pack() give records only that begin at an offset of first <= offset < end."""
+        self.first_offset = first
+        self.end_offset = end
+
+    @property
+    def is_moved(self):
+        """Whether a compaction wrote this file: what it copies was counted up."""
+        cdef size_t i
+        for i in range(self.scan.count):
+            if is_add_or_update(&self.scan.items[i]):
+                return self.scan.items[i].record.compact_count > 0
+        return False
+
+    def span(self, uint64_t first, *, size_t rows_max, uint64_t end, bint is_growing):
+        """Give how far a reader comes from an offset on.
+
+        Args:
+            first: where to begin, bytes from the start of the file.
+            rows_max: so many records at most.
+            end: only records that begin before this offset.
+            is_growing: somebody may be writing: stop before what is not a whole, live record.
+        """
+        cdef size_t i, rows = 0
+        cdef uint64_t reached = first
+        cdef int64_t greatest = NO_ID
+        cdef const Item *item
+        for i in range(self.scan.count):
+            item = &self.scan.items[i]
+            if item.record.offset < first:
+                continue
+            if item.what != SCAN_RECORD or item.verdict != LIVE:
+                if is_growing and item.what != SCAN_MARK:
+                    return Span(rows, reached, greatest, False)
+                if item.what != SCAN_RECORD:
+                    continue
+            if rows == rows_max or item.record.offset >= end:
+                return Span(rows, reached, greatest, False)
+            rows += 1
+            reached = item.record.offset + item.record.size
+            if is_add_or_update(item):
+                greatest = max(greatest, item.record.record_id)
+        return Span(rows, reached, greatest, True)
+
     cdef bint is_wanted(self, const Item *item) noexcept nogil:
         cdef const Record *record = &item.record
+        if not self.first_offset <= record.offset < self.end_offset:
+            return False
         if item.what != SCAN_RECORD or not self.wanted_kinds[record.type - EVENT_RECORD]:
             return False
         if self.needs_type and not (

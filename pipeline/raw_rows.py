@@ -34,6 +34,8 @@ __all__ = [
     "damage_batches",
     "file_batches",
     "fitting",
+    "lost_batches",
+    "packed_batches",
     "refuse_damage",
     "table_batches",
 ]
@@ -42,6 +44,8 @@ __all__ = [
 # rows, small enough that several of them fit the memory of any worker.
 ROWS_MAX: Final = 16_384
 BODIES_MAX: Final = 8 << 20
+# The columns of a record whose tests are made here.
+TESTED: Final = ("kind", "user_type", "record_id")
 # The kind of a row that stands for a damaged place.
 DAMAGE: Final = "damage"
 INT_MAX: Final = (1 << 31) - 1
@@ -93,14 +97,6 @@ def file_batches(
         DataLoss: see above; also where the file cannot be read, is of another format, or was used
             again since the query was planned.
     """
-    schema = arrow_schema(columns)
-    constants = {
-        "node": file.node,
-        "journal": file.journal,
-        "copied": file.copied,
-        "file": file.name,
-        "file_id": file.file_id,
-    }
     try:
         packed = PackedFile(
             file.name, read_bytes(file.path), is_newest=file.is_newest, user_version=user_version
@@ -108,25 +104,70 @@ def file_batches(
     except (JournalIOError, UnsupportedFormat) as error:
         if fails_on_data_loss:
             raise DataLoss(file.journal, [str(error)]) from error
-        lost = [Damage(file.name, 0, 0, str(error))]
-        yield from damage_batches(schema, constants, wanted, lost)
+        yield from lost_batches(file, columns, wanted, str(error))
         return
     if packed.file_id != file.file_id:
         reason = f"{file.name} was used again since the query was planned"
         if fails_on_data_loss:
             raise DataLoss(file.journal, [reason])
-        lost = [Damage(file.name, 0, 0, reason)]
-        yield from damage_batches(schema, constants, wanted, lost)
+        yield from lost_batches(file, columns, wanted, reason)
         return
-    refuse_damage(file.journal, packed.damages, fails_on_data_loss=fails_on_data_loss)
     packed.want(*_conditions(wanted))
+    yield from packed_batches(
+        packed, file, columns, wanted, packed.damages, fails_on_data_loss=fails_on_data_loss
+    )
+
+
+def lost_batches(
+    file: FileToRead, columns: tuple[Column, ...], wanted: Wanted, reason: str
+) -> Iterator[pa.RecordBatch]:
+    """Give a row of damage for a file of which nothing can be read."""
+    lost = [Damage(file.name, 0, 0, reason)]
+    yield from damage_batches(arrow_schema(columns), _constants(file), wanted, lost)
+
+
+def packed_batches(
+    packed: PackedFile,
+    file: FileToRead,
+    columns: tuple[Column, ...],
+    wanted: Wanted,
+    damages: Sequence[Damage],
+    *,
+    fails_on_data_loss: bool,
+) -> Iterator[pa.RecordBatch]:
+    """Give the records of a file that pack() gives, then a row for each damaged place.
+
+    Args:
+        packed: the file, told what is wanted of it.
+        file: which it is.
+        columns: of pipeline.schema: JOURNAL or RETENTION.
+        wanted: tests that pack() makes in part.
+        damages: of the file, those that concern the caller.
+        fails_on_data_loss: raise for what is not a torn tail.
+
+    Raises:
+        DataLoss: see above.
+    """
+    schema, constants = arrow_schema(columns), _constants(file)
+    refuse_damage(file.journal, damages, fails_on_data_loss=fails_on_data_loss)
     place: int | None = 0
     while place is not None:
         found, place = packed.pack(place, rows_max=ROWS_MAX, bodies_max=BODIES_MAX)
         if found.row_count:
             # What was packed is within the ids that are wanted, and there may be gaps in those.
             yield from fitting(_record_batch(schema, constants, found), wanted)
-    yield from damage_batches(schema, constants, wanted, packed.damages)
+    yield from damage_batches(schema, constants, wanted, damages)
+
+
+def _constants(file: FileToRead) -> dict[str, Any]:
+    """The columns that are the same in all rows of a file."""
+    return {
+        "node": file.node,
+        "journal": file.journal,
+        "copied": file.copied,
+        "file": file.name,
+        "file_id": file.file_id,
+    }
 
 
 def refuse_damage(journal: str, damages: Sequence[Damage], *, fails_on_data_loss: bool) -> None:
@@ -175,12 +216,23 @@ def _record_batch(
     return batch_of(schema, constants, arrays, count)
 
 
-def fitting(batch: pa.RecordBatch, wanted: Wanted) -> Iterator[pa.RecordBatch]:
-    """Give the rows of a batch that are wanted, if there are any."""
+def fitting(
+    batch: pa.RecordBatch, wanted: Wanted, names: tuple[str, ...] = TESTED
+) -> Iterator[pa.RecordBatch]:
+    """Give the rows of a batch that are wanted, if there are any.
+
+    Args:
+        batch: of rows.
+        wanted: the tests.
+        names: of the columns whose tests are made here.
+    """
     fits = pa.scalar(value=True)
-    for name in ("kind", "user_type", "record_id"):
+    for name in names:
         tests = wanted.get(name)
-        for sign, value in () if tests is None else tests.tests:
+        if tests is None:
+            continue
+        fits = pc.and_(fits, pc.is_valid(batch.column(name)))
+        for sign, value in tests.tests:
             fits = pc.and_(fits, _COMPARISONS[sign](batch.column(name), value))
     if isinstance(fits, pa.Scalar):
         yield batch

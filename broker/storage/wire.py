@@ -124,6 +124,24 @@ def read_fields(kind: type[WireRecord], reader: BodyReader) -> dict[str, Any]:
     return values
 
 
+def fixed_layout(kind: type[WireRecord]) -> tuple[int, dict[str, int]]:
+    """Where the fields of a record class stand whose fields are all numbers.
+
+    For those who read many records without an object each. The dict has the offset of each field,
+    in bytes from the start of the body; before it stands how many bytes the body has at least.
+
+    >>> from broker.storage.message_records import DeliveryCount
+    >>> fixed_layout(DeliveryCount)
+    (12, {'queue_id': 0, 'count': 8})
+    """
+    writer = BodyWriter()
+    offsets = {}
+    for item in _layout_of(kind):
+        offsets[item.name] = len(writer.getvalue())
+        item.codec.write(writer, 0)
+    return len(writer.getvalue()), offsets
+
+
 @dataclass(frozen=True, slots=True)
 class WireRecord:
     """Base of the record classes; a subclass is a frozen, slotted dataclass of `wire` fields."""

@@ -1,0 +1,96 @@
+"""Buffers of messages, and of what has become of them, as Arrow's columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+
+from broker.storage.stored_messages import Persister
+from pipeline.message_columns import PROPERTY_TYPES, TYPES
+from pipeline.message_states import MESSAGE_STATES, REFERENCE_STATES
+
+if TYPE_CHECKING:
+    from pipeline.message_columns import CoreColumns
+    from pipeline.message_states import StateColumns
+
+__all__ = ["core_arrays", "state_arrays"]
+
+Buffer: TypeAlias = "bytes | bytearray"
+
+
+def core_arrays(found: CoreColumns) -> dict[str, pa.Array]:
+    """The columns of Core messages, by name; those are left out that are null of all of them."""
+    count, properties = found.row_count, found.property_count
+    names = _texts(pa.string(), properties, found.property_names)
+    values = _texts(pa.string(), properties, found.property_values)
+    types = _words(PROPERTY_TYPES, properties, found.property_types)
+    offsets = _numbers(pa.int32(), count + 1, found.property_offsets)
+    return {
+        "message_id": _numbers(pa.int64(), count, found.message_ids),
+        "address": _texts(pa.string(), count, found.address),
+        "protocol": pa.repeat(pa.scalar(Persister.CORE.name), count),
+        "is_large": pa.repeat(pa.scalar(value=False), count),
+        "type": _words(TYPES, count, found.types),
+        "durable": _numbers(pa.uint8(), count, found.durables).cast(pa.bool_()),
+        "priority": _numbers(pa.int8(), count, found.priorities).cast(pa.int32()),
+        "timestamp_ms": _numbers(pa.int64(), count, found.timestamps),
+        "expiration_ms": _numbers(pa.int64(), count, found.expirations),
+        "user_id": _texts(pa.string(), count, found.user_id),
+        "duplicate_id": _texts(pa.string(), count, found.duplicate_id),
+        "properties": pa.MapArray.from_arrays(offsets, names, values),
+        "property_types": pa.MapArray.from_arrays(offsets, names, types),
+        "body": _texts(pa.binary(), count, found.body),
+        "body_size": _numbers(pa.int64(), count, found.body_sizes),
+        "text": _texts(pa.string(), count, found.text),
+        "file": _files(found),
+        "offset": _numbers(pa.int64(), count, found.record_offsets),
+    }
+
+
+def state_arrays(found: StateColumns, count: int, kind: pa.ListType) -> dict[str, pa.Array]:
+    """The columns `state` and `references` of so many messages.
+
+    Args:
+        found: of the messages.
+        count: of messages.
+        kind: the type of `references`.
+    """
+    references = len(found.reference_states)
+    fields = {
+        "queue_id": _numbers(pa.int64(), references, found.queue_ids),
+        "state": _words(REFERENCE_STATES, references, found.reference_states),
+        "delivery_count": _numbers(pa.int32(), references, found.delivery_counts),
+        "scheduled_ms": _numbers(pa.int64(), references, found.scheduled_ms),
+    }
+    of_kind = [kind.value_type.field(index) for index in range(kind.value_type.num_fields)]
+    structs = pa.StructArray.from_arrays([fields[one.name] for one in of_kind], fields=of_kind)
+    offsets = _numbers(pa.int32(), count + 1, found.offsets)
+    return {
+        "state": _words(MESSAGE_STATES, count, found.states),
+        "references": pa.ListArray.from_arrays(offsets, structs, type=kind),
+    }
+
+
+def _numbers(kind: pa.DataType, count: int, values: Buffer) -> pa.Array:
+    return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(values)])
+
+
+def _words(words: tuple[str, ...], count: int, codes: Buffer) -> pa.Array:
+    indices = _numbers(pa.uint8(), count, codes)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.string())).cast(pa.string())
+
+
+def _texts(kind: pa.DataType, count: int, buffers: tuple[Buffer, Buffer, Buffer]) -> pa.Array:
+    return pa.Array.from_buffers(kind, count, [pa.py_buffer(one) for one in buffers])
+
+
+def _files(found: CoreColumns) -> pa.Array:
+    """The name of each message's file: they come file by file."""
+    firsts = [first for first, _ in found.files]
+    ends = [*firsts[1:], found.row_count]
+    parts = [
+        pa.repeat(pa.scalar(name, pa.string()), end - first)
+        for (first, name), end in zip(found.files, ends, strict=False)
+    ]
+    return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
