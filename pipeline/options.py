@@ -19,6 +19,8 @@ _KNOWN: Final = (
     *("path", "paths", "records", "part", "node", "live", "failOnDataLoss", "userVersion"),
     *("prefix", "extension", "asOfMs", "user", "password", "table"),
 )
+# Of `readStream` alone.
+_OF_STREAMS: Final = ("startingOffsets", "startingTimestamp", "maxRecordsPerTrigger")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,9 @@ class SourceOptions:
         user: of a URL, in place of its own.
         password: likewise; never shown.
         table: of a URL; None: MESSAGES, of the source `bindings` BINDINGS.
+        starting_offsets: of a new stream: `earliest`, all that is there, or `latest`, what comes.
+        starting_timestamp_ms: of a new stream of a history: copies made since; ms since 1970.
+        max_records_per_trigger: of a stream; None: no limit.
     """
 
     paths: tuple[str, ...]
@@ -54,26 +59,34 @@ class SourceOptions:
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     table: str | None = None
+    starting_offsets: str = "earliest"
+    starting_timestamp_ms: int | None = None
+    max_records_per_trigger: int | None = None
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> SourceOptions:
+    def read(cls, given: Mapping[str, str], *, is_stream: bool = False) -> SourceOptions:
         """Read what Spark hands to a source; names are compared without regard to case.
+
+        Args:
+            given: the options.
+            is_stream: of `readStream`, which has more of them, and reads while somebody writes.
 
         Raises:
             OptionError: an option that there is not, or a value that it cannot have.
         """
-        names = {name.lower(): name for name in _KNOWN}
+        known = (*_KNOWN, *_OF_STREAMS) if is_stream else _KNOWN
+        names = {name.lower(): name for name in known}
         values: dict[str, str] = {}
         for name, value in given.items():
             if name.lower() not in names:
-                raise OptionError(f"no option {name!r}; there are: {', '.join(_KNOWN)}")
+                raise OptionError(f"no option {name!r}; there are: {', '.join(known)}")
             values[names[name.lower()]] = value
         return cls(
             paths=_paths(values),
             records=_one_of(values, "records", ("raw", "live")),
             part=_one_of(values, "part", ("messages", "bindings")),
             node=values.get("node"),
-            is_live=_flag(values, "live", default=False),
+            is_live=_flag(values, "live", default=is_stream),
             fails_on_data_loss=_flag(values, "failOnDataLoss", default=True),
             user_version=_integer(values, "userVersion", 0),
             prefix=values.get("prefix"),
@@ -82,6 +95,9 @@ class SourceOptions:
             user=values.get("user"),
             password=values.get("password"),
             table=values.get("table"),
+            starting_offsets=_one_of(values, "startingOffsets", ("earliest", "latest")),
+            starting_timestamp_ms=_integer_or_none(values, "startingTimestamp"),
+            max_records_per_trigger=_limit(values, "maxRecordsPerTrigger"),
         )
 
 
@@ -114,3 +130,14 @@ def _integer(values: Mapping[str, str], name: str, default: int) -> int:
         return int(values.get(name, default))
     except ValueError:
         raise OptionError(f"{name}={values[name]!r}: must be a whole number") from None
+
+
+def _integer_or_none(values: Mapping[str, str], name: str) -> int | None:
+    return _integer(values, name, 0) if name in values else None
+
+
+def _limit(values: Mapping[str, str], name: str) -> int | None:
+    value = _integer_or_none(values, name)
+    if value is not None and value < 1:
+        raise OptionError(f"{name}={value}: must be 1 or more")
+    return value

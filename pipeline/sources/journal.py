@@ -13,7 +13,7 @@ from pipeline.live_rows import live_batches
 from pipeline.places import find_places
 from pipeline.raw_rows import FileToRead, file_batches, table_batches
 from pipeline.schema import JOURNAL
-from pipeline.sources.reading import BatchSource, Reader, WholeJournal
+from pipeline.sources.reading import FollowedSource, Reader, WholeJournal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,11 +125,12 @@ class LiveReader(Reader):
         )
 
 
-class JournalSource(BatchSource):
+class JournalSource(FollowedSource):
     """The records of journals. Option `records`: `raw`, the default, or `live`."""
 
     short_name: ClassVar[str] = "journal"
     columns: ClassVar[tuple[Column, ...]] = JOURNAL
+    is_history: ClassVar[bool] = False
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan a query."""

@@ -6,8 +6,14 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 
+from journal.errors import WrongUse
 from pipeline.columns import Column, spark_schema
 from pipeline.filters import Wanted
 from pipeline.options import SourceOptions
@@ -17,10 +23,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql.datasource import Filter
+    from pyspark.sql.types import StructType
 
     from pipeline.places import Place
 
-__all__ = ["BatchSource", "Reader", "WholeJournal"]
+__all__ = ["BatchSource", "FollowedSource", "Reader", "WholeJournal"]
 
 
 @dataclass
@@ -104,3 +111,22 @@ class BatchSource(DataSource):
             OptionError: one is not known, or cannot have its value.
         """
         return SourceOptions.read(self.options)
+
+
+class FollowedSource(BatchSource):
+    """A source that `readStream` can follow, too."""
+
+    is_history: ClassVar[bool]
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Plan a stream.
+
+        Raises:
+            WrongUse: this PySpark is too old for it.
+        """
+        try:
+            from pipeline.sources.streaming import StreamReader
+        except ImportError as error:
+            raise WrongUse(f"streams need PySpark 4.2 or later: {error}") from error
+        options = SourceOptions.read(self.options, is_stream=True)
+        return StreamReader(options, is_history=self.is_history)

@@ -11,7 +11,7 @@ from pipeline.places import find_histories
 from pipeline.raw_rows import FileToRead, file_batches
 from pipeline.schema import RETENTION
 from pipeline.sources.journal import TESTED, OneFile
-from pipeline.sources.reading import BatchSource, Reader
+from pipeline.sources.reading import FollowedSource, Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,11 +72,12 @@ class HistoryReader(Reader):
         )
 
 
-class RetentionSource(BatchSource):
+class RetentionSource(FollowedSource):
     """The records of histories (journal-retention-directory)."""
 
     short_name: ClassVar[str] = "retention"
     columns: ClassVar[tuple[Column, ...]] = RETENTION
+    is_history: ClassVar[bool] = True
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan a query."""

@@ -1,0 +1,156 @@
+"""Streams of `journal` and `retention`: positions in a checkpoint, a task a file.
+
+Needs PySpark 4.2, whose streams know limits; the rest of `sources` does not import this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from journal.errors import OptionError
+from pipeline.filters import LONG_MAX
+from pipeline.places import find_histories, find_places
+from pipeline.stream import BEGIN, Follower, Position
+from pipeline.stream_rows import segment_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from pipeline.options import SourceOptions
+    from pipeline.stream import Segment
+
+__all__ = ["StreamReader"]
+
+
+@dataclass
+class Part(InputPartition):
+    """A task.
+
+    Attributes:
+        follower: reads its files.
+        segment: what it reads.
+    """
+
+    follower: Follower
+    segment: Segment
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Follows the journals, or histories, that a query names; new ones, too.
+
+    An offset has a Position by folder, whole paths, so that a query may be started anywhere.
+
+    Args:
+        options: of the query.
+        is_history: whether histories are followed.
+    """
+
+    def __init__(self, options: SourceOptions, *, is_history: bool) -> None:
+        if options.records == "live":
+            raise OptionError("records=live: what counts changes; only raw records can be followed")
+        if options.starting_timestamp_ms is not None and not is_history:
+            raise OptionError(
+                "startingTimestamp: records of a journal have no time; the source retention has"
+            )
+        self.options = options
+        self.is_history = is_history
+        self._followers: dict[str, Follower] = {}
+        self._target: dict[str, Position] | None = None
+        # What partitions() is asked for next, mostly: planned once.
+        self._planned: tuple[dict[str, Any], dict[str, Any], list[Part]] | None = None
+
+    # --- positions --------------------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Where a new query begins."""
+        return {key: self._initial(one).json() for key, one in self._found().items()}
+
+    def _initial(self, follower: Follower) -> Position:
+        options = self.options
+        if options.starting_timestamp_ms is not None:
+            # The names of copies have the broker's local time, which is taken for ours.
+            return follower.before(datetime.fromtimestamp(options.starting_timestamp_ms / 1000))  # noqa: DTZ006 - see above
+        return follower.end() if options.starting_offsets == "latest" else BEGIN
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """What maxRecordsPerTrigger says."""
+        rows_max = self.options.max_records_per_trigger
+        return ReadAllAvailable() if rows_max is None else ReadMaxRows(rows_max)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Note what is there; no further is read."""
+        self._target = {key: one.end() for key, one in self._found().items()}
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """How far the next batch goes: each journal has the same share of a limit."""
+        followers = self._found()
+        rows_max = LONG_MAX
+        if isinstance(limit, ReadMaxRows):
+            rows_max = max(1, limit.max_rows // len(followers))
+        end = dict(start)
+        parts: list[Part] = []
+        for key, follower in followers.items():
+            if self._target is not None and key not in self._target:
+                continue
+            until = None if self._target is None else self._target[key]
+            # What came behind the start of the query is read from its beginning.
+            at = Position.of_json(start[key]) if key in start else BEGIN
+            segments, position = follower.advance(at, until=until, rows_max=rows_max)
+            end[key] = position.json()
+            parts += [Part(follower, segment) for segment in segments]
+        self._planned = dict(start), end, parts
+        return end
+
+    # --- tasks ------------------------------------------------------------------------------------
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """The tasks between two offsets."""
+        if self._planned is not None and self._planned[:2] == (start, end):
+            return list(self._planned[2])
+        parts: list[InputPartition] = []
+        followers = self._found()
+        for key, given in end.items():
+            if key not in followers:
+                continue  # Its folder is gone, and with it what was in it.
+            at = Position.of_json(start[key]) if key in start else BEGIN
+            segments, _ = followers[key].advance(at, until=Position.of_json(given))
+            parts += [Part(followers[key], segment) for segment in segments]
+        return parts
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Give a task's rows as record batches."""
+        assert isinstance(partition, Part)
+        return segment_batches(
+            partition.follower,
+            partition.segment,
+            fails_on_data_loss=self.options.fails_on_data_loss,
+        )
+
+    def _found(self) -> dict[str, Follower]:
+        options = self.options
+        places = (
+            find_histories(options)
+            if self.is_history
+            else find_places(options, options.part, is_decoded=False)
+        )
+        for place in places:
+            if place.folder is None:
+                raise OptionError(f"{place.journal}: a database cannot be followed")
+            key = str(place.folder.absolute())
+            if key not in self._followers:
+                self._followers[key] = Follower(
+                    place, is_history=self.is_history, user_version=options.user_version
+                )
+        return self._followers

@@ -1,0 +1,337 @@
+"""How far a query has followed a growing journal or history, and what it reads next.
+
+Appends go to files whose ids grow, each file from its start to its end. So a position is a file and
+an offset in it, and what is behind it in this order has not been read. Two things disturb that:
+
+    reclaimed   a file in which nothing is live is used again under a new id: what was not read of
+                it is gone, and was dead.
+    compacted   what is live of some files is written into new ones that take the lowest of the old
+                ids. Offsets mean nothing any more.
+
+The files that a compaction wrote are known by the count in their records. Where a position's file
+is gone, what was not yet read of the compacted ones is what they hold with an id above the greatest
+of those read: the ids of adds grow in the order of appends, as a broker gives them. An update of a
+record that was not read has its id, and so was not read either. Nothing is read twice that way, and
+no add that is live is missed; a delete, the end of a transaction, or an update of an older record
+is missed if its file went before a batch was planned.
+
+A history is never compacted: its files are copies, made in the order of their ids.
+"""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from journal.errors import JournalIOError
+from journal.folder import order_files, read_header
+from journal.reader import newest_with_data, read_bytes
+from journal.recovery import plan_recovery
+from journal.retention import list_history
+from pipeline.filters import LONG_MAX
+from pipeline.raw_columns import NO_ID, PackedFile
+from pipeline.raw_rows import FileToRead
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from pipeline.places import Place
+
+__all__ = ["BEGIN", "DONE", "FileGone", "Follower", "Position", "Segment"]
+
+# Of a position: all of its file was read.
+DONE: Final = -1
+# A folder is listed again where a file went between its listing and its reading.
+LISTINGS_MAX: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Up to where a journal was read.
+
+    Attributes:
+        file_id: of a file.
+        offset: bytes from its start; what begins there was not read. DONE: all of it was.
+        greatest_id: of the adds and updates that were read; NO_ID: there were none.
+    """
+
+    file_id: int
+    offset: int
+    greatest_id: int
+
+    def json(self) -> dict[str, int]:
+        """As Spark keeps it in a checkpoint."""
+        return {"file_id": self.file_id, "offset": self.offset, "greatest_id": self.greatest_id}
+
+    @classmethod
+    def of_json(cls, given: dict[str, Any]) -> Position:
+        """What json() gave."""
+        return cls(given["file_id"], given["offset"], given["greatest_id"])
+
+    def is_behind(self, other: Position) -> bool:
+        """Whether it is at the other one, or behind it, in the order of appends."""
+        return self._key() >= other._key()
+
+    def _key(self) -> tuple[int, int]:
+        return self.file_id, LONG_MAX if self.offset == DONE else self.offset
+
+
+BEGIN: Final = Position(0, 0, NO_ID)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What one task reads.
+
+    Attributes:
+        file: its file; None: what compactions have moved.
+        first: offset of the first record.
+        end: offset before which records begin.
+        above_id: adds and updates in it have ids above this, and no other segment has them.
+        up_to_id: their greatest.
+    """
+
+    file: FileToRead | None
+    first: int
+    end: int
+    above_id: int
+    up_to_id: int
+
+
+class FileGone(Exception):
+    """A file was used again, or removed, since it was listed."""
+
+
+class Follower:
+    """Plans what is read of one journal, or history, and reads it.
+
+    Args:
+        place: of it.
+        is_history: which of the two.
+        user_version: of every file's header.
+    """
+
+    def __init__(self, place: Place, *, is_history: bool, user_version: int) -> None:
+        self.place = place
+        self.is_history = is_history
+        self.user_version = user_version
+        # By name, file id and time of the last change: None, or the greatest id in a compacted one.
+        self._moved: dict[tuple[str, int, int], int | None] = {}
+
+    # --- where to begin ---------------------------------------------------------------------------
+
+    def end(self) -> Position:
+        """Behind all that is there now."""
+        for _ in range(LISTINGS_MAX):
+            try:
+                return self._end()
+            except FileGone:
+                continue
+        raise self._changes_too_fast()
+
+    def _end(self) -> Position:
+        at = BEGIN
+        for file in self._files():
+            span = self.open(file).span(
+                0, rows_max=LONG_MAX, end=LONG_MAX, is_growing=file.is_newest
+            )
+            offset = DONE if span.is_whole and not file.is_newest else span.end
+            at = Position(file.file_id, offset, max(at.greatest_id, span.greatest_id))
+        return at
+
+    def before(self, time: datetime) -> Position:
+        """Behind the copies of a history that were made before a local time."""
+        earlier = [file.file_id for file in self._files() if file.copied and file.copied < time]
+        return Position(max(earlier), DONE, NO_ID) if earlier else BEGIN
+
+    # --- what comes next --------------------------------------------------------------------------
+
+    def advance(
+        self, start: Position, *, until: Position | None = None, rows_max: int = LONG_MAX
+    ) -> tuple[list[Segment], Position]:
+        """What is to be read from a position on, and where that ends.
+
+        Args:
+            start: where to begin.
+            until: no further; None: up to what is there.
+            rows_max: after so many records no further; what was compacted comes in one piece.
+
+        Raises:
+            JournalIOError: a file cannot be read.
+        """
+        if until is not None and start.is_behind(until) and start.greatest_id >= until.greatest_id:
+            return [], start
+        for _ in range(LISTINGS_MAX):
+            try:
+                return self._advance(start, until, rows_max)
+            except FileGone:
+                continue
+        raise self._changes_too_fast()
+
+    def _advance(
+        self, start: Position, until: Position | None, rows_max: int
+    ) -> tuple[list[Segment], Position]:
+        files = self._files()
+        if until is not None:
+            files = [file for file in files if file.file_id <= until.file_id]
+        has_gap = not any(
+            file.file_id == start.file_id and self._moved_id(file) is None for file in files
+        )
+        at, segments = start, list[Segment]()
+        moved_id = NO_ID
+        for file in files:
+            if file.file_id < start.file_id and not has_gap:
+                continue
+            found = self._moved_id(file)
+            if found is not None:
+                moved_id = max(moved_id, found)
+                continue
+            if file.file_id < start.file_id:
+                continue
+            at = _with_moved(segments, at, moved_id, until)
+            first = start.offset if file.file_id == start.file_id else 0
+            if first == DONE:
+                continue
+            end = LONG_MAX
+            if until is not None and file.file_id == until.file_id and until.offset != DONE:
+                end = until.offset
+            packed = self.open(file)
+            span = packed.span(first, rows_max=rows_max, end=end, is_growing=file.is_newest)
+            is_done = span.is_whole and not file.is_newest
+            greatest = max(at.greatest_id, span.greatest_id)
+            if span.row_count or (is_done and packed.damages):
+                last = end if is_done else span.end
+                segments.append(Segment(file, first, last, at.greatest_id, greatest))
+            at = Position(file.file_id, DONE if is_done else span.end, greatest)
+            rows_max -= span.row_count
+            if not is_done:
+                return segments, at
+        return segments, _with_moved(segments, at, moved_id, until)
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def open(self, file: FileToRead) -> PackedFile:
+        """Read a file as it was listed.
+
+        Raises:
+            FileGone: it is another one now, or there is none.
+            JournalIOError: it cannot be read.
+            UnsupportedFormat: something else wrote it.
+        """
+        try:
+            packed = PackedFile(
+                file.name,
+                read_bytes(file.path),
+                is_newest=file.is_newest,
+                user_version=self.user_version,
+            )
+            # It may have been used again while it was read.
+            header = read_header(file.name, file.path)
+        except JournalIOError as error:
+            if error.errno == errno.ENOENT:
+                raise FileGone from error
+            raise
+        if {packed.file_id, header.file_id} != {file.file_id}:
+            raise FileGone
+        return packed
+
+    def open_original(self, file: FileToRead) -> PackedFile | None:
+        """Read a file if it still holds what was appended to it, and no compaction's copies.
+
+        Raises:
+            JournalIOError: it cannot be read.
+        """
+        try:
+            packed = self.open(file)
+        except FileGone:
+            return None
+        return None if packed.is_moved and not self.is_history else packed
+
+    def moved_files(self) -> Iterator[tuple[FileToRead, PackedFile]]:
+        """What compactions have written, in the order of the file ids."""
+        for _ in range(LISTINGS_MAX):
+            try:
+                # All before the first one: a compaction meanwhile would give records again.
+                found = [
+                    (file, self.open(file))
+                    for file in self._files()
+                    if self._moved_id(file) is not None
+                ]
+            except FileGone:
+                continue
+            yield from found
+            return
+        raise self._changes_too_fast()
+
+    def _changes_too_fast(self) -> JournalIOError:
+        what = f"{self.place.journal}: its files change faster than they are read"
+        return JournalIOError(errno.EBUSY, what)
+
+    def _moved_id(self, file: FileToRead) -> int | None:
+        """Of a compacted file the greatest id in it, NO_ID if there is none; None of others."""
+        if self.is_history:
+            return None
+        try:
+            changed_ns = file.path.stat().st_mtime_ns
+        except FileNotFoundError as error:
+            raise FileGone from error
+        key = (file.name, file.file_id, changed_ns)
+        if key not in self._moved:
+            packed = self.open(file)
+            span = packed.span(0, rows_max=LONG_MAX, end=LONG_MAX, is_growing=False)
+            self._moved[key] = span.greatest_id if packed.is_moved else None
+        return self._moved[key]
+
+    def _files(self) -> list[FileToRead]:
+        """Those that hold data, in the order of their ids."""
+        try:
+            return self._copies() if self.is_history else self._journal_files()
+        except JournalIOError as error:
+            if error.errno == errno.ENOENT:
+                raise FileGone from error
+            raise
+
+    def _journal_files(self) -> list[FileToRead]:
+        place = self.place
+        assert place.folder is not None
+        files = [one for one in plan_recovery(place.folder, place.name).files if not one.is_short]
+        newest = newest_with_data(files, self.user_version)
+        return [
+            FileToRead(
+                *(place.node, place.journal, file.path, file.name, file.file_id),
+                is_newest=number == newest,
+            )
+            for number, file in enumerate(files[: newest + 1])
+        ]
+
+    def _copies(self) -> list[FileToRead]:
+        place = self.place
+        assert place.folder is not None
+        copies: dict[int, FileToRead] = {}
+        for copy in list_history(place.folder, place.name):
+            (file,) = order_files([(copy.name, copy.path)])
+            if not file.is_short:
+                # The first of two of the same file: the reference may copy one again.
+                copies.setdefault(
+                    file.file_id,
+                    FileToRead(
+                        *(place.node, place.journal, copy.path, copy.name, file.file_id),
+                        is_newest=False,
+                        copied=copy.time,
+                    ),
+                )
+        return [copies[file_id] for file_id in sorted(copies)]
+
+
+def _with_moved(
+    segments: list[Segment], at: Position, moved_id: int, until: Position | None
+) -> Position:
+    """Add what compactions moved, and was not read; the position with its ids."""
+    if until is not None:
+        moved_id = min(moved_id, until.greatest_id)
+    if moved_id <= at.greatest_id:
+        return at
+    segments.append(Segment(None, 0, 0, at.greatest_id, moved_id))
+    return Position(at.file_id, at.offset, moved_id)

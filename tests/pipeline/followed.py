@@ -1,0 +1,55 @@
+"""Follow a journal and its history into Parquet until killed: a program of test_stream_restarts.
+
+python -m tests.pipeline.followed ROOT forever | available-now
+"""
+
+import sys
+from pathlib import Path
+
+from pipeline.session import open_session
+
+# A few records each, so that a kill falls between any two steps of a batch.
+ROWS_MAX = 1000
+
+
+def follow(spark, root, source, folder, trigger):
+    """Start a query that writes the ids of all adds."""
+    frame = (
+        spark.readStream.format(source).option("maxRecordsPerTrigger", ROWS_MAX).load(str(folder))
+    )
+    return (
+        frame.where("kind IN ('add', 'damage')")
+        .select("record_id", "compact_count", "damage")
+        .writeStream.format("parquet")
+        .option("path", str(root / f"{source}.parquet"))
+        .option("checkpointLocation", str(root / f"{source}.checkpoint"))
+        .trigger(**trigger)
+        .start()
+    )
+
+
+def main(root, how):
+    trigger = {"availableNow": True} if how == "available-now" else {"processingTime": "0 seconds"}
+    spark = open_session(
+        "local[2]",
+        {
+            "spark.driver.memory": "512m",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.local.dir": str(root / "local"),
+            "spark.sql.warehouse.dir": str(root / "warehouse"),
+            "spark.sql.shuffle.partitions": "2",
+        },
+    )
+    queries = [
+        follow(spark, root, "journal", root / "node" / "journal", trigger),
+        follow(spark, root, "retention", root / "node" / "history", trigger),
+    ]
+    for query in queries:
+        query.awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])
