@@ -47,7 +47,6 @@ from broker.storage.binding_records import RoutingType
 from broker.storage.bytes_aside import KEPT_SIZE
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.storage.properties import Property, PropertyType
-from broker.transport.acceptor import AcceptorOptions
 
 BODY_SIZE = 1024
 QUEUE = "waiting"
@@ -93,7 +92,6 @@ def options_of(folder: Path | str, **settings: object) -> BrokerOptions:
         ),
         acceptors=(AcceptorOptions(port=0),),
         settings=repository,
-        acceptors=(AcceptorOptions(port=0),),
         global_max_size=-1,
     )
 
