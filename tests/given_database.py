@@ -1,7 +1,7 @@
 """A database that somebody has, for `make test-db URL=…`: the live suites run against it.
 
 The database must be empty: what each test made is dropped after it. What stops, kills or pauses
-the server is skipped, since it is not ours.
+the server (`own_server`) is left out, since it is not ours.
 """
 
 import contextlib
@@ -84,6 +84,7 @@ def keep_only_live(config, items):
     kept, dropped = [], []
     for item in items:
         values = item.callspec.params.values() if hasattr(item, "callspec") else ()
-        (kept if STAND_IN in values else dropped).append(item)
+        is_ours = item.get_closest_marker("own_server") is not None
+        (kept if STAND_IN in values and not is_ours else dropped).append(item)
     items[:] = kept
     config.hook.pytest_deselected(items=dropped)

@@ -207,6 +207,7 @@ def test_a_commit_whose_answer_is_lost_is_not_done_twice(files, monkeypatch):
     assert content(files.open("1.msg")) == b"firstsecond"
 
 
+@pytest.mark.own_server
 @pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
 def test_appends_ride_out_a_restart_of_the_server(files, place):
     file = files.open("1.msg")
@@ -219,6 +220,7 @@ def test_appends_ride_out_a_restart_of_the_server(files, place):
     assert content(files.open("1.msg")) == b"beforeafter"
 
 
+@pytest.mark.own_server
 @pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
 def test_reads_ride_out_restarts_of_the_server(files, place):
     file = files.open("1.msg")
@@ -233,6 +235,7 @@ def test_reads_ride_out_restarts_of_the_server(files, place):
     assert b"".join(pieces) == whole
 
 
+@pytest.mark.own_server
 @pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
 def test_pages_ride_out_restarts_of_the_server(database, place):
     stores = PageStores(database)

@@ -154,6 +154,7 @@ class Producers:
             assert not thread.is_alive()
 
 
+@pytest.mark.own_server
 @pytest.mark.slow
 @pytest.mark.parametrize("database", SERVERS, indirect=True)
 def test_a_killed_server_is_ridden_out(database, effort):
@@ -185,6 +186,7 @@ def test_a_killed_server_is_ridden_out(database, effort):
     )
 
 
+@pytest.mark.own_server
 @pytest.mark.slow
 @pytest.mark.parametrize("database", SERVERS, indirect=True)
 def test_what_a_stalled_server_does_late_is_not_done_twice(database, effort):

@@ -51,6 +51,7 @@ def new_store(database):
         store.close()
 
 
+@pytest.mark.own_server
 @pytest.mark.parametrize("database", SERVERS, indirect=True)
 def test_every_record_comes_once_through_restarts_of_the_server(database, new_store):
     store = new_store(**PATIENT)
@@ -78,6 +79,7 @@ def test_every_record_comes_once_through_restarts_of_the_server(database, new_st
     assert len(store) == ROWS + 1
 
 
+@pytest.mark.own_server
 @pytest.mark.parametrize("database", SERVERS, indirect=True)
 def test_a_load_waits_no_longer_than_it_may(database, new_store):
     store = new_store(**PATIENT | {"ride_out_ms": 300})
@@ -86,6 +88,7 @@ def test_a_load_waits_no_longer_than_it_may(database, new_store):
         store.load(lambda _: database.server.is_running and database.server.kill9())
 
 
+@pytest.mark.own_server
 @pytest.mark.parametrize("database", SERVERS, indirect=True)
 def test_a_load_ends_when_somebody_else_had_the_store_meanwhile(database, new_store):
     store = new_store(**PATIENT)

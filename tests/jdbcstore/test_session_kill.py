@@ -59,6 +59,7 @@ class Administrator:
                     self.ended += 1
 
 
+@pytest.mark.own_server
 @pytest.mark.slow
 @pytest.mark.parametrize("database", sorted(OTHERS), indirect=True)
 @pytest.mark.parametrize("what", ["session", "statement"])
@@ -92,6 +93,7 @@ def test_what_the_server_ends_is_neither_lost_nor_doubled(database, what, effort
     )
 
 
+@pytest.mark.own_server
 @pytest.mark.slow
 @pytest.mark.parametrize("database", sorted(OTHERS), indirect=True)
 @pytest.mark.parametrize("what", ["session", "statement"])
