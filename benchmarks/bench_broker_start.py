@@ -38,7 +38,7 @@ from typing import NamedTuple
 
 from benchmarks.peers.brokers import Kind, ours, reference
 from broker.message import Message
-from broker.options import BrokerOptions
+from broker.options import AcceptorOptions, BrokerOptions
 from broker.queue_defaults import QueueRequest
 from broker.server import Broker
 from broker.session import Session, SessionOptions
