@@ -137,7 +137,7 @@ cdef int grow(Room *room, size_t size) except -1:
 
 
 cdef inline int put(Room *room, const void *data, size_t size) except -1:
-    if room.room - room.size < size:
+    if room.room - room.size <= size:   # Also of nothing: there is an address then.
         grow(room, size)
     memcpy(room.first + room.size, data, size)
     room.size += size
@@ -165,7 +165,7 @@ cdef int put_units(Room *room, const uint8_t *data, size_t size) except -1:
     cdef size_t i = 0
     cdef uint32_t unit, other
     cdef uint8_t *to
-    if room.room - room.size < 2 * size:
+    if room.room - room.size <= 2 * size:
         grow(room, 2 * size)        # Two bytes become three at most.
     to = room.first + room.size
     while i < size:
