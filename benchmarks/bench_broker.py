@@ -9,7 +9,8 @@ rounds, and the ratios within each round. Ours and the reference journal by ASYN
 by the reference's own Core client; the reference has the buffer timer that its own calibration
 finds. RabbitMQ and NATS are driven by their own Java clients (peers/brokers.py). One at a time our
 journal alone is beside them: one thread that waits for each record of 1 KiB, on the same disk, by
-ASYNCIO too.
+ASYNCIO too. At a given rate all brokers have the same load, and what counts is the tail, from the
+moment at which a message was to be sent.
 
 With `--store postgresql` ours and the reference keep everything in PostgreSQL, each run in a new
 database of one server, which is started for it and keeps its defaults of durability; the targets
@@ -50,6 +51,8 @@ class Case(NamedTuple):
         window: sends of each that wait for their confirmation; 1 blocks.
         durable: whether messages are.
         targets: what is asked for, ours over theirs, by the name of the broker.
+        rate: messages a second of all producers together, each at its moment; 0 as many as it goes.
+            Then what is asked for is a tail below everybody else's.
     """
 
     title: str
@@ -57,6 +60,7 @@ class Case(NamedTuple):
     window: int
     durable: bool
     targets: dict[str, float]
+    rate: int = 0
 
 
 OURS = "ours"
@@ -69,6 +73,8 @@ CASES = (
     Case("16 one at a time", 16, 1, True, {"reference": 1.3}),
     Case("16, 64 in flight each", 16, 64, True, PIPELINED),
     Case("1, 256 in flight, not durable", 1, 256, False, {"reference": 1.0, "rabbitmq": 1.0}),
+    Case("1, 5,000 a second", 1, 256, True, {}, 5000),
+    Case("16, 5,000 a second together", 16, 64, True, {}, 5000),
 )
 ON_A_DATABASE = (
     Case("1 one at a time", 1, 1, True, {"reference": 5.0}),
@@ -84,7 +90,7 @@ def load(command: list[str], case: Case, warm: float, seconds: float) -> dict[st
         [
             *command,
             *(str(case.producers), str(case.window), str(BODY_SIZE)),
-            *("durable" if case.durable else "volatile", str(warm), str(seconds)),
+            *("durable" if case.durable else "volatile", str(case.rate), str(warm), str(seconds)),
         ],
         capture_output=True,
         text=True,
@@ -153,12 +159,15 @@ def measure(
         tail = statistics.median(one["p99_us"] for one in figures)
         line = f"  {name:12}{rate:>10,.0f}{tail:>12,.0f}"
         if name != OURS:
-            line += _compared(found[OURS], figures, case.targets.get(name))
+            line += _compared(found[OURS], figures, case, case.targets.get(name))
         print(line, flush=True)
 
 
 def _compared(
-    ours: list[dict[str, float]], theirs: list[dict[str, float]], target: float | None
+    ours: list[dict[str, float]],
+    theirs: list[dict[str, float]],
+    case: Case,
+    target: float | None,
 ) -> str:
     """Give ratios of each round, ours over theirs: less is better for the tail."""
     pairs = list(zip(ours, theirs, strict=True))
@@ -168,7 +177,8 @@ def _compared(
     text = f"{rate:>8.2f} ({min(rates):.2f}..{max(rates):.2f}"
     text += ")" if target is None else f", target {target})"
     text += f"  of p99 {tail:.2f}"
-    return text if target is None or rate >= target else f"{text}  MISSED"
+    is_missed = tail >= 1 if case.rate else target is not None and rate < target
+    return f"{text}  MISSED" if is_missed else text
 
 
 def main() -> None:

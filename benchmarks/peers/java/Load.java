@@ -4,15 +4,17 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * The frame of a load on a broker, whatever its protocol: producers, each with a connection and a
  * queue of its own and a consumer on it, and how long each send took to be confirmed.
  *
- * Arguments: uri user password producers window size durable|volatile warm_s run_s.
- * With a window of 1 a producer sends when the last message was confirmed. Prints one line of JSON:
- * messages per second confirmed and received while the clock ran, and percentiles of the
- * confirmation in microseconds.
+ * Arguments: uri user password producers window size durable|volatile rate warm_s run_s.
+ * With a window of 1 a producer sends when the last message was confirmed. With a rate, messages a
+ * second of all producers, each has its moment, and the confirmation is timed from that: who falls
+ * behind pays for it; 0 sends as fast as it goes. Prints one line of JSON: messages per second
+ * confirmed and received while the clock ran, and percentiles of the confirmation in microseconds.
  */
 abstract class Load {
     private static final int SAMPLES_MAX = 250_000;
@@ -24,6 +26,7 @@ abstract class Load {
     final boolean durable;
     private final int producers;
     final int window;
+    private final double rate;
     private final double warm;
     private final double seconds;
     private final AtomicLong confirmed = new AtomicLong();
@@ -41,8 +44,9 @@ abstract class Load {
         window = Integer.parseInt(args[4]);
         body = new byte[Integer.parseInt(args[5])];
         durable = args[6].equals("durable");
-        warm = Double.parseDouble(args[7]);
-        seconds = Double.parseDouble(args[8]);
+        rate = Double.parseDouble(args[7]);
+        warm = Double.parseDouble(args[8]);
+        seconds = Double.parseDouble(args[9]);
     }
 
     /** One producer's end: sends a message, and has `confirmed` run once it was confirmed. */
@@ -104,9 +108,17 @@ abstract class Load {
             Sender sender = connect(queue);
             ready.countDown();
             Semaphore room = new Semaphore(window);
+            long interval = rate > 0 ? (long) (1e9 * producers / rate) : 0;
+            long due = System.nanoTime();
             while (!ended) {
+                if (interval > 0) {
+                    due += interval;
+                    for (long early; (early = due - System.nanoTime()) > 0; ) {
+                        LockSupport.parkNanos(early);
+                    }
+                }
                 room.acquire();
-                long start = System.nanoTime();
+                long start = interval > 0 ? due : System.nanoTime();
                 sender.send(
                         () -> {
                             confirmed.incrementAndGet();
