@@ -270,6 +270,7 @@ class CoreConnection:
         user = self._sessions.authenticate(
             packet.username, packet.password, self._connection.remote
         )
+        self._end_unanswered(packet.name, user)
         options = SessionOptions(
             auto_commit_sends=packet.auto_commit_sends,
             auto_commit_acks=packet.auto_commit_acks,
@@ -292,6 +293,20 @@ class CoreConnection:
             )
         )
         self._send(connections.SESSION_CHANNEL, connections.CreateSessionResponse(versions.CURRENT))
+
+    def _end_unanswered(self, name: str, user: str | None) -> None:
+        """End a session whose client begins it anew: the first answer was lost with a connection.
+
+        Of the same user alone: to all others the name is in use, as it is on the same connection.
+        """
+        found = self._protocol.by_session.get(name)
+        if found is None:
+            return
+        owner, channel = found
+        if owner is self or channel.session.user != user:
+            return
+        owner._fail_session(channel)
+        owner._forget_if_empty()
 
     def _trust(self) -> None:
         """Somebody has shown who he is."""
@@ -324,20 +339,33 @@ class CoreConnection:
         self._temporary |= owner._temporary
         channel.session.temporary = self._temporary
         channel.session.origin = self.origin
-        version = self._version or channel.channel.version
-        channel.channel.take_up(self._connection, version, packet.last_confirmed_command_id)
-        self._version = channel.channel.version
+        # Nothing of it comes or goes until it is said how far it has come.
+        channel.channel.connection = None
+        self._version = self._version or channel.channel.version
         self._trust()
         self._add(channel)
         channel.on_close = self._closed
+        if owner is not self:
+            owner._temporary = set()
+            owner._forget_if_empty()
+        # What has come and is not durable yet counts as handled then: the client would send it
+        # again, and it would be done twice.
+        channel.session.context.after(self._take_up, channel, packet.last_confirmed_command_id)
+
+    def _take_up(
+        self, error: Exception | None, channel: SessionChannel, last_confirmed: int
+    ) -> None:
+        """All that a session had asked for before is durable: it goes on here."""
+        known = self._channels.get(channel.channel.channel_id)
+        if error is not None or self._lost_s is not None or known is not channel:
+            # The storage has failed, or the session was lost again, taken up by another or closed.
+            return
+        channel.channel.take_up(self._connection, self._version, last_confirmed)
         self._send(
             connections.SESSION_CHANNEL,
             connections.ReattachSessionResponse(channel.channel.last_handled, True),
         )
         channel.channel.resend()
-        if owner is not self:
-            owner._temporary = set()
-            owner._forget_if_empty()
         if not self._connection.is_held_up:
             channel.go_on()
 

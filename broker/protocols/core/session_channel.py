@@ -229,15 +229,24 @@ class SessionChannel:
             getattr(packet, "correlation_id", None),
             wants_answer=not isinstance(packet, _UNANSWERED)
             and getattr(packet, "requires_response", True),
+            is_counted=packet is None or packet.is_confirmed,
         )
 
     def _refuse(
-        self, error: BrokerError, correlation_id: int | None, *, wants_answer: bool
+        self,
+        error: BrokerError,
+        correlation_id: int | None,
+        *,
+        wants_answer: bool,
+        is_counted: bool = True,
     ) -> None:
-        if not wants_answer:
+        if wants_answer:
+            self.session.context.after(self._send_refusal, error, correlation_id)
+        else:
             log.warning("%s: %s, and nobody asked to be told", self.session.name, error.text)
-            return
-        self.session.context.after(self._send_refusal, error, correlation_id)
+        if is_counted:
+            # The client counts it too: else it would send again what came after it.
+            self.silently(HEADER_SIZE)
 
     def _send_refusal(
         self, _: Exception | None, error: BrokerError, correlation_id: int | None
