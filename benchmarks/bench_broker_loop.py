@@ -18,103 +18,23 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import uvloop
 
 from benchmarks.bench_broker_start import options_of
 from broker.message import Message
 from broker.options import AcceptorOptions
-from broker.protocols.core import packet_connection as connections
 from broker.protocols.core import packet_message as messages
 from broker.protocols.core import packet_queue as queues
 from broker.protocols.core import packet_session as sessions
-from broker.protocols.core import versions
-from broker.protocols.core.frames import MAGIC, FrameReader
 from broker.protocols.core.packets import decode_packet
 from broker.server import Broker
 from broker.storage.binding_records import RoutingType
-
-if TYPE_CHECKING:
-    from broker.transport.acceptor import Acceptor
+from tests.broker.protocols.core.peer import CHANNEL, VERSION, Peer
 
 BODY_SIZE = 1024
 QUEUE = "loop"
 CHUNKS = 40
-CHANNEL = 10
-VERSION = versions.CURRENT
-
-
-class Wire:
-    """A transport that keeps what is written to it."""
-
-    def __init__(self) -> None:
-        self.written: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        """Take some bytes."""
-        self.written.append(data)
-
-    def get_extra_info(self, name: str, default: object = None) -> object:
-        """Say who is at the other end."""
-        return ("127.0.0.1", 1) if name == "peername" else default
-
-    def set_write_buffer_limits(self, **limits: int) -> None:
-        """Nothing waits here."""
-
-    def is_closing(self) -> bool:
-        """Whether no more is taken."""
-        return False
-
-    def close(self) -> None:
-        """End it."""
-
-    abort = close
-
-
-class Peer:
-    """A connection to the broker, and the frames that come by it."""
-
-    def __init__(self, acceptor: Acceptor, name: str, window_size: int) -> None:
-        self.wire = Wire()
-        self._frames = FrameReader()
-        self._connection: Any = acceptor._accept()
-        self._connection.connection_made(self.wire)
-        self.put(MAGIC)
-        self.send(connections.Ping(60_000), 0)
-        self.send(
-            connections.CreateSession(
-                name,
-                CHANNEL,
-                VERSION,
-                None,
-                None,
-                100 * 1024,
-                xa=False,
-                auto_commit_sends=True,
-                auto_commit_acks=True,
-                window_size=window_size,
-                pre_acknowledge=False,
-                default_address=None,
-            ),
-            connections.SESSION_CHANNEL,
-        )
-
-    def put(self, data: bytes) -> None:
-        """Let bytes come to the broker."""
-        self._connection.data_received(data)
-
-    def send(self, packet: Any, channel: int = CHANNEL) -> None:  # noqa: ANN401 - Any packet.
-        """Let a packet come to the broker."""
-        self.put(packet.frame(channel, VERSION))
-
-    def take(self) -> list[tuple[int, bytes]]:
-        """Give the packets that have come: type and body."""
-        written = self.wire.written.copy()
-        self.wire.written.clear()
-        return [
-            (kind, bytes(body)) for data in written for kind, _, body in self._frames.feed(data)
-        ]
 
 
 async def measure(folder: Path, rounds: int, chunk: int, *, durable: bool) -> list[float]:
@@ -125,8 +45,9 @@ async def measure(folder: Path, rounds: int, chunk: int, *, durable: bool) -> li
     )
     broker = Broker(options)
     await broker.start()
-    producer = Peer(broker.acceptors[0], "producer", 1024 * 1024)
-    consumer = Peer(broker.acceptors[0], "consumer", -1)
+    producer, consumer = Peer(broker.acceptors[0]), Peer(broker.acceptors[0])
+    producer.begin("producer", 1024 * 1024)
+    consumer.begin("consumer", -1)
     consumer.send(queues.CreateQueue(QUEUE, QUEUE, routing_type=RoutingType.ANYCAST))
     await asyncio.sleep(0.1)
     consumer.send(sessions.CreateConsumer(0, QUEUE))

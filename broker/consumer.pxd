@@ -3,7 +3,6 @@
 cimport cython
 
 from broker.message cimport Message
-from broker.paging.reference cimport PagedReference
 from broker.queue cimport Queue
 from broker.reference cimport Cursor, Reference
 
@@ -29,7 +28,7 @@ cdef class Consumer:
     cdef public object cursor
     cdef public object page_browser
 
-    @cython.locals(last=Reference, reference=Reference, is_recorded=bint, is_synced=bint)
+    @cython.locals(last=Reference, reference=Reference, is_synced=bint)
     cpdef object acknowledge(self, tx, long long message_id)
 
     @cython.locals(reference=Reference, message=Message)

@@ -15,7 +15,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 from broker.errors import BrokerError, ErrorCode, broker_error
-from broker.paging.reference import PagedReference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -269,10 +268,7 @@ class Consumer:
         delivering = self.delivering
         last = self._find(message_id)
         # What is recorded before it is durable when its own record is, if it has one.
-        is_recorded = last.is_recorded or (
-            isinstance(last, PagedReference) and self.queue.is_durable
-        )
-        is_synced = is_recorded and last.consumer is self
+        is_synced = last.leaves_record and last.consumer is self
         while True:
             reference = delivering.popleft()
             if reference is last:

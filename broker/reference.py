@@ -90,6 +90,11 @@ class Reference:
         """Whether the journal knows of it."""
         return self.queue.is_durable and self.message.durable
 
+    @property
+    def leaves_record(self) -> bool:
+        """Whether record_gone() writes something."""
+        return self.is_recorded
+
     def record_gone(self, tx: Transaction | None, is_last: bool) -> bool:
         """Record, at once or in a transaction, that its queue has it no more.
 

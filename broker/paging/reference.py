@@ -55,6 +55,11 @@ class PagedReference(Reference):
         """Whether counts and times of it are recorded."""
         return False
 
+    @property
+    def leaves_record(self) -> bool:
+        """Whether record_gone() writes something: the page has the message, durable or not."""
+        return bool(self.queue.is_durable)
+
     def record_gone(self, tx: Transaction | None, is_last: bool) -> bool:
         """Record that its queue has it no more; whether there is a record of it."""
         return self.subscription.record_gone(self, tx, is_last)
