@@ -238,6 +238,8 @@ class PostOffice:
         self._limit_lifetime(message, address)
         ids = self.duplicates.ids_of(message, address) if rejects_duplicates else []
         if ids and self._is_duplicate(ids, tx):
+            # Who is told that it is there waits until the first one is durable.
+            context.note()
             return Routing.DUPLICATE
         message.remove(BRIDGE_ID)
         own_tx = None

@@ -28,12 +28,15 @@ from broker.storage.stored_messages import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from broker.message import Message
     from broker.storage.json_view import JSON
-    from broker.storage.properties import PropertyValue
+    from broker.storage.properties import Property, PropertyValue
     from broker.storage.stored_messages import MessageHeaders
     from broker.storage.wire import WireRecord
 
-__all__ = ["DUPLICATE_ID", "message_content", "property_text"]
+__all__ = ["DUPLICATE_ID", "core_headers", "message_content", "property_text", "text_of"]
 
 # By which the reference, and we, refuse a second copy of a message.
 DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
@@ -63,7 +66,7 @@ def _content(message: WireRecord) -> dict[str, Any]:
             "is_large": False,
             "body": message.body,
             "body_size": len(message.body),
-            "text": _text_body(message) if headers.type == MessageType.TEXT else None,
+            "text": text_of(message.body) if headers.type == MessageType.TEXT else None,
         }
     if isinstance(message, LargeCoreMessage):
         return {**_core_headers(message.headers, message.headers.address), "is_large": True}
@@ -73,8 +76,20 @@ def _content(message: WireRecord) -> dict[str, Any]:
 
 
 def _core_headers(headers: MessageHeaders, address: str | None) -> dict[str, Any]:
-    """The columns of a Core message's headers; texts are those of `print-data --decode`."""
-    by_name = {_whole(name): item for name, item in last_values(headers.properties).items()}
+    return core_headers(headers, last_values(headers.properties), address)
+
+
+def core_headers(
+    headers: MessageHeaders | Message, found: Mapping[str, Property], address: str | None
+) -> dict[str, Any]:
+    """The columns of a Core message's headers; texts are those of `print-data --decode`.
+
+    Args:
+        headers: of the message, stored or received.
+        found: its properties by name.
+        address: that it was sent to.
+    """
+    by_name = {_whole(name): item for name, item in found.items()}
     properties = {name: property_text(item.value) for name, item in by_name.items()}
     return {
         "address": None if address is None else _whole(address),
@@ -91,10 +106,10 @@ def _core_headers(headers: MessageHeaders, address: str | None) -> dict[str, Any
     }
 
 
-def _text_body(message: CoreMessage) -> str | None:
-    """The text that a text message holds; None where it holds something else."""
+def text_of(body: bytes) -> str | None:
+    """The text that the body of a text message holds; None where it holds something else."""
     try:
-        text = NSS.read(BodyReader(message.body))
+        text = NSS.read(BodyReader(body))
     except RecordFormatError:
         # Clients may put anything under any type; the bytes themselves are in `body`.
         return None

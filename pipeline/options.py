@@ -12,7 +12,7 @@ from journal.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SourceOptions"]
+__all__ = ["SourceOptions", "flag_of", "integer_of", "one_of", "values_of"]
 
 _WORDS: Final = {"true": True, "false": False}
 _KNOWN: Final = (
@@ -75,30 +75,40 @@ class SourceOptions:
             OptionError: an option that there is not, or a value that it cannot have.
         """
         known = (*_KNOWN, *_OF_STREAMS) if is_stream else _KNOWN
-        names = {name.lower(): name for name in known}
-        values: dict[str, str] = {}
-        for name, value in given.items():
-            if name.lower() not in names:
-                raise OptionError(f"no option {name!r}; there are: {', '.join(known)}")
-            values[names[name.lower()]] = value
+        values = values_of(given, known)
         return cls(
             paths=_paths(values),
-            records=_one_of(values, "records", ("raw", "live")),
-            part=_one_of(values, "part", ("messages", "bindings")),
+            records=one_of(values, "records", ("raw", "live")),
+            part=one_of(values, "part", ("messages", "bindings")),
             node=values.get("node"),
-            is_live=_flag(values, "live", default=is_stream),
-            fails_on_data_loss=_flag(values, "failOnDataLoss", default=True),
-            user_version=_integer(values, "userVersion", 0),
+            is_live=flag_of(values, "live", default=is_stream),
+            fails_on_data_loss=flag_of(values, "failOnDataLoss", default=True),
+            user_version=integer_of(values, "userVersion", 0),
             prefix=values.get("prefix"),
             extension=values.get("extension"),
-            as_of_ms=_integer(values, "asOfMs", time.time_ns() // 1_000_000),
+            as_of_ms=integer_of(values, "asOfMs", time.time_ns() // 1_000_000),
             user=values.get("user"),
             password=values.get("password"),
             table=values.get("table"),
-            starting_offsets=_one_of(values, "startingOffsets", ("earliest", "latest")),
+            starting_offsets=one_of(values, "startingOffsets", ("earliest", "latest")),
             starting_timestamp_ms=_integer_or_none(values, "startingTimestamp"),
             max_records_per_trigger=_limit(values, "maxRecordsPerTrigger"),
         )
+
+
+def values_of(given: Mapping[str, str], known: tuple[str, ...]) -> dict[str, str]:
+    """The values by the names as they are known; given ones may be in any case.
+
+    Raises:
+        OptionError: an option that there is not.
+    """
+    names = {name.lower(): name for name in known}
+    values: dict[str, str] = {}
+    for name, value in given.items():
+        if name.lower() not in names:
+            raise OptionError(f"no option {name!r}; there are: {', '.join(known)}")
+        values[names[name.lower()]] = value
+    return values
 
 
 def _paths(values: Mapping[str, str]) -> tuple[str, ...]:
@@ -110,14 +120,24 @@ def _paths(values: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(paths)
 
 
-def _one_of(values: Mapping[str, str], name: str, words: tuple[str, ...]) -> str:
+def one_of(values: Mapping[str, str], name: str, words: tuple[str, ...]) -> str:
+    """Give one of some words, the first where nothing was said.
+
+    Raises:
+        OptionError: it is none of them.
+    """
     value = values.get(name, words[0])
     if value not in words:
         raise OptionError(f"{name}={value!r}: must be {' or '.join(words)}")
     return value
 
 
-def _flag(values: Mapping[str, str], name: str, *, default: bool) -> bool:
+def flag_of(values: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """Give true or false.
+
+    Raises:
+        OptionError: it is neither.
+    """
     if name not in values:
         return default
     if values[name].lower() not in _WORDS:
@@ -125,7 +145,12 @@ def _flag(values: Mapping[str, str], name: str, *, default: bool) -> bool:
     return _WORDS[values[name].lower()]
 
 
-def _integer(values: Mapping[str, str], name: str, default: int) -> int:
+def integer_of(values: Mapping[str, str], name: str, default: int) -> int:
+    """Give a whole number.
+
+    Raises:
+        OptionError: it is none.
+    """
     try:
         return int(values.get(name, default))
     except ValueError:
@@ -133,7 +158,7 @@ def _integer(values: Mapping[str, str], name: str, default: int) -> int:
 
 
 def _integer_or_none(values: Mapping[str, str], name: str) -> int | None:
-    return _integer(values, name, 0) if name in values else None
+    return integer_of(values, name, 0) if name in values else None
 
 
 def _limit(values: Mapping[str, str], name: str) -> int | None:

@@ -14,7 +14,7 @@ PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(spark: SparkSession) -> None:
-    """Register the sources `journal`, `messages`, `bindings` and `retention`.
+    """Register the sources `journal`, `messages`, `bindings`, `retention` and `broker`.
 
     Also lets Python sources take filters (`spark.sql.python.filterPushdown.enabled`), for the
     session: these do, and Spark refuses one that does while that is off.

@@ -9,7 +9,7 @@ from typing import Final
 
 from pipeline.columns import Column
 
-__all__ = ["BINDINGS", "JOURNAL", "MESSAGES", "RETENTION"]
+__all__ = ["BINDINGS", "BROKER", "JOURNAL", "MESSAGES", "RETENTION", "SENT"]
 
 # Where a row comes from; first in every source.
 _PLACE: Final = (
@@ -83,6 +83,46 @@ MESSAGES: Final = (
     Column("file", "string", "where its record is"),
     Column("offset", "bigint", "bytes from the start of the file; of a database the row's seq"),
     Column("damage", "string", "why the record, or this place of the file, cannot be read"),
+)
+
+# Those of the journal's messages that a client is told, too, with the same names and meanings.
+_TOLD: Final = (
+    *("message_id", "address", "is_large", "type", "durable", "priority", "timestamp_ms"),
+    *("expiration_ms", "user_id", "duplicate_id", "properties", "property_types", "body"),
+    *("body_size", "text"),
+)
+
+BROKER: Final = (
+    Column("node", "string", "host and port of the broker"),
+    Column("queue", "string", "that it is in"),
+    *(
+        Column("is_large", "boolean", "it came in parts")
+        if name == "is_large"
+        else next(column for column in MESSAGES if column.name == name)
+        for name in _TOLD
+    ),
+    Column("delivery_count", "int", "how often it was delivered, this time included"),
+)
+
+# What can be written into a broker; all of it may be left out, and null is as if it was.
+SENT: Final = (
+    Column("address", "string", "where it goes; else the option `address`"),
+    Column("text", "string", "of a text message"),
+    Column("body", "binary", "of any other, or of a text message its encoded body"),
+    Column("type", "string", "of a message with `body`: BYTES, or as `messages` has it"),
+    Column("durable", "boolean", "survives a restart; else true"),
+    Column("priority", "int", "0 to 9; else 4"),
+    Column("timestamp_ms", "bigint", "when it was sent; else now"),
+    Column("expiration_ms", "bigint", "when it expires; else never"),
+    Column("scheduled_ms", "bigint", "before which it is not delivered"),
+    Column("group_id", "string", "all messages of a group go to one consumer"),
+    Column("correlation_id", "string", "what an answer has in common with its question"),
+    Column("reply_to", "string", "where an answer is wanted"),
+    Column("user_id", "string", "the client's id of it, a UUID"),
+    Column("routing_type", "string", "ANYCAST, MULTICAST; else the option `routingType`"),
+    Column("duplicate_id", "string", "by which a second copy is refused; else one is made"),
+    Column("properties", "map<string, string>", "by name"),
+    Column("property_types", "map<string, string>", "of those that are no strings"),
 )
 
 BINDINGS: Final = (

@@ -116,6 +116,19 @@ def test_the_second_message_with_an_id_is_dropped(bench, value):
     assert bench.core.counters.duplicates == 1
 
 
+def test_who_sends_it_again_is_told_when_the_first_is_durable(bench):
+    store = bench.core.storage.completions.messages
+    told = Answers()
+    bench.session().send(message("1", _AMQ_DUPL_ID="a"), done)
+    store.appended += 1
+
+    bench.session().send(message("2", _AMQ_DUPL_ID="a"), told)
+
+    assert told.count == 0
+    store.done(None)
+    assert told.errors == [None]
+
+
 def test_a_string_counts_as_its_utf_16(bench):
     session = bench.session()
     session.send(message("1", _AMQ_DUPL_ID="a"), done)

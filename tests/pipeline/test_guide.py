@@ -11,15 +11,19 @@ ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs/guide/pipeline.md").read_text()
 
 
-def table_of(name):
-    """The rows of the table below the heading of a source."""
-    section = re.search(rf"^## `{name}`$(.*?)(?=^## |\Z)", GUIDE, re.MULTILINE | re.DOTALL)[1]
+def table_of(heading):
+    """The rows of the table of columns below a heading."""
+    section = re.search(rf"^## {heading}$(.*?)(?=^## |\Z)", GUIDE, re.MULTILINE | re.DOTALL)[1]
     return re.findall(r"^\| `(\w+)` \| `([^`]+)` \| (.+?) \|$", section, re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", ["journal", "messages", "bindings", "retention"])
+@pytest.mark.parametrize("name", ["journal", "messages", "bindings", "retention", "broker"])
 def test_every_column_is_in_the_guide(name):
-    assert table_of(name) == [tuple(column) for column in getattr(schema, name.upper())]
+    assert table_of(f"`{name}`") == [tuple(column) for column in getattr(schema, name.upper())]
+
+
+def test_every_column_that_can_be_written_is_in_the_guide():
+    assert table_of("Writing into a broker") == [tuple(column) for column in schema.SENT]
 
 
 def code_of(text):

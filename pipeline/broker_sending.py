@@ -1,0 +1,179 @@
+"""Rows into a running broker, each once, however often it is sent.
+
+Every message carries a duplicate id (`_AMQ_DUPL_ID`), by which its address drops a second copy:
+
+    job : batch : partition : what is in the row : how many such rows came before
+
+Not its place in the partition: behind a shuffle, rows may come in another order when a task is done
+again, and another row would then be taken for one that is there. Rows that are equal may be taken
+for each other. So a task that is done again sends the same messages if it has the same rows, in
+whatever order.
+
+Messages are sent alone, with many on their way, not in a transaction a partition: that is refused
+as a whole where one id in it was seen, so that what is sent again must be sent alone anyway; and a
+broker holds a transaction in memory. Nor do all of a partition share one id: a bridge behind the
+broker would drop all but the first.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter, deque
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from broker.client.errors import BrokerRefused, ClientError
+from journal.errors import WrongUse
+from pipeline.broker_messages import message_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from concurrent.futures import Future
+    from types import TracebackType
+
+    from broker.client import Session
+    from broker.message import Message
+    from pipeline.broker_options import BrokerOptions
+
+__all__ = ["Sender", "overfull"]
+
+log: Final = logging.getLogger("pipeline.broker")
+
+# Messages that wait for their confirmation.
+WINDOW: Final = 1000
+_DIGEST_SIZE: Final = 16
+
+
+class Sender:
+    """Sends the rows of one task, and waits until all are durable.
+
+    Args:
+        options: of the write.
+        prefix: of its duplicate ids: what is the same when the task is done again, and different
+            for any other task.
+
+    Attributes:
+        counts: of rows by address.
+        sizes: of the addresses' caches of duplicate ids.
+    """
+
+    def __init__(self, options: BrokerOptions, prefix: str) -> None:
+        self._options = options
+        self._prefix = prefix
+        self.counts: Counter[str] = Counter()
+        self.sizes: dict[str, int] = {}
+        self._seen: Counter[bytes] = Counter()
+        self._waiting: deque[Future[None]] = deque()
+        self._client = options.client()
+        try:
+            self._session = self._client.session()
+            self._producer = self._session.producer()
+        except BaseException:
+            self._client.close()
+            raise
+
+    def send(self, row: dict[str, Any]) -> None:
+        """Send a row.
+
+        Raises:
+            WrongUse: it is no message, or its address does not keep enough duplicate ids.
+            ClientError: the broker refused it or one before it, or the connection is lost.
+        """
+        message = message_of(row, self._options, self._id_of(row))
+        self._count(message)
+        self._waiting.append(self._producer.post(message))
+        while len(self._waiting) > WINDOW:
+            self._waiting.popleft().result()
+
+    def finish(self) -> None:
+        """Wait until all rows are durable.
+
+        Raises:
+            ClientError: as for send().
+        """
+        while self._waiting:
+            self._waiting.popleft().result()
+
+    def close(self) -> None:
+        """Let the connection go."""
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _id_of(self, row: dict[str, Any]) -> str:
+        if row.get("duplicate_id"):
+            return ""
+        digest = blake2b(
+            _canonical(row).encode("utf-8", "surrogatepass"), digest_size=_DIGEST_SIZE
+        ).digest()
+        self._seen[digest] += 1
+        return f"{self._prefix}:{digest.hex()}:{self._seen[digest]}"
+
+    def _count(self, message: Message) -> None:
+        """See that an address would know all of this task's ids when they came again."""
+        address = (message.address or "").partition("::")[0]
+        self.counts[address] += 1
+        if address not in self.sizes:
+            self.sizes[address] = _id_cache_size(self._session, address, self._options)
+        if self.counts[address] > self.sizes[address]:
+            raise WrongUse(
+                f"more than {self.sizes[address]} rows for address {address} in one task: so many"
+                " duplicate ids the address keeps (id-cache-size), and with more a task that is"
+                " done again would send some twice; raise it, or write fewer rows at a time"
+            )
+
+
+def overfull(counts: Mapping[str, int], sizes: Mapping[str, int]) -> list[str]:
+    """Tell which addresses got more rows in a batch than they keep duplicate ids."""
+    return [
+        f"{counts[address]} rows were sent to address {address}, which keeps {size} duplicate ids"
+        " (id-cache-size): if this is ever done again, some are sent twice; raise it, or write"
+        " fewer rows at a time"
+        for address, size in sizes.items()
+        if counts[address] > size
+    ]
+
+
+def _canonical(row: dict[str, Any]) -> str:
+    """Text that is the same for equal rows: the order of a map is none."""
+    return repr(
+        [
+            (name, sorted(value, key=repr) if isinstance(value, list) else value)
+            for name, value in sorted(row.items())
+        ]
+    )
+
+
+def _id_cache_size(session: Session, address: str, options: BrokerOptions) -> int:
+    if options.id_cache_size is not None:
+        return options.id_cache_size
+    try:
+        if not session.attribute("broker", "persistIDCache"):
+            raise WrongUse(
+                "the broker forgets its duplicate ids when it stops (persist-id-cache): what is"
+                " sent again behind that would be there twice"
+            )
+        settings = json.loads(session.manage("broker", "getAddressSettingsAsJSON", address))
+        size = settings.get("idCacheSize")
+        if size is None or size < 0:
+            size = session.attribute("broker", "IDCacheSize")
+    except BrokerRefused as error:
+        raise _cannot_ask(address, error) from error
+    return int(size)
+
+
+def _cannot_ask(address: str, error: ClientError) -> WrongUse:
+    return WrongUse(
+        f"the broker does not say how many duplicate ids address {address} keeps ({error}); give"
+        " its id-cache-size as the option idCacheSize, or the permission `manage`"
+    )

@@ -1,0 +1,136 @@
+"""`broker`: a queue or address of a running broker, read, followed and written to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from journal.errors import OptionError, WrongUse
+from pipeline.broker_messages import check_columns
+from pipeline.broker_options import BrokerOptions
+from pipeline.broker_rows import received_batches
+from pipeline.columns import spark_schema
+from pipeline.schema import BROKER
+from pipeline.sources.broker_sink import BatchWriter, StreamWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from pyspark.sql.datasource import (
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
+    from pyspark.sql.types import StructType
+
+__all__ = ["BrokerSource"]
+
+
+@dataclass
+class QueuePart(InputPartition):
+    """A task.
+
+    Attributes:
+        queue: that it looks through.
+    """
+
+    queue: str
+
+
+class QueueReader(DataSourceReader):
+    """A task a queue; nothing is taken out of it.
+
+    Args:
+        options: of the query.
+    """
+
+    def __init__(self, options: BrokerOptions) -> None:
+        self.options = options
+
+    def partitions(self) -> list[InputPartition]:
+        """The queue, or those of the address that are there now.
+
+        Raises:
+            WrongUse: there is none.
+            ClientError: the broker cannot be asked.
+        """
+        options = self.options
+        with options.client() as client, client.session() as session:
+            if options.queue is not None:
+                if not session.query_queue(options.queue).exists:
+                    raise WrongUse(f"{options.node}: there is no queue {options.queue!r}")
+                return [QueuePart(options.queue)]
+            assert options.address is not None, "the options have one of both"
+            found = session.query_address(options.address)
+            if not found.exists:
+                raise WrongUse(f"{options.node}: there is no address {options.address!r}")
+            return [QueuePart(name) for name in found.queue_names] or [InputPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Give the messages that are in a queue now as record batches."""
+        if not isinstance(partition, QueuePart):
+            return  # Of an address without queues: Spark asks for one task at least.
+        options = self.options
+        with options.client() as client, client.session() as session:
+            found = session.browse(partition.queue, options.selector)
+            yield from received_batches(found, node=options.node, queue=partition.queue)
+
+
+class BrokerSource(DataSource):
+    """A running broker; the only source that can be written to, and then the broker keeps it."""
+
+    short_name: ClassVar[str] = "broker"
+
+    @classmethod
+    def name(cls) -> str:
+        """What stands in `spark.read.format(...)`."""
+        return cls.short_name
+
+    def schema(self) -> str:
+        """The columns of what is read, as DDL."""
+        return spark_schema(BROKER)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Plan a query."""
+        return QueueReader(BrokerOptions.of_read(self.options))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Plan a stream.
+
+        Raises:
+            WrongUse: this PySpark is too old for it.
+        """
+        try:
+            from pipeline.sources.broker_stream import QueueStreamReader
+        except ImportError as error:
+            raise WrongUse(f"streams need PySpark 4.2 or later: {error}") from error
+        return QueueStreamReader(BrokerOptions.of_stream(self.options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Plan a write.
+
+        Raises:
+            OptionError: the frame is none of messages, or an option is wrong.
+        """
+        return BatchWriter(self._checked(schema, overwrite))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Plan the writes of a streaming query, or end one of its batches.
+
+        Raises:
+            OptionError: as for writer().
+        """
+        return StreamWriter(self._checked(schema, overwrite))
+
+    def _checked(self, schema: StructType, overwrite: bool) -> BrokerOptions:
+        if overwrite:
+            raise OptionError("a broker cannot be overwritten: write with mode append")
+        columns = {field.name: field.dataType.simpleString() for field in schema.fields}
+        check_columns(columns)
+        options = BrokerOptions.of_write(self.options)
+        if options.address is None and "address" not in columns:
+            raise OptionError("neither a column nor an option address: where shall rows go")
+        return options
