@@ -66,6 +66,8 @@ EXTENSIONS: dict[str, list[str]] = {
     "jdbcstore.record_tables.execute_packet": [],
     "jdbcstore.record_tables.mysql_exchange": [],
     "jdbcstore.tickets": [],
+    "pipeline.column_room": [],
+    "pipeline.core_form": [],
     "pipeline.message_columns": [],
     "pipeline.message_states": [],
     "pipeline.raw_columns": [],

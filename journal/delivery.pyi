@@ -1,10 +1,11 @@
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import final
 
 from journal.loaded import FailedTransaction, LoadedFile, PreparedTransaction, RecordColumns
 from journal.replay import Replay
 
 __all__ = [
+    "LiveCursor",
     "LiveRecord",
     "deliver_columns",
     "deliver_records",
@@ -32,6 +33,15 @@ class LiveRecord:
     def checksum(self) -> str: ...
     @property
     def kind(self) -> str: ...
+
+@final
+class LiveCursor:
+    def __init__(
+        self, replay: Replay, loaded: Sequence[LoadedFile], user_types: Iterable[int]
+    ) -> None: ...
+    def __enter__(self) -> LiveCursor: ...
+    def __exit__(self, *exception: object) -> None: ...
+    def close(self) -> None: ...
 
 def deliver_records(
     replay: Replay,

@@ -10,9 +10,10 @@ import array
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
+from journal.errors import OptionError
 from journal.loaded import (
     DeletedRecord, FailedTransaction, PreparedTransaction, RecordColumns)
 
@@ -22,7 +23,8 @@ from journal.index cimport id_map_get
 from journal.replay cimport Holder, Locator, Replay
 
 __all__ = [
-    "LiveRecord", "deliver_columns", "deliver_records", "live_records", "open_transactions",
+    "LiveCursor", "LiveRecord", "deliver_columns", "deliver_records", "live_records",
+    "open_transactions",
 ]
 
 CHECKSUM_WORDS = ("none", "ok", "bad")
@@ -42,15 +44,6 @@ cdef class LiveRecord:
         file, offset: where its type byte stands.
         checksum: "ok", or "none" where the record has no leader.
     """
-
-    cdef readonly int64_t record_id
-    cdef readonly int user_type
-    cdef readonly bint is_update
-    cdef readonly int compact_count
-    cdef readonly object body
-    cdef readonly str file
-    cdef readonly uint64_t offset
-    cdef readonly str checksum
 
     @property
     def kind(self):
@@ -138,6 +131,61 @@ def live_records(Replay replay not None, loaded):
         for i in range(replay.live.count):
             yield live_record(loaded[replay.live.first[i].file].name, &replay.live.first[i],
                               read_body(bodies, &replay.live.first[i]))
+
+
+cdef class LiveCursor:
+    """Goes over the live records of some user types, in log order; of others nothing is read.
+
+    For compiled callers: next() moves on, then `locator` and `body` are the record's, until the
+    next call. Made by Loader.cursor(). Threads: one at a time.
+    """
+
+    def __init__(self, Replay replay not None, loaded, user_types):
+        cdef int user_type
+        self.replay = replay
+        self.loaded = loaded
+        self.bodies = BodyReader(loaded)
+        for user_type in user_types:
+            if not 0 <= user_type < 256:
+                raise OptionError(f"user type {user_type}: must be 0 to 255")
+            self.is_wanted[user_type] = True
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def close(self):
+        """Close the file that was read last."""
+        self.bodies.close()
+
+    cdef bint next(self) except -1:
+        """Go to the next record; False: there is none.
+
+        Raises:
+            JournalIOError: its file cannot be read again, or has changed since it was loaded.
+        """
+        cdef const Locator *locator
+        while self.place < self.replay.live.count:
+            locator = &self.replay.live.first[self.place]
+            self.place += 1
+            if not self.is_wanted[locator.user_type]:
+                continue
+            self.body = self.bodies.get(locator.file, locator.body_offset, locator.body_size)
+            self.locator = locator
+            return True
+        return False
+
+    cdef str file_name(self):
+        """Of the file in which the record stands."""
+        return self.loaded[self.locator.file].name
+
+    cdef LiveRecord record(self):
+        """The record as an object, for whoever needs one."""
+        return live_record(
+            self.file_name(), self.locator,
+            PyBytes_FromStringAndSize(<const char *>self.body, self.locator.body_size))
 
 
 def open_transactions(Replay replay not None, loaded):

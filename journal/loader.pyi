@@ -1,7 +1,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Literal, final
 
-from journal.delivery import LiveRecord
+from journal.delivery import LiveCursor, LiveRecord
 from journal.folder import JournalFile
 from journal.index import RecordIndex
 from journal.loaded import FileShare, LoadResult, RecordColumns
@@ -41,3 +41,4 @@ class Loader:
         self, on_batch: Callable[[RecordColumns], object], *, batch_records: int = 65536
     ) -> int: ...
     def records(self) -> Iterator[LiveRecord]: ...
+    def cursor(self, user_types: Iterable[int]) -> LiveCursor: ...

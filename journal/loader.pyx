@@ -18,7 +18,8 @@ Memory: what replay.pyx and scan_ahead.pyx name; no file as a whole.
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, realloc
 
-from journal.delivery import deliver_columns, deliver_records, live_records, open_transactions
+from journal.delivery import (
+    LiveCursor, deliver_columns, deliver_records, live_records, open_transactions)
 from journal.errors import Damage, JournalDamaged, OptionError
 from journal.loaded import FileShare, LoadedFile, LoadResult
 from journal.scan_ahead import ScanAhead
@@ -242,3 +243,10 @@ cdef class Loader:
             JournalIOError: a file cannot be read again, or has changed since it was loaded.
         """
         return live_records(self.replay, self.loaded)
+
+    def cursor(self, user_types):
+        """Give a LiveCursor over the live adds and updates of these user types, 0 ... 255.
+
+        For compiled callers, who read each body where the file's window has it.
+        """
+        return LiveCursor(self.replay, self.loaded, user_types)

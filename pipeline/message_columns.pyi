@@ -2,7 +2,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, final
 
 from broker.storage.properties import PropertyValue
-from journal.delivery import LiveRecord
+from journal.delivery import LiveCursor, LiveRecord
 
 __all__ = ["PROPERTY_TYPES", "TYPES", "CoreColumns", "MessagePacker"]
 
@@ -42,5 +42,8 @@ class MessagePacker:
     ) -> None: ...
     def fill(
         self, records: Iterator[LiveRecord], *, rows_max: int, bodies_max: int
+    ) -> list[tuple[int, LiveRecord]] | None: ...
+    def fill_from(
+        self, cursor: LiveCursor, *, rows_max: int, bodies_max: int
     ) -> list[tuple[int, LiveRecord]] | None: ...
     def columns(self) -> CoreColumns: ...

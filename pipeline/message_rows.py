@@ -7,6 +7,8 @@ object each (pipeline.message_content).
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,12 +21,12 @@ from pipeline.live_journal import FolderJournal, open_journal, place_of
 from pipeline.message_arrays import core_arrays, state_arrays
 from pipeline.message_columns import MessagePacker
 from pipeline.message_content import DUPLICATE_ID, message_content, property_text
-from pipeline.message_states import MESSAGE_TYPES, MessageStates
+from pipeline.message_states import MESSAGE_TYPES, REFERENCE_TYPES, MessageStates
 from pipeline.raw_rows import BODIES_MAX, ROWS_MAX, batch_of, fitting, refuse_damage
 from pipeline.schema import MESSAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from journal.delivery import LiveRecord
     from pipeline.filters import Wanted
@@ -79,12 +81,8 @@ def _take_references(states: MessageStates, journal: LiveJournal) -> list[tuple[
     """Take all references; those that cannot be read, and why."""
     if not isinstance(journal, FolderJournal):
         return states.take(journal.records())
-    journal.loader.deliver_columns(states.take_columns)
-    numbers = set(states.broken)
-    if not numbers:
-        return []
-    records = enumerate(journal.records())
-    return [(record, states.reason(record)) for number, record in records if number in numbers]
+    with journal.loader.cursor(REFERENCE_TYPES) as cursor:
+        return states.take_from(cursor)
 
 
 class _Maker:
@@ -111,11 +109,7 @@ class _Maker:
     ) -> Iterator[pa.RecordBatch]:
         """The messages, then references that cannot be read."""
         packer = MessagePacker(property_text, DUPLICATE_ID, self._least, self._greatest)
-        records = iter(journal.records())
-        while True:
-            others = packer.fill(records, rows_max=ROWS_MAX, bodies_max=BODIES_MAX)
-            if others is None:
-                break
+        for others in _filled(packer, journal):
             core = core_arrays(packer.columns())
             yield from self._wanted_of(self._batch(core, others, is_prepared=False))
         prepared = [
@@ -181,6 +175,19 @@ class _Maker:
         return batch_of(
             self._schema, self._constants, {**core, **state_arrays(found, count, kind)}, count
         )
+
+
+def _filled(packer: MessagePacker, journal: LiveJournal) -> Iterator[list[tuple[int, LiveRecord]]]:
+    """Fill the packer again and again; give what it did not take, by place."""
+    with ExitStack() as stack:
+        fill: Callable[..., list[tuple[int, LiveRecord]] | None]
+        if isinstance(journal, FolderJournal):
+            cursor = stack.enter_context(journal.loader.cursor(MESSAGE_TYPES))
+            fill = partial(packer.fill_from, cursor)
+        else:
+            fill = partial(packer.fill, iter(journal.records()))
+        while (others := fill(rows_max=ROWS_MAX, bodies_max=BODIES_MAX)) is not None:
+            yield others
 
 
 def _order(count: int, places: list[int]) -> pa.Array:

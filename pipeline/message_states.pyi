@@ -2,12 +2,20 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple, final
 
 from broker.storage.wire import RecordType
-from journal.delivery import LiveRecord
-from journal.loaded import PreparedTransaction, RecordColumns
+from journal.delivery import LiveCursor, LiveRecord
+from journal.loaded import PreparedTransaction
 
-__all__ = ["MESSAGE_STATES", "MESSAGE_TYPES", "REFERENCE_STATES", "MessageStates", "StateColumns"]
+__all__ = [
+    "MESSAGE_STATES",
+    "MESSAGE_TYPES",
+    "REFERENCE_STATES",
+    "REFERENCE_TYPES",
+    "MessageStates",
+    "StateColumns",
+]
 
 MESSAGE_TYPES: Final[tuple[RecordType, ...]]
+REFERENCE_TYPES: Final[tuple[int, ...]]
 REFERENCE_STATES: Final[tuple[str, ...]]
 MESSAGE_STATES: Final[tuple[str, ...]]
 
@@ -21,9 +29,7 @@ class StateColumns(NamedTuple):
 
 @final
 class MessageStates:
-    @property
-    def broken(self) -> list[int]: ...
-    def take_columns(self, columns: RecordColumns) -> None: ...
+    def take_from(self, cursor: LiveCursor) -> list[tuple[LiveRecord, str]]: ...
     def take(self, records: Iterable[LiveRecord]) -> list[tuple[LiveRecord, str]]: ...
     def reason(self, record: LiveRecord) -> str: ...
     def take_prepared(self, transactions: Iterable[PreparedTransaction]) -> None: ...

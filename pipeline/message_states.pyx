@@ -1,8 +1,9 @@
 """What has become of the messages of one journal: their references, by queue.
 
-A message stands first in the log, what became of it much later; so a reader goes through the log
-twice, here first. A reference is a structure of C, in a chain behind its message's id, and no
-Python object; where its fields stand in a record is asked of the broker's classes (fixed_layout).
+A message stands first in the log, what became of it much later; so a reader goes through what
+counts twice, here first and past all other records. A reference is a structure of C, in a chain
+behind its message's id, and no Python object; where its fields stand in a record is asked of the
+broker's classes (fixed_layout).
 """
 
 from typing import NamedTuple
@@ -16,9 +17,13 @@ from broker.storage.message_records import (
 from broker.storage.records import decode_record
 from broker.storage.wire import RecordType, fixed_layout
 
+from journal.delivery cimport LiveCursor
 from journal.index cimport IdMap, id_map_free, id_map_get, id_map_init, id_map_put
 
-__all__ = ["MESSAGE_STATES", "MESSAGE_TYPES", "REFERENCE_STATES", "MessageStates", "StateColumns"]
+__all__ = [
+    "MESSAGE_STATES", "MESSAGE_TYPES", "REFERENCE_STATES", "REFERENCE_TYPES", "MessageStates",
+    "StateColumns",
+]
 
 MESSAGE_TYPES = (
     RecordType.ADD_MESSAGE_PROTOCOL, RecordType.ADD_LARGE_MESSAGE, RecordType.ADD_MESSAGE)
@@ -83,6 +88,8 @@ describe(AddRef, SAYS_ADDED, "")
 describe(AcknowledgeRef, SAYS_ACKNOWLEDGED, "")
 describe(DeliveryCount, SAYS_COUNT, "count")
 describe(ScheduledDelivery, SAYS_TIME, "time")
+REFERENCE_TYPES = tuple(
+    number for number in range(TYPE_COUNT) if LAYOUTS[number].says != SAYS_NOTHING)
 
 
 class StateColumns(NamedTuple):
@@ -116,13 +123,8 @@ cdef class MessageStates:
     cdef Reference *references
     cdef int64_t count
     cdef int64_t room
-    cdef int64_t seen           # records that take_columns() was given
-
-    cdef readonly list broken
-    """Numbers, in the order given to take_columns(), of records that cannot be read."""
 
     def __cinit__(self):
-        self.broken = []
         if id_map_init(&self.messages) < 0:
             raise MemoryError
 
@@ -130,27 +132,26 @@ cdef class MessageStates:
         id_map_free(&self.messages)
         free(self.references)
 
-    def take_columns(self, columns):
-        """Take records as a load gives them (RecordColumns); those of no reference are passed over.
+    def take_from(self, LiveCursor cursor not None):
+        """Take what a cursor over REFERENCE_TYPES comes to: no object a record.
+
+        Returns:
+            Those that cannot be read, and why.
+
+        Raises:
+            JournalIOError: a file cannot be read again, or has changed since it was loaded.
         """
-        cdef const int64_t[::1] ids = columns.record_ids
-        cdef const uint8_t[::1] types = columns.user_types
-        cdef const int32_t[::1] offsets = columns.offsets
-        cdef const uint8_t[::1] bodies = columns.bodies
-        cdef Py_ssize_t i
+        cdef list broken = []
         cdef int done
-        for i in range(ids.shape[0]):
-            if LAYOUTS[types[i]].says == SAYS_NOTHING:
-                continue
-            done = 0
-            if offsets[i + 1] > offsets[i]:
-                done = self.note(
-                    ids[i], types[i], &bodies[offsets[i]], offsets[i + 1] - offsets[i], False)
+        while cursor.next():
+            done = self.note(cursor.locator.record_id, cursor.locator.user_type, cursor.body,
+                             cursor.locator.body_size, False)
             if done < 0:
                 raise MemoryError
             if not done:
-                self.broken.append(self.seen + i)
-        self.seen += ids.shape[0]
+                record = cursor.record()
+                broken.append((record, self.reason(record)))
+        return broken
 
     def take(self, records):
         """Take records one by one.

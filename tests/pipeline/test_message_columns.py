@@ -181,3 +181,21 @@ def test_a_reference_cut_short_is_a_row_and_the_others_count(tmp_path):
     for row in (first, second):
         assert row["damage"].startswith("record of type 32: 8 bytes wanted")
         assert row["state"] is None
+
+
+def test_what_is_cut_or_changed_is_read_as_its_decoder_reads_it(tmp_path):
+    """Each prefix of a record, and each byte of it changed: lengths, tags, flags, characters."""
+    record = core(EVERY_TYPE, user_id=bytes(range(16)), type=TEXT, body=text_body("hello"))
+    bodies = [record[:size] for size in range(1, len(record))]
+    for place, byte in enumerate(record):
+        others = sorted({byte ^ 0x01, byte ^ 0x80, 0xFF} - {byte})
+        bodies += [record[:place] + bytes([other]) + record[place + 1 :] for other in others]
+
+    rows = [row for batch in batches(tmp_path, bodies) for row in batch.to_pylist()]
+
+    assert len(rows) == len(bodies)
+    for body, row in zip(bodies, rows, strict=True):
+        want = expected(body)
+        assert {name: row[name] for name in want if name not in FROM_THE_JOURNAL} == {
+            name: value for name, value in want.items() if name not in FROM_THE_JOURNAL
+        }, body.hex()
