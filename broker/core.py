@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from broker.paging.paging import Paging
     from broker.postoffice import PostOffice
     from broker.settings import AddressSettings
+    from broker.storage.history import MessageHistory
     from broker.storage.large_bodies import LargeBodies
     from broker.storage.manager import StorageManager
     from broker.xa import XaTransactions
@@ -172,6 +173,7 @@ class Core:
         paging: addresses whose messages wait in pages; None where nothing is kept.
         notifications: who tells of what happens.
         large: bodies of large messages; None where there is no place for them.
+        history: of the message journal; None where none is kept.
         counters: for metrics.
         id_cache_size: default of the duplicate id caches (id-cache-size).
         persist_id_cache: whether they survive a restart (persist-id-cache).
@@ -191,6 +193,7 @@ class Core:
     paging: Paging | None = None
     notifications: Notifications = field(default_factory=Unheard)
     large: LargeBodies | None = None
+    history: MessageHistory | None = None
     counters: Counters = field(default_factory=Counters)
     id_cache_size: int = 20000
     persist_id_cache: bool = True

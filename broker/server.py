@@ -200,6 +200,7 @@ class Broker:
         if stores.large is not None:
             stores.large.start(self._loop)
         self.core.large = stores.large
+        self.core.history = stores.history
         self.stored_settings.load(bindings.settings)
         if stores.pages is not None:
             self.core.paging = self._paging(stores, stores.pages, storage)

@@ -9,8 +9,10 @@ Appends and what follows from them stand in journal.pyx, whose class this is the
     take_over           files found by a load
 """
 
+import errno
 import logging
 
+from journal.buffer cimport pthread_mutex_lock, pthread_mutex_unlock
 from journal.compaction cimport Compaction
 from journal.completion cimport CompletionQueue
 from journal.data_files cimport DataFile, DataFiles
@@ -232,6 +234,46 @@ cdef class JournalLife:
         """
         self.check_usable()
         return self.compaction.compact(progress)
+
+    def copy_to_history(self):
+        """Go on in another file, and have all older ones copied to the history.
+
+        Does not wait for the copies, which all_are_copied() tells of.
+
+        Raises:
+            JournalIOError: there is no room for another file.
+            JournalClosed: closed, or ended by a failure.
+            WrongState: no history is kept.
+        """
+        self.check_usable()
+        if not self.files.keeps_history:
+            raise WrongState("this journal keeps no history")
+        if not self.compaction.current_is_empty():
+            self.files.roll_file(self.files.current, False)
+        # The files thread closes and copies only what the flusher is done with.
+        self.files.sync()
+
+    def all_are_copied(self):
+        """Whether the history has a copy of each file but the current one; wakes who makes them.
+
+        Raises:
+            JournalIOError: the history has no room.
+            JournalClosed: closed, or ended by a failure.
+        """
+        cdef DataFile file
+        cdef bint waits = False
+        self.check_usable()
+        self.files.check_running()
+        pthread_mutex_lock(&self.files.buffer.lock)
+        for file in self.files.older:
+            waits = waits or self.files.index.files[file.opened.slot].held
+        pthread_mutex_unlock(&self.files.buffer.lock)
+        if waits and self.files.history_is_full:
+            raise JournalIOError(errno.ENOSPC, "the history has no room",
+                                 str(self.options.retention_directory))
+        if waits:
+            self.files.wake.set()
+        return not waits
 
     # --- what it is --------------------------------------------------------------------------
 

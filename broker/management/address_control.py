@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from broker.management.contents import remove_all
-from broker.management.invocation import BOOLEAN, INT, MAP, TEXT, Control, operation
+from broker.management.invocation import BOOLEAN, INT, MAP, NAME, TEXT, Control, operation
 from broker.management.json_texts import json_text
+from broker.management.replaying import replay_all, replay_between
 from broker.management.sending import send_message
 
 if TYPE_CHECKING:
@@ -132,6 +133,18 @@ class AddressControl(Control):
         for queue in list(self.address.queues.values()):
             count += yield from remove_all(queue)
         return count
+
+    @operation("replay", TEXT, TEXT)
+    def replay(self, target: str | None, filter: str | None) -> Generator[float | None, None, None]:
+        """Send again what the history has of this address, to it or to another one."""
+        return replay_all(self._core, self.address.name, target, filter)
+
+    @operation("replay", NAME, NAME, TEXT, TEXT)
+    def replay_between(
+        self, start: str, end: str, target: str | None, filter: str | None
+    ) -> Generator[float | None, None, None]:
+        """The same of files that were copied between two times, local yyyyMMddHHmmss."""
+        return replay_between(self._core, start, end, self.address.name, target, filter)
 
     @operation("sendMessage", MAP, INT, TEXT, BOOLEAN, TEXT, TEXT)
     @operation("sendMessage", MAP, INT, TEXT, BOOLEAN, TEXT, TEXT, BOOLEAN)

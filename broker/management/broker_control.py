@@ -18,6 +18,7 @@ from broker.management.queue_texts import (
     queue_text,
     routing_type_of,
 )
+from broker.management.replaying import replay_all, replay_between
 from broker.notifications import NotificationType
 from broker.queue_defaults import QueueRequest
 from broker.settings import AddressSettings
@@ -25,7 +26,7 @@ from broker.storage.binding_records import Divert as DivertRecord
 from broker.storage.binding_records import RoutingType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable
 
     from broker.addresses import Address
     from broker.queue import Queue
@@ -317,6 +318,22 @@ class BrokerControl(BrokerQueries):
             )
         address, divert = found
         self._addresses.delete_divert(address, divert.unique_name)
+
+    # --- the history --------------------------------------------------------------------------
+
+    @operation("replay", NAME, TEXT, TEXT)
+    def replay(
+        self, address: str, target: str | None, filter: str | None
+    ) -> Generator[float | None, None, None]:
+        """Send again what the history has of an address, to it or to another one."""
+        return replay_all(self._core, address, target, filter)
+
+    @operation("replay", NAME, NAME, NAME, TEXT, TEXT)
+    def replay_between(
+        self, start: str, end: str, address: str, target: str | None, filter: str | None
+    ) -> Generator[float | None, None, None]:
+        """The same of files that were copied between two times, local yyyyMMddHHmmss."""
+        return replay_between(self._core, start, end, address, target, filter)
 
     # --- clients ------------------------------------------------------------------------------
 

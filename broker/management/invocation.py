@@ -5,7 +5,7 @@
 
 An operation is found by its name and the number and kinds of its arguments; an attribute `x` is the
 operation `getX` or `isX`. What takes long is a generator, which yields between two parts of its
-work and returns its result: see service.py.
+work, None or seconds to wait, and returns its result: see service.py.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     JMSReplyTo            where the answer goes, with _AMQ_OperationSucceeded
 
 What a request appended is durable before its answer is in a queue. Work that takes long is done in
-parts, one in each turn of the event loop: other clients are served meanwhile.
+parts, one in each turn of the event loop, or a while later: other clients are served meanwhile.
 
 Threads: the event loop's alone; nothing here waits.
 """
@@ -90,7 +90,7 @@ class Management:
 
     # --- the work -----------------------------------------------------------------------------
 
-    def _work(self, user: str | None, message: Message) -> Generator[None, None, object]:
+    def _work(self, user: str | None, message: Message) -> Generator[float | None, None, object]:
         name, operation = message.get(RESOURCE_NAME), message.get(OPERATION_NAME)
         if not isinstance(name, str):
             name = str(name)
@@ -115,11 +115,11 @@ class Management:
             self._core.security.check(user, permission, f"{self._options.rbac_prefix}.{name}", None)
 
     def _go_on(
-        self, work: Generator[None, None, object], message: Message, reply_to: str | None
+        self, work: Generator[float | None, None, object], message: Message, reply_to: str | None
     ) -> None:
         """Do the next part; the answer behind the last one."""
         try:
-            next(work)
+            delay_s = next(work)
         except StopIteration as end:
             self._answer(message, reply_to, end.value, has_succeeded=True)
         except (ManagementError, BrokerError, JournalError) as error:
@@ -129,7 +129,10 @@ class Management:
             log.exception("AMQ222111: a fault in a management operation")
             self._refuse(message, reply_to, error)
         else:
-            self._core.loop.call_soon(self._go_on, work, message, reply_to)
+            if delay_s is None:
+                self._core.loop.call_soon(self._go_on, work, message, reply_to)
+            else:
+                self._core.loop.call_later(delay_s, self._go_on, work, message, reply_to)
 
     def _refuse(self, message: Message, reply_to: str | None, error: Exception) -> None:
         what = message.get(OPERATION_NAME) or message.get(ATTRIBUTE)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
+from broker.storage.history import MessageHistory
 from broker.storage.large_files import LargeFiles
 from broker.storage.large_tables import LargeTable
 from broker.storage.node_lock import NodeLock
@@ -101,6 +102,7 @@ class Stores:
         is_shared: whether other nodes can reach them: a database.
         large: bodies of large messages; None where there is no place for them.
         pages: of messages; None where there is no place for them.
+        history: of the message journal; None where none is kept.
         folders: that are written to; none of a database.
         aside_folder: on a disk, with room for bytes of messages that wait.
         page_size_max: bytes of one page at most; None as the settings of addresses say.
@@ -114,6 +116,7 @@ class Stores:
     is_shared: bool
     large: LargeBodies | None
     pages: PageFolders | None
+    history: MessageHistory | None
     folders: tuple[Path, ...]
     aside_folder: Path
     page_size_max: int | None
@@ -223,6 +226,7 @@ def _open_files(options: FileStoreOptions) -> Stores:
         is_shared=False,
         large=large,
         pages=FileFolders(_paging_folder(options)),
+        history=MessageHistory(messages) if options.messages.retention_directory else None,
         folders=_folders(options),
         aside_folder=options.messages.directory,
         page_size_max=None,
@@ -281,6 +285,7 @@ def _open_tables(
         node_id=node.node_id,
         is_shared=True,
         large=large,
+        history=None,
         pages=TableFolders(pages),
         folders=(),
         aside_folder=Path(os.environ.get("TMPDIR") or LARGE_TEMPORARY_FOLDER),

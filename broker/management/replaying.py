@@ -1,0 +1,56 @@
+"""`replay` as an operation: its times, and what of its work is told."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from broker.management.errors import ManagementError
+from broker.replay import replay
+from journal.retention import TIME_FORMAT
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from broker.core import Core
+
+__all__ = ["replay_all", "replay_between"]
+
+
+def replay_all(
+    core: Core, address: str, target: str | None, filter: str | None
+) -> Generator[float | None, None, None]:
+    """Send again all that the history has of an address.
+
+    Raises:
+        BrokerError: see broker.replay.
+        JournalError: likewise.
+    """
+    yield from replay(core, core.storage.new_context(), address, target, filter or None)
+
+
+def replay_between(
+    core: Core, start: str, end: str, address: str, target: str | None, filter: str | None
+) -> Generator[float | None, None, None]:
+    """Send again what files have that were copied from `start` to `end`, local yyyyMMddHHmmss.
+
+    Raises:
+        ManagementError: a time is none, or they are in the wrong order.
+        BrokerError: see broker.replay.
+        JournalError: likewise.
+    """
+    first, last = _time("startScanDate", start), _time("endScanDate", end)
+    if first > last:
+        raise ManagementError(f"startScanDate {start} is behind endScanDate {end}")
+    yield from replay(
+        core, core.storage.new_context(), address, target, filter or None, first=first, last=last
+    )
+
+
+def _time(name: str, text: str) -> datetime:
+    try:
+        if len(text) != len("yyyyMMddHHmmss"):
+            raise ValueError
+        return datetime.strptime(text, TIME_FORMAT)  # noqa: DTZ007 - local time is the format
+    except ValueError:
+        raise ManagementError(f"{name} {text!r} is no yyyyMMddHHmmss") from None

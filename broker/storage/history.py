@@ -1,0 +1,159 @@
+"""What the history of the message journal has: every message sent, in the order they counted.
+
+    copy_now() ─▶ is_copied() … ─▶ messages(first, last)
+
+A message in transaction counts at its commit; what was rolled back, or is not decided yet, was
+never sent. The history's files are those that were copied: a journal copies a file once it is full,
+and copy_now() the one that is being written.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from broker.storage.wire import RecordType
+from journal.folder import JournalName
+from journal.reader import read_file
+from journal.retention import list_history
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from journal import Journal
+    from journal.reader import RawRecord
+    from journal.retention import HistoryFile
+
+__all__ = ["HistoryMessage", "MessageHistory"]
+
+log = logging.getLogger("broker")
+
+_MESSAGES: Final = (int(RecordType.ADD_LARGE_MESSAGE), int(RecordType.ADD_MESSAGE_PROTOCOL))
+_BODY: Final = int(RecordType.ADD_MESSAGE_BODY)
+_ALONE: Final = ("add", "event")
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryMessage:
+    """One that was sent.
+
+    Attributes:
+        message_id: that it had.
+        user_type: of its record: 45, or 30 of a large one.
+        body: of its record.
+    """
+
+    message_id: int
+    user_type: int
+    body: bytes
+
+
+class MessageHistory:
+    """The history of an open message journal (journal-retention-directory). Threads: one.
+
+    Args:
+        journal: open and loaded; it keeps a history.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        options = journal.options
+        self._name = JournalName(options.prefix, options.extension)
+
+    def copy_now(self) -> None:
+        """Have what was appended so far copied.
+
+        Raises:
+            JournalError: there is no room for another file, or the journal has failed.
+        """
+        self._journal.copy_to_history()
+
+    def is_copied(self) -> bool:
+        """Whether it is.
+
+        Raises:
+            JournalError: the history has no room, or the journal has failed.
+        """
+        return self._journal.all_are_copied()
+
+    def messages(
+        self, first: datetime | None = None, last: datetime | None = None
+    ) -> Iterator[HistoryMessage | None]:
+        """Give the messages in files copied from `first` to `last`, local time; None for a pause.
+
+        Each message once, wherever it stands. One in transaction whose commit was copied later
+        is among them. A pause comes with each file: reading one takes a while.
+
+        Raises:
+            JournalError: a file of the history cannot be read.
+        """
+        directory = self._journal.options.retention_directory
+        assert directory is not None, "the journal keeps a history"
+        copies = list_history(directory, self._name)
+        # By their ids: copies made in one second would be in no order.
+        copies.sort(key=lambda copy: copy.file_id)
+        given: set[int] = set()
+        open_: dict[int, list[HistoryMessage]] = {}
+        for copy in copies:
+            if first is not None and copy.time < first:
+                continue
+            is_late = last is not None and copy.time > last
+            if is_late and not open_:
+                # Nothing there can count any more.
+                continue
+            yield None
+            for message in self._messages_of(copy, open_, is_late=is_late):
+                if message.message_id not in given:
+                    given.add(message.message_id)
+                    yield message
+
+    def _messages_of(
+        self, copy: HistoryFile, open_: dict[int, list[HistoryMessage]], *, is_late: bool
+    ) -> Iterator[HistoryMessage]:
+        """Those of one file that begin to count in it.
+
+        Args:
+            copy: the file.
+            open_: messages by transaction; changed.
+            is_late: only the ends of transactions matter.
+        """
+        view = read_file(copy.path, is_newest=False)
+        for record in view:
+            if record.checksum == "bad" or record.verdict != "live":
+                continue
+            if record.kind == "commit":
+                yield from open_.pop(_tx_of(record), ())
+            elif record.kind == "rollback":
+                open_.pop(_tx_of(record), None)
+            elif not is_late and record.user_type in _MESSAGES:
+                assert record.record_id is not None
+                assert record.user_type is not None
+                message = HistoryMessage(record.record_id, record.user_type, record.body or b"")
+                if record.kind in _ALONE:
+                    yield message
+                elif record.kind == "add_tx":
+                    open_.setdefault(_tx_of(record), []).append(message)
+        for damage in view.damages:
+            log.warning("in the history: %s", damage)
+
+    def body_parts(self, message_id: int) -> Iterator[bytes | None]:
+        """Give the parts of a large message's body that the history has; None for a pause.
+
+        Raises:
+            JournalError: a file of the history cannot be read.
+        """
+        directory = self._journal.options.retention_directory
+        assert directory is not None, "the journal keeps a history"
+        for copy in sorted(list_history(directory, self._name), key=lambda one: one.file_id):
+            yield None
+            for record in read_file(copy.path, is_newest=False):
+                is_part = record.kind == "event" and record.user_type == _BODY
+                if is_part and record.record_id == message_id and record.body is not None:
+                    yield record.body
+
+
+def _tx_of(record: RawRecord) -> int:
+    assert record.tx_id is not None, "every record in transaction has its id"
+    return record.tx_id
