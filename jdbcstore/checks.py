@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from jdbcstore.id_ranges import ENDS, WHOLE_TABLE
 from jdbcstore.rows import (
     ADD_RECORD,
     ADD_RECORD_TX,
@@ -26,6 +27,7 @@ from journal.errors import Damage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from jdbcstore.id_ranges import IdRange
     from jdbcstore.rows import Row
     from jdbcstore.snapshot import FullRow
 
@@ -42,13 +44,16 @@ class RowChecker:
 
     Args:
         table_name: for what is found.
+        part: of the table; rows of others are seen, and not judged.
 
     Attributes:
         damages: what was found so far, by seq.
     """
 
-    def __init__(self, table_name: str) -> None:
+    def __init__(self, table_name: str, part: IdRange = WHOLE_TABLE) -> None:
         self.table_name = table_name
+        self._part = part
+        self._is_own = True  # the row that is judged
         self.damages: list[Damage] = []
         self._last_seq: int | None = None
         self._seen: set[int] = set()  # transactions with a row, and without an end
@@ -56,17 +61,26 @@ class RowChecker:
         self._committed: set[int] = set()
 
     def take(self, rows: Sequence[FullRow]) -> list[Row]:
-        """Judge rows; those that mean something, as a load takes them."""
-        return [_row(row) for row in rows if self._judge(row)]
+        """Judge rows; those that mean something, as a load takes them.
+
+        Of other parts there are the ends of transactions among them, which a load needs.
+        """
+        return [
+            _row(row)
+            for row in rows
+            if self._judge(row) and (self._is_own or row.record_type in ENDS)
+        ]
 
     def take_lost(self, count: int) -> None:
         """So many rows have no seq."""
-        if count:
+        if count and self._part.first is None:
+            self._is_own = True
             self._note(0, f"{count} rows have no seq: nobody who loads the table sees them")
 
     def _judge(self, row: FullRow) -> bool:
         """Whether it means something."""
         seq = row.seq
+        self._is_own = self._part.holds(row.id, row.record_type)
         if seq == self._last_seq:
             self._note(seq, "a second row has this seq: the order of the two is open")
         self._last_seq = seq
@@ -108,7 +122,8 @@ class RowChecker:
             self._prepared.discard(tx_id)
 
     def _note(self, seq: int, reason: str) -> None:
-        self.damages.append(Damage(self.table_name, seq, 0, reason))
+        if self._is_own:
+            self.damages.append(Damage(self.table_name, seq, 0, reason))
 
 
 def _contradictions(row: FullRow) -> Iterator[str]:

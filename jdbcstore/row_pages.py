@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import BigInteger, cast, func, select
 
+from jdbcstore.id_ranges import WHOLE_TABLE
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from sqlalchemy import ColumnElement, Connection, Table
+
+    from jdbcstore.id_ranges import IdRange
 
 __all__ = ["PAGE_ROWS", "PAGE_SIZE", "RowPages", "cuts"]
 
@@ -32,16 +36,18 @@ class RowPages:
 
     Args:
         table: as schema.journal_table() describes it.
+        part: of its ids.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, part: IdRange = WHOLE_TABLE) -> None:
         self._seq = table.c.seq
         # Not in the columns' own type: Derby and SQL Server would sum them up in 32 bits.
         size = cast(func.coalesce(table.c.variableSize, 0), BigInteger) + cast(
             func.coalesce(table.c.txDataSize, 0), BigInteger
         )
-        self._sizes = select(table.c.seq, size.label("bytes")).order_by(table.c.seq)
-        self._left = select(func.count()).select_from(table)
+        sizes = select(table.c.seq, size.label("bytes")).order_by(table.c.seq)
+        self._sizes = part.of(sizes, table)
+        self._left = part.of(select(func.count()).select_from(table), table)
         self._rows = PAGE_ROWS
 
     def ends_after(self, connection: Connection, after: int | None) -> list[int]:

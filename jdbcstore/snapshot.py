@@ -17,6 +17,7 @@ import sqlalchemy
 from sqlalchemy import func, select
 
 from jdbcstore.errors import StatementCancelled
+from jdbcstore.id_ranges import WHOLE_TABLE, id_ranges
 from jdbcstore.riding import as_io_error
 from jdbcstore.row_pages import RowPages
 from jdbcstore.schema import journal_table
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Table
 
     from jdbcstore.database import Database
+    from jdbcstore.id_ranges import IdRange
 
 __all__ = ["FullRow", "TableSnapshot", "failures", "refuse_missing_file"]
 
@@ -65,13 +67,15 @@ class TableSnapshot:
     Args:
         database: where it is.
         table_name: as configured.
+        part: of its ids; count() is of the whole table.
 
     Raises:
         OptionError: the name cannot be a table's.
     """
 
-    def __init__(self, database: Database, table_name: str) -> None:
+    def __init__(self, database: Database, table_name: str, part: IdRange = WHOLE_TABLE) -> None:
         self.database = database
+        self.part = part
         self.table: Table = journal_table(table_name, database.dialect)
         self._connection: Connection | None = None
 
@@ -128,15 +132,26 @@ class TableSnapshot:
         with failures():
             return int(self.connection.execute(statement).scalar_one())
 
+    def id_ranges(self, rows_max: int) -> list[IdRange]:
+        """The table in parts of about so many rows, for several readers.
+
+        Raises:
+            JournalIOError: the database fails.
+        """
+        with failures():
+            return id_ranges(self.connection, self.table, rows_max=rows_max)
+
     def pages(self) -> Iterator[list[FullRow]]:
         """All rows with a seq, by seq, some at a time; rows with the same seq stay together.
+
+        Of a part also rows of transactions that are none of its own (IdRange.holds).
 
         Memory: row_pages.PAGE_SIZE bytes of bodies, or one row.
 
         Raises:
             JournalIOError: the database fails.
         """
-        pages = RowPages(self.table)
+        pages = RowPages(self.table, self.part)
         after: int | None = None
         while True:
             with failures():
@@ -152,6 +167,7 @@ class TableSnapshot:
         """The rows behind one seq, up to another and with it."""
         columns = self.table.c
         statement = select(*columns).where(columns.seq <= final).order_by(columns.seq)
+        statement = self.part.of(statement, self.table)
         if after is not None:
             statement = statement.where(columns.seq > after)
         with failures():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from journal.index import RecordIndex
@@ -18,7 +19,15 @@ if TYPE_CHECKING:
     from journal.loaded import FailedTransaction, LoadResult, PreparedTransaction
     from pipeline.places import Place
 
-__all__ = ["FolderJournal", "LiveJournal", "TableJournal", "open_journal", "place_of"]
+__all__ = [
+    "FolderJournal",
+    "LiveJournal",
+    "TableJournal",
+    "open_journal",
+    "open_table",
+    "place_of",
+    "table_parts",
+]
 
 
 def place_of(record: LiveRecord) -> dict[str, Any]:
@@ -125,11 +134,38 @@ def open_journal(place: Place, user_version: int) -> Iterator[LiveJournal]:
     if place.database is None:
         yield FolderJournal(place, user_version)
         return
-    from jdbcstore.database import Database
+    with open_table(place) as snapshot:
+        yield TableJournal(snapshot)
+
+
+@contextmanager
+def open_table(place: Place) -> Iterator[TableSnapshot]:
+    """The table at a place, or the part of it that is meant.
+
+    Raises:
+        OptionError: there is no such table.
+        JournalIOError: the database cannot be reached, or refuses.
+    """
+    from jdbcstore.database import Database  # Here: files need no SQLAlchemy.
+    from jdbcstore.id_ranges import WHOLE_TABLE
     from jdbcstore.snapshot import TableSnapshot
 
+    assert place.database is not None
     with (
         closing(Database(place.database)) as database,
-        TableSnapshot(database, place.table) as snapshot,
+        TableSnapshot(database, place.table, place.ids or WHOLE_TABLE) as snapshot,
     ):
-        yield TableJournal(snapshot)
+        yield snapshot
+
+
+def table_parts(place: Place, rows_max: int) -> Iterator[Place]:
+    """A table in parts of about so many rows, by ranges of record ids.
+
+    Raises:
+        OptionError: there is no such table.
+        JournalIOError: the database cannot be reached, or refuses.
+    """
+    with open_table(place) as snapshot:
+        ranges = snapshot.id_ranges(rows_max)
+    for one in ranges:
+        yield replace(place, ids=one)

@@ -71,7 +71,9 @@ def live_batches(
         else:
             yield from _row_batches(schema, constants, wanted, journal)
             refuse_damage(place.journal, journal.damages, fails_on_data_loss=fails_on_data_loss)
-        yield from _open_transactions(schema, constants, wanted, journal)
+        # Of a table in parts the first one has what is of no record.
+        has_prepares = place.ids is None or place.ids.first is None
+        yield from _open_transactions(schema, constants, wanted, journal, has_prepares=has_prepares)
         yield from damage_batches(schema, constants, wanted, journal.damages)
 
 
@@ -131,11 +133,20 @@ def _row(record: LiveRecord, kind: str, verdict: str) -> dict[str, Any]:
 
 
 def _open_transactions(
-    schema: pa.Schema, constants: dict[str, Any], wanted: Wanted, journal: LiveJournal
+    schema: pa.Schema,
+    constants: dict[str, Any],
+    wanted: Wanted,
+    journal: LiveJournal,
+    *,
+    has_prepares: bool,
 ) -> Iterator[pa.RecordBatch]:
     """Give the operations of prepared and failed transactions, and the prepares themselves."""
     rows = [*_operations(journal.prepared, "prepared"), *_operations(journal.failed, "failed")]
-    rows = [{**constants, **row} for row in rows if _is_wanted(row, wanted)]
+    rows = [
+        {**constants, **row}
+        for row in rows
+        if _is_wanted(row, wanted) and (has_prepares or row["kind"] != "prepare")
+    ]
     if rows:
         yield pa.RecordBatch.from_pylist(rows, schema=schema)
 

@@ -17,8 +17,10 @@ __all__ = ["SourceOptions", "flag_of", "integer_of", "one_of", "values_of"]
 _WORDS: Final = {"true": True, "false": False}
 _KNOWN: Final = (
     *("path", "paths", "records", "part", "node", "live", "failOnDataLoss", "userVersion"),
-    *("prefix", "extension", "asOfMs", "user", "password", "table"),
+    *("prefix", "extension", "asOfMs", "user", "password", "table", "rowsPerTask"),
 )
+# Of a table: seconds of work for a task, beside which its start and its connection cost little.
+ROWS_PER_TASK: Final = 100_000
 # Of `readStream` alone.
 _OF_STREAMS: Final = ("startingOffsets", "startingTimestamp", "maxRecordsPerTrigger")
 
@@ -41,6 +43,7 @@ class SourceOptions:
         user: of a URL, in place of its own.
         password: likewise; never shown.
         table: of a URL; None: MESSAGES, of the source `bindings` BINDINGS.
+        rows_per_task: of a database: about so many rows of its table, by ranges of record ids.
         starting_offsets: of a new stream: `earliest`, all that is there, or `latest`, what comes.
         starting_timestamp_ms: of a new stream of a history: copies made since; ms since 1970.
         max_records_per_trigger: of a stream; None: no limit.
@@ -59,6 +62,7 @@ class SourceOptions:
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     table: str | None = None
+    rows_per_task: int = ROWS_PER_TASK
     starting_offsets: str = "earliest"
     starting_timestamp_ms: int | None = None
     max_records_per_trigger: int | None = None
@@ -90,6 +94,7 @@ class SourceOptions:
             user=values.get("user"),
             password=values.get("password"),
             table=values.get("table"),
+            rows_per_task=_limit(values, "rowsPerTask") or ROWS_PER_TASK,
             starting_offsets=one_of(values, "startingOffsets", ("earliest", "latest")),
             starting_timestamp_ms=_integer_or_none(values, "startingTimestamp"),
             max_records_per_trigger=_limit(values, "maxRecordsPerTrigger"),

@@ -30,6 +30,7 @@ from journal.lock import is_locked
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from jdbcstore.id_ranges import IdRange
     from jdbcstore.options import DatabaseStoreOptions
     from pipeline.options import SourceOptions
 
@@ -54,6 +55,7 @@ class Place:
         name: of its files.
         database: of its table.
         table: its name.
+        ids: which part of the table; None: all of it.
     """
 
     node: str
@@ -62,6 +64,7 @@ class Place:
     name: JournalName = field(default_factory=JournalName)
     database: DatabaseStoreOptions | None = None
     table: str = ""
+    ids: IdRange | None = None
 
 
 def find_places(options: SourceOptions, part: str, *, is_decoded: bool) -> list[Place]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +12,7 @@ from journal.errors import Damage, JournalIOError, UnsupportedFormat
 from journal.reader import read_bytes
 from pipeline.columns import arrow_schema
 from pipeline.errors import DataLoss
+from pipeline.live_journal import open_table
 from pipeline.raw_columns import CHECKSUMS, KINDS, VERDICTS, PackedFile, RawColumns
 
 if TYPE_CHECKING:
@@ -306,7 +306,9 @@ def damage_batches(
 def table_batches(
     place: Place, columns: tuple[Column, ...], wanted: Wanted, *, fails_on_data_loss: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Give the wanted rows of a table by seq, as they were at one moment; then damaged ones.
+    """Give the wanted rows of a table, or of a part of it, as they were at one moment, by seq.
+
+    Damaged ones come last.
 
     Memory: one page of rows (jdbcstore.row_pages), and one batch.
 
@@ -315,16 +317,10 @@ def table_batches(
         JournalIOError: the database fails.
     """
     from jdbcstore.cli.records import TableRecords  # Here: files need no SQLAlchemy.
-    from jdbcstore.database import Database
-    from jdbcstore.snapshot import TableSnapshot
 
-    assert place.database is not None
     schema = arrow_schema(columns)
     constants = {"node": place.node, "journal": place.journal, "file_id": 0}
-    with (
-        closing(Database(place.database)) as database,
-        TableSnapshot(database, place.table) as snapshot,
-    ):
+    with open_table(place) as snapshot:
         records = TableRecords(snapshot)
         constants["file"] = records.name
         rows: list[dict[str, Any]] = []

@@ -140,7 +140,7 @@ class TableRecords:
 
     def __init__(self, snapshot: TableSnapshot) -> None:
         self._snapshot = snapshot
-        self._checker = RowChecker(snapshot.name)
+        self._checker = RowChecker(snapshot.name, snapshot.part)
         self._live = LiveIds()
         self._row_count = 0
         self._size_bytes = 0
@@ -274,7 +274,11 @@ class TableRecords:
         """Every row that means something, as a record of a file."""
         for rows in self._pages(progress):
             meant = {row[6] for row in self._checker.take(rows)}
-            yield from (_raw(row) for row in rows if row.seq in meant)
+            yield from (
+                _raw(row)
+                for row in rows
+                if row.seq in meant and self._snapshot.part.holds(row.id, row.record_type)
+            )
         self._checker.take_lost(self._snapshot.count_without_seq())
 
 

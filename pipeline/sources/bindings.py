@@ -23,14 +23,15 @@ __all__ = ["BindingsSource"]
 
 
 class BindingsReader(Reader):
-    """A task a journal."""
+    """A task a journal, or a range of a table's ids."""
 
     def __init__(self, options: SourceOptions) -> None:
         super().__init__(options, {"node": str, "journal": str})
 
     def tasks(self) -> Iterator[InputPartition]:
         """The bindings journals."""
-        yield from map(WholeJournal, find_places(self.options, "bindings", is_decoded=True))
+        for place in find_places(self.options, "bindings", is_decoded=True):
+            yield from self.parts_of(place)
 
     def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
         """The bindings of a journal."""

@@ -52,7 +52,7 @@ class OneFile(InputPartition):
 
 
 class RawReader(Reader):
-    """Every record; a task a file, or a table."""
+    """Every record; a task a file, or a range of a table's ids."""
 
     def __init__(self, options: SourceOptions) -> None:
         super().__init__(options, {**TESTED, "file": str})
@@ -61,7 +61,7 @@ class RawReader(Reader):
         """The files that count, in the order of their ids."""
         for place in find_places(self.options, self.options.part, is_decoded=False):
             if place.folder is None:
-                yield WholeJournal(place)
+                yield from self.parts_of(place)
                 continue
             plan = plan_recovery(place.folder, place.name)
             files = [file for file in plan.files if not file.is_short]
@@ -105,14 +105,15 @@ class RawReader(Reader):
 
 
 class LiveReader(Reader):
-    """What a load would see; a task a journal."""
+    """What a load would see; a task a journal, or a range of a table's ids."""
 
     def __init__(self, options: SourceOptions) -> None:
         super().__init__(options, TESTED)
 
     def tasks(self) -> Iterator[InputPartition]:
         """The journals."""
-        yield from map(WholeJournal, find_places(self.options, self.options.part, is_decoded=False))
+        for place in find_places(self.options, self.options.part, is_decoded=False):
+            yield from self.parts_of(place)
 
     def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
         """The live records of a journal."""

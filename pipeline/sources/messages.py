@@ -31,14 +31,15 @@ TESTED: Final = {
 
 
 class MessagesReader(Reader):
-    """A task a journal."""
+    """A task a journal, or a range of a table's ids."""
 
     def __init__(self, options: SourceOptions) -> None:
         super().__init__(options, TESTED)
 
     def tasks(self) -> Iterator[InputPartition]:
         """The message journals."""
-        yield from map(WholeJournal, find_places(self.options, "messages", is_decoded=True))
+        for place in find_places(self.options, "messages", is_decoded=True):
+            yield from self.parts_of(place)
 
     def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
         """The messages of a journal."""

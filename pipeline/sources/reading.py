@@ -16,6 +16,7 @@ from pyspark.sql.datasource import (
 from journal.errors import WrongUse
 from pipeline.columns import Column, spark_schema
 from pipeline.filters import Wanted
+from pipeline.live_journal import table_parts
 from pipeline.options import SourceOptions
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ __all__ = ["BatchSource", "FollowedSource", "Reader", "WholeJournal"]
 
 @dataclass
 class WholeJournal(InputPartition):
-    """A task that reads all of one journal.
+    """A task that reads all of one journal, or a part of its table.
 
     Attributes:
         place: of the journal.
@@ -66,6 +67,20 @@ class Reader(DataSourceReader):
         if type(partition) is InputPartition:
             return iter(())  # Nothing is wanted: Spark asks for one task at least.
         return self.batches(partition)
+
+    def parts_of(self, place: Place) -> Iterator[WholeJournal]:
+        """The tasks for a journal whose records only together say what counts.
+
+        Of files one; of a table one for each range of ids, if anything there may be wanted.
+
+        Raises:
+            JournalError: the database cannot be asked.
+        """
+        whole = WholeJournal(place)
+        if place.folder is not None or not self.may_hold(whole):
+            yield whole
+            return
+        yield from map(WholeJournal, table_parts(place, self.options.rows_per_task))
 
     def may_hold(self, part: InputPartition) -> bool:
         """Whether any row of a task can be wanted."""

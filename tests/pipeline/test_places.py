@@ -16,7 +16,7 @@ from pipeline.places import find_places
 from pipeline.sources.bindings import BindingsReader
 from pipeline.sources.journal import LiveReader, RawReader
 from pipeline.sources.messages import MessagesReader
-from tests.jdbcstore.cli.conftest import fill
+from tests.jdbcstore.cli.conftest import Rows, fill
 
 
 def places(path, part="messages", **given):
@@ -159,31 +159,67 @@ def test_a_table_has_the_rows_that_print_data_prints(database, printed):
     }
 
 
-def test_a_broker_s_tables_hold_messages_and_bindings(new_database, golden, capsys):
+@pytest.mark.parametrize("database", ["sqlite", "postgresql", "mariadb"], indirect=True)
+@pytest.mark.parametrize(("reader", "records"), [(RawReader, "raw"), (LiveReader, "live")])
+def test_a_table_in_parts_has_the_rows_of_the_whole(reader, records, database):
+    fill(database.url)
+    damage = Rows(database.url)
+    # By two tasks: of an id in the middle, of none.
+    damage.insert(id=2, recordType=99, seq=1000)
+    damage.insert(id=3, recordType=18, txId=77, seq=1001)
+    damage.insert(id=None, seq=1002)
+    given = {"path": database.url, "records": records, "failOnDataLoss": "false"}
+
+    whole = reader(SourceOptions.read(given))
+    parts = reader(SourceOptions.read({**given, "rowsPerTask": "1"}))
+
+    def in_order(rows):
+        return sorted(rows, key=lambda row: (row["kind"], row["offset"] or 0, str(row)))
+
+    assert len(whole.partitions()) == 1
+    assert len(parts.partitions()) > 2
+    assert in_order(read(parts)) == in_order(read(whole))
+    assert [row["kind"] for row in read(parts)].count("damage") == 3
+    for part in parts.partitions():
+        found = [row for batch in parts.read(part) for row in batch.to_pylist()]
+        # One id, or only the end of a transaction: those are in the first one.
+        ids = {row["record_id"] for row in found if row["kind"] not in ("prepare", "commit")}
+        assert len(ids - {None}) <= 1
+
+
+@pytest.mark.parametrize("new_database_of", ["sqlite", "postgresql", "mariadb"])
+@pytest.mark.parametrize("rows_per_task", [100_000, 5])
+def test_a_broker_s_tables_hold_messages_and_bindings(
+    new_database, new_database_of, rows_per_task, golden, capsys
+):
     from jdbcstore.options import DatabaseStoreOptions
     from jdbcstore.store import SqlStore
     from journal.cli.guard import run as run_journal
     from journal.cli.main import journal as journal_commands
 
-    database = new_database("sqlite")
+    database = new_database(new_database_of)
     for part, table in (("journal", "MESSAGES"), ("bindings", "BINDINGS")):
         with SqlStore(DatabaseStoreOptions(connection_url=database.url), table) as store:
             store.load()
         words = ["copy", str(golden / "broker_basic" / part), database.url]
         status = run_journal(journal_commands, "journal", [*words, "--target-table", table])
         assert status == 0, capsys.readouterr().err
-    options = SourceOptions.read({"path": database.url, "asOfMs": "0"})
+    options = SourceOptions.read(
+        {"path": database.url, "asOfMs": "0", "rowsPerTask": str(rows_per_task)}
+    )
     folder = SourceOptions.read({"path": str(golden / "broker_basic"), "asOfMs": "0"})
 
     def told(rows):
         """What does not say where it is stored."""
         gone = ("node", "journal", "file", "offset")
-        return [{name: row[name] for name in row if name not in gone} for row in rows]
+        return sorted(
+            ({name: row[name] for name in row if name not in gone} for row in rows), key=str
+        )
 
     assert told(read(MessagesReader(options))) == told(read(MessagesReader(folder)))
     assert told(read(BindingsReader(options))) == told(read(BindingsReader(folder)))
+    assert (len(MessagesReader(options).partitions()) > 2) == (rows_per_task == 5)
     (place,) = find_places(options, "messages", is_decoded=True)
-    assert place.node == "database" or place.node
     assert json.dumps(place.journal).count("MESSAGES") == 1
 
 
