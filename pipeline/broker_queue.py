@@ -8,11 +8,10 @@ commits late what has a low id, what was scheduled comes due, a higher priority 
 
     plan()     the first messages in the queue that are not of the batch before: the next batch
     read()     the messages of a batch
-    remove()   those of a batch that is done
+    remove()   those of a batch that is done, before the next one is planned
     settle()   the same at a start: what a kill has left of the last one
 
-Who plans names the batch before, which is done, and all of it is removed before anything behind the
-next one is planned: so that nothing older can be left in the queue.
+Who plans names the batch before, which is done, so that nothing older can be left in the queue.
 
 Consumers of the same queue, and a broker that drops messages by itself (expiry, a ring, a purge),
 take them from the query. Of one that was planned, that is told.
@@ -137,7 +136,7 @@ class StreamQueue:
             return
         reason = f"the {missing} {self.name!r} of this query was removed"
         if self._options.fails_on_data_loss:
-            raise DataLoss(self._options.node, [reason])
+            raise DataLoss(self._options.node, [reason], "it is made again")
         log.warning("%s: %s; it is made again", self._options.node, reason)
         self.make()
 
@@ -194,7 +193,7 @@ class StreamQueue:
                 f" such as {min(left)}: expired, removed, or with another consumer"
             )
             if self._options.fails_on_data_loss:
-                raise DataLoss(self._options.node, [reason])
+                raise DataLoss(self._options.node, [reason], "the others are read")
             log.warning("%s: %s", self._options.node, reason)
 
     @contextlib.contextmanager

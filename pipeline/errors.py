@@ -13,11 +13,19 @@ __all__ = ["DataLoss"]
 
 
 class DataLoss(JournalError):
-    """What was stored cannot be read back, and `failOnDataLoss` is not off."""
+    """What was stored cannot be read back, and `failOnDataLoss` is not off.
 
-    def __init__(self, journal: str, reasons: Sequence[str]) -> None:
+    Args:
+        journal: where; of a running broker its host and port.
+        reasons: why, at least one.
+        otherwise: what `failOnDataLoss` false does.
+    """
+
+    def __init__(
+        self,
+        journal: str,
+        reasons: Sequence[str],
+        otherwise: str = "damage comes as rows, and all the rest with it",
+    ) -> None:
         more = f", and {len(reasons) - 1} more places" if len(reasons) > 1 else ""
-        super().__init__(
-            f"{journal}: {reasons[0]}{more}; with failOnDataLoss=false damage comes as rows, and"
-            " all the rest with it"
-        )
+        super().__init__(f"{journal}: {reasons[0]}{more}; with failOnDataLoss=false {otherwise}")

@@ -89,17 +89,22 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {IDS: runs_of(found)} if found else start
 
     def commit(self, end: dict[str, Any]) -> None:
-        """A batch is done: remove it."""
-        with self._queue() as queue:
-            queue.remove(ids_of(end[IDS]))
-        self._settled = end[IDS]
+        """A batch is done: remove it, where planning the next one has not."""
+        if end[IDS] != self._settled:
+            with self._queue() as queue:
+                self._settle(queue, end[IDS])
 
     def _settle(self, queue: StreamQueue, done: Runs) -> None:
-        """Spark begins no batch at the end of one that is not done; commit() may not have come."""
-        if done != self._settled:
+        """Remove a batch that is done: Spark begins none at the end of one that is not."""
+        if done == self._settled:
+            return
+        if self._settled is None:
+            # A kill may have come before its removal, or in the middle of it, or behind.
             queue.check()
             queue.settle(ids_of(done))
-            self._settled = done
+        else:
+            queue.remove(ids_of(done))
+        self._settled = done
 
     # --- tasks ------------------------------------------------------------------------------------
 
