@@ -31,6 +31,7 @@ class Appends:
         sync: bool | None = ...,
         done: Done | None = ...,
         wait: bool = ...,
+        hurry: bool = ...,
     ) -> int: ...
     def add_durable(self, record_id: int, user_type: int, body: Buffer) -> Completion: ...
     def add_many(
@@ -54,6 +55,7 @@ class Appends:
         sync: bool | None = ...,
         done: Done | None = ...,
         wait: bool = ...,
+        hurry: bool = ...,
     ) -> int: ...
     def delete(
         self,

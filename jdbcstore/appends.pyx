@@ -42,7 +42,7 @@ cdef class Appends:
     # --- records ------------------------------------------------------------------------------
 
     def add(self, int64_t record_id, int user_type, body, *, tx=None, sync=None, done=None,
-            bint wait=True):
+            bint wait=True, bint hurry=True):
         """Append an add record; a ticket.
 
         Args:
@@ -55,6 +55,8 @@ cdef class Appends:
             done: called as done(None) or done(error) from reap(), in append order, once the record
                 is committed in the database.
             wait: with sync and no `done`: return only once it is.
+            hurry: off, with sync: nobody waits. It goes with the next batch that somebody waits
+                for, at the latest after jdbc-journal-sync-period, or when somebody calls hurry().
 
         Raises:
             DuplicateRecord: the id is live.
@@ -67,7 +69,10 @@ cdef class Appends:
         cdef bint is_wanted = self.wants_sync(sync)
         cdef bytes data = self.checked_body(body)
         cdef int64_t ticket = self.put(
-            record_id, ADD_RECORD, <uint8_t>user_type, data, is_wanted, wait and done is None)
+            record_id, ADD_RECORD, <uint8_t>user_type, data, is_wanted and hurry,
+            wait and done is None)
+        if is_wanted and not hurry:
+            self.writer.owe(ticket)
         self.finish(ticket, is_wanted, done, wait)
         return ticket
 
@@ -111,7 +116,7 @@ cdef class Appends:
         return ticket
 
     def update(self, int64_t record_id, int user_type, body, *, tx=None, sync=None, done=None,
-               bint wait=True):
+               bint wait=True, bint hurry=True):
         """Append an update of a live record; a ticket. Arguments as for add().
 
         Raises:
@@ -122,7 +127,10 @@ cdef class Appends:
         cdef bint is_wanted = self.wants_sync(sync)
         cdef bytes data = self.checked_body(body)
         cdef int64_t ticket = self.put(
-            record_id, UPDATE_RECORD, <uint8_t>user_type, data, is_wanted, wait and done is None)
+            record_id, UPDATE_RECORD, <uint8_t>user_type, data, is_wanted and hurry,
+            wait and done is None)
+        if is_wanted and not hurry:
+            self.writer.owe(ticket)
         self.finish(ticket, is_wanted, done, wait)
         return ticket
 

@@ -221,6 +221,13 @@ class SqlStore(TransactionalAppends):
         self.ensure_usable()
         self._loaded().sync()
 
+    def hurry(self) -> None:
+        """Let nothing wait for jdbc-journal-sync-period that was appended without hurry.
+
+        Returns at once.
+        """
+        self._loaded().hurry()
+
     def durable(self, ticket: int) -> Completion:
         """An awaitable of the running loop, done once everything up to `ticket` is durable.
 

@@ -17,6 +17,7 @@ cdef class GroupWriter:
     cdef object writing                 # a lock that is held while a batch is written
     cdef int64_t taken_size             # of the batches that are closed and not durable
     cdef int64_t wanted                 # batches below are to be written as soon as can be
+    cdef int64_t owed                   # batches below are to be durable once somebody hurries
     cdef double sync_period_s
     cdef double filling_since           # when the first that nobody waits for came; 0.0: none yet
     cdef bint is_busy, is_parked, is_stopping
@@ -29,6 +30,8 @@ cdef class GroupWriter:
     cdef int64_t last_ticket(self) noexcept
     # Waiting.
     cpdef int want(self, int64_t ticket) except -1
+    cdef void owe(self, int64_t ticket) noexcept
+    cpdef int hurry(self) except -1
     cpdef int wait(self, int64_t ticket) except -1
     # Inner steps.
     cdef bint is_full(self) noexcept

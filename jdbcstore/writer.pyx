@@ -182,6 +182,16 @@ cdef class GroupWriter:
             self.ring()
         return 0
 
+    cdef void owe(self, int64_t ticket) noexcept:
+        """What was accepted in no hurry is to be durable if somebody calls hurry()."""
+        self.owed = max(self.owed, ticket + 1)
+
+    cpdef int hurry(self) except -1:
+        """Have all that is owed written as soon as can be; does not wait."""
+        if self.owed > self.tickets.durable:
+            self.want(self.owed - 1)
+        return 0
+
     cpdef int wait(self, int64_t ticket) except -1:
         """Return once everything up to `ticket` is durable; ask for it if nobody has.
 

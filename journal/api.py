@@ -42,7 +42,9 @@ class RecordStore(Protocol):
 
     Durability: with `sync` a record is acknowledged (the call returns, `done` runs, the future
     ends) only after it and everything before it would survive a power failure. Without, it is
-    accepted and follows in order. `sync=None` takes the store's configured default.
+    accepted and follows in order. `sync=None` takes the store's configured default. What nobody
+    waits for is synced with what is synced next, and at the latest when the store's timer
+    says (`hurry=False`): it costs no sync of its own.
 
     Threads: any number may append and wait.
     """
@@ -84,6 +86,7 @@ class RecordStore(Protocol):
         sync: bool | None = None,
         done: Done | None = None,
         wait: bool = True,
+        hurry: bool = True,
     ) -> Ticket:
         """Append a record with an id that was never used before."""
         ...
@@ -112,6 +115,7 @@ class RecordStore(Protocol):
         sync: bool | None = None,
         done: Done | None = None,
         wait: bool = True,
+        hurry: bool = True,
     ) -> Ticket:
         """Append an update of a live record.
 
@@ -185,6 +189,10 @@ class RecordStore(Protocol):
         Raises:
             JournalIOError: the device failed.
         """
+        ...
+
+    def hurry(self) -> None:
+        """Have what was appended without hurry made durable as soon as can be; does not wait."""
         ...
 
     def durable(self, ticket: Ticket) -> Awaitable[None]:

@@ -28,6 +28,12 @@ cdef enum:
     NEED_FILE = 2               # the file is full: roll()
     FAILED = 3                  # the flusher met an error: `error`
 
+# What a record asks of accept().
+cdef enum:
+    UNSYNCED = 0
+    SYNCED = 1                  # somebody waits
+    SYNCED_IN_TIME = 2          # nobody does: with what is synced next, or when its time is up
+
 cdef struct Slot:
     uint8_t *data
     OpenFile *file
@@ -59,6 +65,7 @@ cdef class GroupBuffer:
     cdef uint64_t synced                # batches below are on disk
     cdef uint64_t wanted                # batches below are to be synced as soon as can be
     cdef uint64_t hurried               # batches below are to be written as soon as can be
+    cdef uint64_t owed                  # batches below are to be synced when they are written
     cdef uint64_t last_group_records
     cdef uint64_t idle_since_ns
     cdef int error                      # errno of the first failure, 0: none
@@ -80,10 +87,11 @@ cdef class GroupBuffer:
     cdef void halt(self) noexcept nogil
     cdef void begin_file(self, OpenFile *file) noexcept nogil
     cdef int reserve(self, uint32_t size, uint8_t **where) noexcept nogil
-    cdef uint64_t accept(self, bint sync) noexcept nogil
+    cdef uint64_t accept(self, int sync) noexcept nogil
     cdef bint roll(self, OpenFile *following) noexcept nogil
     cdef uint64_t file_room(self, OpenFile *file) noexcept nogil
     cdef uint64_t sync_all(self) noexcept nogil
+    cdef void hurry(self) noexcept nogil
     cdef void release(self) noexcept nogil
     cdef int wait_synced(self, uint64_t batch) noexcept nogil
     cdef int wait_written(self, uint64_t batch) noexcept nogil

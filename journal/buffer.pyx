@@ -8,7 +8,8 @@ the batch that a record went into, so "durable" is one comparison: ticket < sync
 only grow: synced <= written <= taken <= head.
 
 When the flusher is free it takes the batch being filled if anybody waits for it, otherwise at
-the latest `timeout_ns` after its first record. A lone synced record waits for no timer. After a
+the latest `timeout_ns` after its first record, synced if any record asks for it. A lone record
+that somebody waits for waits for no timer. After a
 group of more than one record it gives late-comers a moment (`join_ns`): their producers were just
 woken by the last group and are about to ask again. All batches that are ready go as one group:
 written side by side where the back end has a queue, then one sync for all of them.
@@ -112,7 +113,8 @@ cdef class GroupBuffer:
     Attributes of the constructor:
         back_end: what writes; closed by its owner after close().
         capacity: bytes of one slot; the largest batch.
-        timeout_ns: nanoseconds that an unsynced record waits at most; 0 writes each at once.
+        timeout_ns: nanoseconds that a record which nobody waits for waits at most; 0 writes each
+            at once.
         datasync: sync what is asked to be synced; off, "synced" means written.
         leaders: the journal writes leaders, so batches may open with marks.
     """
@@ -227,15 +229,17 @@ cdef class GroupBuffer:
         slot.used = end
         return RESERVED
 
-    cdef uint64_t accept(self, bint sync) noexcept nogil:
+    cdef uint64_t accept(self, int sync) noexcept nogil:
         """The reserved record is whole: count it; the ticket to wait for."""
         cdef Slot *slot = &self.slots[self.head % self.slot_count]
         slot.records += 1
         self.records += 1
         if self.leaders:
             self.file.ordinal += 1
-        if sync:
+        if sync == SYNCED or (sync and self.timer_off):
             self.wanted = self.head + 1
+        elif sync:
+            self.owed = self.head + 1
         elif self.timer_off:
             self.hurried = self.head + 1
         return self.head
@@ -260,6 +264,14 @@ cdef class GroupBuffer:
         if end > self.wanted:
             self.wanted = end
         return end
+
+    cdef void hurry(self) noexcept nogil:
+        """Let nothing that is owed a sync wait for its time. Without the lock."""
+        if load64(&self.owed) > load64(&self.synced):
+            pthread_mutex_lock(&self.lock)
+            if self.owed > self.wanted:
+                self.wanted = self.owed
+            self.release()
 
     cdef void release(self) noexcept nogil:
         """Give up the lock, and wake the flusher if it has reason to look."""
@@ -549,7 +561,7 @@ cdef class GroupBuffer:
         self.taken = end
         file = last.file
         # A file is synced when it is left, so that "on disk" never has a hole in between.
-        sync = self.wanted > self.synced or last.closes_file
+        sync = self.wanted > self.synced or self.owed > self.synced or last.closes_file
         pthread_mutex_unlock(&self.lock)
 
         started = qv_now_ns()

@@ -10,15 +10,15 @@ cdef class Journal(JournalLife):
     cdef set failed_txs         # that lost an operation: nothing but a rollback is taken
 
     cdef object append(self, uint8_t type, int64_t record_id, object user_type, object body,
-                       object tx, object sync, object done, bint wait)
+                       object tx, object sync, object done, bint wait, bint hurry=*)
     cdef int refuse_failed(self, uint8_t type, int64_t tx_id) except -1
     cdef int64_t put_object(self, uint8_t type, int64_t tx_id, int64_t record_id, uint8_t user,
-                            object body, bint wants_sync) except -1
+                            object body, int sync) except -1
     cdef int64_t put(self, uint8_t type, int64_t tx_id, int64_t record_id, uint8_t user_type,
-                     const uint8_t *body, uint32_t body_size, bint sync) except -1
+                     const uint8_t *body, uint32_t body_size, int sync) except -1
     cdef uint64_t write_record(self, uint8_t *where, uint8_t type, int64_t tx_id,
                                int64_t record_id, uint8_t user_type, const uint8_t *body,
-                               uint32_t body_size, uint32_t size, bint sync) noexcept nogil
+                               uint32_t body_size, uint32_t size, int sync) noexcept nogil
     cdef int refusal(self, uint8_t type, int64_t tx_id, int64_t record_id) noexcept nogil
     cdef bint wants_sync(self, uint8_t type, sync) except -1
     cdef int roll_back(self, list tx_ids) except -1

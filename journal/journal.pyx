@@ -17,7 +17,8 @@ from libc.errno cimport ENOMEM
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 
-from journal.buffer cimport RESERVED, pthread_mutex_lock, pthread_mutex_unlock
+from journal.buffer cimport (
+    RESERVED, SYNCED_IN_TIME, pthread_mutex_lock, pthread_mutex_unlock)
 from journal.data_files cimport DataFile
 from journal.files.base cimport OpenFile
 from journal.format cimport (
@@ -62,7 +63,7 @@ cdef class Journal(JournalLife):
     # --- records ------------------------------------------------------------------------------
 
     def add(self, int64_t record_id, user_type, body, *, tx=None, sync=None, done=None,
-            bint wait=True):
+            bint wait=True, bint hurry=True):
         """Append an add record; a ticket.
 
         Args:
@@ -75,6 +76,8 @@ cdef class Journal(JournalLife):
             done: called as done(None) or done(error) from reap(), in append order, once the
                 record is durable (with sync) or in its file (without).
             wait: with sync and no `done`: return only once it is durable.
+            hurry: off, with sync: nobody waits. It is synced with what is synced next, at the
+                latest journal-buffer-timeout from now, or when somebody calls hurry().
 
         Raises:
             DuplicateRecord: the id is live.
@@ -83,7 +86,7 @@ cdef class Journal(JournalLife):
             JournalClosed: closed, or ended by an earlier failure.
         """
         return self.append(ADD_RECORD if tx is None else ADD_RECORD_TX, record_id, user_type,
-                           body, tx, sync, done, wait)
+                           body, tx, sync, done, wait, hurry)
 
     def add_durable(self, int64_t record_id, user_type, body):
         """Append an add record; the awaitable of its durability.
@@ -95,14 +98,14 @@ cdef class Journal(JournalLife):
             ADD_RECORD, record_id, user_type, body, None, True, None, False))
 
     def update(self, int64_t record_id, user_type, body, *, tx=None, sync=None, done=None,
-               bint wait=True):
+               bint wait=True, bint hurry=True):
         """Append an update of a live record; a ticket. Arguments as for add().
 
         Raises:
             UnknownRecord: the id is not live (not checked in a transaction).
         """
         return self.append(UPDATE_RECORD if tx is None else UPDATE_RECORD_TX, record_id,
-                           user_type, body, tx, sync, done, wait)
+                           user_type, body, tx, sync, done, wait, hurry)
 
     def delete(self, int64_t record_id, body=b"", *, tx=None, sync=None, done=None,
                bint wait=True):
@@ -258,6 +261,15 @@ cdef class Journal(JournalLife):
         self.check_usable()
         self.files.sync()
 
+    def hurry(self):
+        """Let nothing wait for its time that was appended with sync and without hurry.
+
+        Returns at once.
+        """
+        if self.buffer is not None:
+            with nogil:
+                self.buffer.hurry()
+
     def durable(self, int64_t ticket):
         """An awaitable of the running loop, done once everything up to `ticket` is durable.
 
@@ -306,7 +318,7 @@ cdef class Journal(JournalLife):
     # --- one append ---------------------------------------------------------------------------
 
     cdef object append(self, uint8_t type, int64_t record_id, object user_type, object body,
-                       object tx, object sync, object done, bint wait):
+                       object tx, object sync, object done, bint wait, bint hurry=True):
         """Put one record of any kind; a ticket."""
         cdef int64_t tx_id = 0 if tx is None else tx
         cdef uint8_t user = <uint8_t>(<int>user_type & 0xFF)
@@ -318,7 +330,8 @@ cdef class Journal(JournalLife):
                 self.not_there(done)
                 return self.buffer.head
         try:
-            ticket = self.put_object(type, tx_id, record_id, user, body, wants_sync)
+            ticket = self.put_object(type, tx_id, record_id, user, body,
+                                     SYNCED_IN_TIME if wants_sync and not hurry else wants_sync)
         except (WrongUse, JournalIOError):
             if tx is not None and type <= DELETE_RECORD_TX:
                 self.failed_txs.add(tx_id)
@@ -337,7 +350,7 @@ cdef class Journal(JournalLife):
         return 0 if self.index.tx_is_open(tx_id) else 1
 
     cdef int64_t put_object(self, uint8_t type, int64_t tx_id, int64_t record_id, uint8_t user,
-                            object body, bint wants_sync) except -1:
+                            object body, int sync) except -1:
         """put() with the bytes of any bytes-like object."""
         cdef Py_buffer view
         if PyBytes_CheckExact(body):
@@ -345,13 +358,13 @@ cdef class Journal(JournalLife):
                 raise self.too_large(PyBytes_GET_SIZE(body))
             return self.put(type, tx_id, record_id, user,
                             <const uint8_t *>PyBytes_AS_STRING(body),
-                            <uint32_t>PyBytes_GET_SIZE(body), wants_sync)
+                            <uint32_t>PyBytes_GET_SIZE(body), sync)
         PyObject_GetBuffer(body, &view, PyBUF_SIMPLE)
         try:
             if view.len > 0x7FFFFF00:
                 raise self.too_large(view.len)
             return self.put(type, tx_id, record_id, user, <const uint8_t *>view.buf,
-                            <uint32_t>view.len, wants_sync)
+                            <uint32_t>view.len, sync)
         finally:
             PyBuffer_Release(&view)
 
@@ -387,7 +400,7 @@ cdef class Journal(JournalLife):
         return 0
 
     cdef int64_t put(self, uint8_t type, int64_t tx_id, int64_t record_id, uint8_t user_type,
-                     const uint8_t *body, uint32_t body_size, bint sync) except -1:
+                     const uint8_t *body, uint32_t body_size, int sync) except -1:
         cdef uint32_t size = record_size(type, body_size)
         cdef uint8_t *where
         cdef int result, refused
@@ -426,7 +439,7 @@ cdef class Journal(JournalLife):
 
     cdef uint64_t write_record(self, uint8_t *where, uint8_t type, int64_t tx_id,
                                int64_t record_id, uint8_t user_type, const uint8_t *body,
-                               uint32_t body_size, uint32_t size, bint sync) noexcept nogil:
+                               uint32_t body_size, uint32_t size, int sync) noexcept nogil:
         """Encode the record where room was reserved, and let it count; its ticket."""
         cdef OpenFile *file = self.buffer.file
         cdef int32_t records_in_file = 0

@@ -5,6 +5,7 @@ cimport cython
 
 cdef class Completions:
     cdef object _failure
+    cdef object _hurry
     cdef bint _is_running
     cdef object _on_failure
     cdef object _waiting
@@ -13,6 +14,9 @@ cdef class Completions:
     cdef public Counter pages
 
     cdef bint _is_durable(self)
+
+    @cython.locals(messages=Counter)
+    cpdef object hurry(self)
 
     @cython.locals(call=_Call)
     cpdef object run_due(self)
@@ -52,6 +56,7 @@ cdef class Counter:
     cdef Completions _owner
     cdef public long long appended
     cdef public long long durable
+    cdef public long long unhurried
 
 
 cdef class OperationContext:
@@ -63,4 +68,5 @@ cdef class OperationContext:
 
     cpdef object note(self)
     cpdef object then(self, callback, tuple arguments)
+    cpdef object count(self, callback, tuple arguments)
     cdef bint _is_durable(self)

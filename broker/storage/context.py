@@ -14,6 +14,10 @@ A callback that raises is a bug, and what it should have done is not done: a mes
 or an answer not written, though its records are durable. Nobody can say what else follows from
 that, so it ends the broker as a failed store does; the next start has all that is durable.
 
+What nobody is told of, an acknowledgement that wants no answer, is appended without hurry: it is
+synced with what comes next, or when the store's timer says. Who waits for an answer that stands
+behind it has it hurried.
+
 An OperationContext is one session's view: what the session itself appended. Where that is durable
 already its callbacks run at once, so that a session without persistent work never waits for the
 disk on behalf of another one.
@@ -40,16 +44,22 @@ log = logging.getLogger("broker")
 After: TypeAlias = "Callable[..., object]"
 
 
+def _nothing_waits() -> None:
+    """For stores that have no timer."""
+
+
 class Completions:
     """Counts appends of the stores, and runs what waits for them.
 
     Args:
         on_failure: called once with the error that ended a store, or that a callback raised,
             before anybody else is told.
+        hurry: of the store of messages.
     """
 
     __slots__ = (
         "_failure",
+        "_hurry",
         "_is_running",
         "_on_failure",
         "_waiting",
@@ -58,12 +68,17 @@ class Completions:
         "pages",
     )
 
-    def __init__(self, on_failure: Callable[[Exception], object]) -> None:
+    def __init__(
+        self,
+        on_failure: Callable[[Exception], object],
+        hurry: Callable[[], object] = _nothing_waits,
+    ) -> None:
         self.messages = Counter(self)
         self.bindings = Counter(self)
         self.pages = Counter(self)
         self._waiting: deque[_Call] = deque()
         self._on_failure = on_failure
+        self._hurry = hurry
         self._failure: Exception | None = None
         self._is_running = False
 
@@ -115,6 +130,13 @@ class Completions:
         self._waiting.append(call)
         if self._failure is not None:
             self.run_due()
+
+    def hurry(self) -> None:
+        """Somebody waits: have what was appended without hurry synced as soon as can be."""
+        messages = self.messages
+        if messages.unhurried > messages.durable:
+            messages.unhurried = 0
+            self._hurry()
 
     def run_due(self) -> None:
         """Call what is due. A callback may append, and wait, again: it comes behind the others."""
@@ -216,14 +238,19 @@ class Gate:
 
 
 class Counter:
-    """How many appends of one store asked to be told, and how many of those are durable."""
+    """How many appends of one store asked to be told, and how many of those are durable.
 
-    __slots__ = ("_owner", "appended", "durable")
+    Attributes:
+        unhurried: what `appended` was behind the last append that was in no hurry.
+    """
+
+    __slots__ = ("_owner", "appended", "durable", "unhurried")
 
     def __init__(self, owner: Completions) -> None:
         self._owner = owner
         self.appended = 0
         self.durable = 0
+        self.unhurried = 0
 
     @property
     def is_durable(self) -> bool:
@@ -288,6 +315,15 @@ class OperationContext:
 
     def then(self, callback: After, arguments: tuple[Any, ...]) -> None:
         """As after()."""
+        if self._is_durable():
+            callback(self._completions.failure, *arguments)
+            return
+        self.pending += 1
+        self._completions.wait(self, None, callback, arguments)
+        self._completions.hurry()
+
+    def count(self, callback: After, arguments: tuple[Any, ...]) -> None:
+        """As then(), where nobody waits: it is called when the store comes to it."""
         if self._is_durable():
             callback(self._completions.failure, *arguments)
             return

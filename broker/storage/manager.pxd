@@ -22,7 +22,7 @@ cdef class StorageManager:
     cpdef object store_message(self, Message message, tx_id)
     cpdef object store_reference(self, queue_id, message_id, tx_id, bint is_last)
     cpdef object acknowledge(self, queue_id, message_id, tx_id, bint is_last)
-    cdef object _note(self, record_id, kind, bytes body, tx_id, bint is_last)
+    cdef object _note(self, record_id, kind, bytes body, tx_id, bint is_last, bint hurry)
     cpdef object delete_message(self, message_id)
 
 

@@ -90,7 +90,7 @@ class StorageManager:
         self._messages = messages
         self._ids = ids
         self._max_redelivery_records = max_redelivery_records
-        self.completions = Completions(on_failure)
+        self.completions = Completions(on_failure, messages.hurry)
         # One bound method for all appends: making one for each would cost as much as the append.
         self._done = self.completions.messages.done
         self._counter = self.completions.messages
@@ -173,20 +173,26 @@ class StorageManager:
         self, queue_id: int, message_id: int, tx_id: int | None, is_last: bool
     ) -> None:
         """Record that a queue has the message; the last of several asks for the sync."""
-        self._note(message_id, _REFERENCE, packed.of_long(queue_id), tx_id, is_last)
+        self._note(message_id, _REFERENCE, packed.of_long(queue_id), tx_id, is_last, True)
 
     def acknowledge(self, queue_id: int, message_id: int, tx_id: int | None, is_last: bool) -> None:
-        """Record that a queue has the message no more; the last of several asks for the sync."""
-        self._note(message_id, _ACKNOWLEDGE, packed.of_long(queue_id), tx_id, is_last)
+        """Record that a queue has the message no more; the last of several asks for the sync.
+
+        In no hurry: a client that waits for an answer has it hurried (OperationContext.then).
+        """
+        self._note(message_id, _ACKNOWLEDGE, packed.of_long(queue_id), tx_id, is_last, False)
 
     def _note(
-        self, record_id: int, kind: int, body: bytes, tx_id: int | None, is_last: bool
+        self, record_id: int, kind: int, body: bytes, tx_id: int | None, is_last: bool, hurry: bool
     ) -> None:
         if tx_id is not None:
             self._messages.update(record_id, kind, body, tx=tx_id, sync=False, wait=False)
         elif is_last:
-            self._messages.update(record_id, kind, body, done=self._done, wait=False)
-            self._counter.appended += 1
+            self._messages.update(record_id, kind, body, done=self._done, wait=False, hurry=hurry)
+            counter = self._counter
+            counter.appended += 1
+            if not hurry:
+                counter.unhurried = counter.appended
         else:
             self._messages.update(record_id, kind, body, sync=False, wait=False)
 

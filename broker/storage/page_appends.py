@@ -65,8 +65,13 @@ class PageAppends:
         if tx_id is not None:
             self._messages.add(record_id, _ACKNOWLEDGE, body, tx=tx_id, wait=False)
         elif is_last:
-            self._messages.add(record_id, _ACKNOWLEDGE, body, done=self._done, wait=False)
-            self._counter.appended += 1
+            # As the acknowledgement of any other message: in no hurry.
+            self._messages.add(
+                record_id, _ACKNOWLEDGE, body, done=self._done, wait=False, hurry=False
+            )
+            counter = self._counter
+            counter.appended += 1
+            counter.unhurried = counter.appended
         else:
             self._messages.add(record_id, _ACKNOWLEDGE, body, sync=False, wait=False)
         return record_id

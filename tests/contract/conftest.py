@@ -74,6 +74,10 @@ class FileStores:
         copy_out(files, tmp_path / "copy")
         return read_folder_view(tmp_path / "copy")[0]
 
+    def patient(self, seconds):
+        """A store whose records wait that long for company, if nobody waits for them."""
+        return self.loaded(buffer_timeout_ns=int(seconds * 1e9))
+
     def close(self):
         for store in self.open_stores:
             store.close()
@@ -92,7 +96,7 @@ class SqlStores:
         self.url = database.url
         self.open_stores = []
 
-    def new(self, **changes):
+    def new(self, *, sync_period_ms=5, **changes):
         """A store that is not open yet; sizes of files and buffers mean nothing to it."""
         del changes
         store = SqlStore(
@@ -102,6 +106,7 @@ class SqlStores:
                 # A machine that stands still for a while is no failure.
                 lock_expiration_ms=300_000,
                 network_timeout_ms=300_000,
+                journal_sync_period_ms=sync_period_ms,
             )
         )
         self.open_stores.append(store)
@@ -123,6 +128,10 @@ class SqlStores:
         """What a new start would find if the process died now."""
         del tmp_path
         return read_table_view(self.url)
+
+    def patient(self, seconds):
+        """A store whose records wait that long for company, if nobody waits for them."""
+        return self.loaded(sync_period_ms=int(seconds * 1000))
 
     def close(self):
         for store in self.open_stores:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -227,6 +228,56 @@ def test_callbacks_run_in_append_order_once_durable(store):
 
     assert called == [(i, None) for i in range(1, 101)]
     assert tickets == sorted(tickets)
+
+
+def reaped(store, called, count):
+    deadline = time.monotonic() + WAIT_S
+    while len(called) < count and time.monotonic() < deadline:
+        store.reap()
+        time.sleep(0.001)
+    return called
+
+
+def test_what_is_in_no_hurry_is_durable_when_its_time_is_up(stores, store, tmp_path):
+    called = []
+    store.add(1, 0, b"x", sync=True, done=called.append, hurry=False)
+    store.update(1, 0, b"y", sync=True, done=called.append, hurry=False)
+
+    assert reaped(store, called, 2) == [None, None]
+    if stores.can.survives_abandonment:
+        assert len(records(stores.abandoned_view(tmp_path))) == 2
+
+
+def test_what_is_in_no_hurry_goes_with_what_somebody_waits_for(stores):
+    store = stores.patient(3600)
+    called = []
+    ticket = store.add(1, 0, b"x", sync=True, done=called.append, hurry=False)
+    time.sleep(0.1)
+    assert store.durable_ticket <= ticket
+    store.add(2, 0, b"y", sync=True)
+
+    assert reaped(store, called, 1) == [None]
+
+
+@pytest.mark.parametrize("ask", ["hurry", "wait", "sync"])
+def test_what_is_in_no_hurry_goes_when_somebody_asks_after_all(stores, ask):
+    store = stores.patient(3600)
+    called = []
+    store.add(1, 0, b"x", sync=True)
+    ticket = store.update(1, 0, b"y", sync=True, done=called.append, hurry=False)
+    time.sleep(0.1)
+    assert store.durable_ticket <= ticket
+    getattr(store, ask)(*([ticket] if ask == "wait" else []))
+
+    assert reaped(store, called, 1) == [None]
+
+
+def test_to_hurry_what_is_durable_does_nothing(store):
+    ticket = store.add(1, 0, b"x", sync=True)
+    store.hurry()
+    store.hurry()
+
+    assert store.durable_ticket > ticket
 
 
 def test_a_callback_is_called_at_the_latest_by_close(store):

@@ -150,7 +150,7 @@ class SessionChannel:
         if wants_answer:
             session.context.then(self._on_answered, (size, correlation_id))
         elif channel.window_size != -1:
-            session.context.then(self.unanswered, (size,))
+            session.context.count(self.unanswered, (size,))
 
     def _receive_acknowledge(self, chunk: bytes, start: int, end: int, is_individual: bool) -> None:
         size = end - start
@@ -169,7 +169,7 @@ class SessionChannel:
         if wants_answer:
             session.context.then(self._on_answered, (size, NO_CORRELATION))
         elif self.channel.window_size != -1:
-            session.context.then(self.unanswered, (size,))
+            session.context.count(self.unanswered, (size,))
 
     def _receive_packet(self, packet: Packet, body_size: int) -> None:
         handler = _HANDLERS.get(type(packet))
@@ -287,7 +287,7 @@ class SessionChannel:
     def silently(self, size: int) -> None:
         """A request without an answer was handled; what it recorded may still be on its way."""
         if self.channel.window_size != -1:
-            self.session.context.after(self.unanswered, size)
+            self.session.context.count(self.unanswered, (size,))
 
     def _send_failure(self, error: Exception, correlation_id: int | None) -> None:
         """The storage has failed: nobody gets a success."""

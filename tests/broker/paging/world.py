@@ -88,10 +88,14 @@ class SimulatedStore:
             self.sync()
         return len(self.ops)
 
-    def add(self, record_id, user_type, body, *, tx=None, sync=None, done=None, wait=True):
+    def add(
+        self, record_id, user_type, body, *, tx=None, sync=None, done=None, wait=True, hurry=True
+    ):
         return self._append(Op("add", record_id, user_type, bytes(body), tx), sync, done, wait)
 
-    def update(self, record_id, user_type, body, *, tx=None, sync=None, done=None, wait=True):
+    def update(
+        self, record_id, user_type, body, *, tx=None, sync=None, done=None, wait=True, hurry=True
+    ):
         return self._append(Op("update", record_id, user_type, bytes(body), tx), sync, done, wait)
 
     def delete(self, record_id, body=b"", *, tx=None, sync=None, done=None, wait=True):
@@ -124,6 +128,9 @@ class SimulatedStore:
 
     def sync(self):
         self.durable = len(self.ops)
+
+    def hurry(self):
+        pass  # When a record is durable is for the test to say.
 
     def reap(self):
         while self._waiting and self._waiting[0][0] <= self.durable:
