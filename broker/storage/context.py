@@ -315,12 +315,9 @@ class OperationContext:
 
     def then(self, callback: After, arguments: tuple[Any, ...]) -> None:
         """As after()."""
-        if self._is_durable():
-            callback(self._completions.failure, *arguments)
-            return
-        self.pending += 1
-        self._completions.wait(self, None, callback, arguments)
-        self._completions.hurry()
+        self.count(callback, arguments)
+        if self.pending:
+            self._completions.hurry()
 
     def count(self, callback: After, arguments: tuple[Any, ...]) -> None:
         """As then(), where nobody waits: it is called when the store comes to it."""
