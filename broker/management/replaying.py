@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.management.errors import ManagementError
 from broker.replay import replay
-from journal.retention import TIME_FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -15,6 +14,9 @@ if TYPE_CHECKING:
     from broker.core import Core
 
 __all__ = ["replay_all", "replay_between"]
+
+# As in the names of a history's files.
+TIME_FORMAT: Final = "%Y%m%d%H%M%S"
 
 
 def replay_all(

@@ -64,6 +64,8 @@ MAY_USE = {
         "journal.options",
     ),
     "broker.storage.open": ("broker", "journal", "jdbcstore"),
+    # The copies that a file journal keeps of its files are files.
+    "broker.storage.history": ("broker", "journal"),
     "broker.options": ("broker", "journal.options", "jdbcstore.options"),
     "broker.config.options": ("broker", "journal.options", "jdbcstore.options"),
     "broker.cli": ("broker", "masking", "journal", "jdbcstore"),
