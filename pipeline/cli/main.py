@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "main", "pipeline"]
 
 # Command: its module in this folder, where the click command has the command's name.
-COMMANDS: Final[Mapping[str, str]] = {"export": "export", "audit": "audit"}
+COMMANDS: Final[Mapping[str, str]] = {"export": "export", "audit": "audit", "package": "package"}
 
 
 class Commands(click.Group):

@@ -1,0 +1,35 @@
+"""`pipeline package`: what workers of a cluster must be able to import, as one archive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from journal.cli.folder import example
+from pipeline.package import package as write_package
+
+__all__ = ["package"]
+
+
+@click.command(epilog=example("pipeline package --to quiver.tar.gz --without pyarrow"))
+@click.option(
+    "--to",
+    "target",
+    metavar="FILE",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="a .tar.gz that is not there yet",
+)
+@click.option("--without", metavar="NAME", multiple=True, help="a package that the workers have")
+def package(target: Path, without: tuple[str, ...]) -> None:
+    """Write an archive of this Quiver, and of what its sources import, for a cluster's workers.
+
+    They need the same kind of machine and the same version of Python; PySpark comes with Spark.
+    """
+    names = write_package(target, without=without)
+    click.echo(f"{target}: {', '.join(names)}", err=True)
+    click.echo(
+        f"spark-submit --archives {target}#quiver"
+        " --conf spark.executorEnv.PYTHONPATH=./quiver YOUR_JOB.py"
+    )

@@ -1,0 +1,119 @@
+"""What workers of a cluster must be able to import, as one archive for Spark to hand out.
+
+A zip for `--py-files` would not do: extension modules cannot be imported from one. Spark unpacks an
+archive beside each executor, where PYTHONPATH finds it:
+
+    spark-submit --archives quiver.tar.gz#quiver --conf spark.executorEnv.PYTHONPATH=./quiver job.py
+
+PySpark is not in it: Spark brings its own. Extension modules are those of this machine: workers
+need the same kind of machine, and the same version of Python.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import tarfile
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Final
+
+from journal.errors import WrongUse
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+__all__ = ["OWN_PACKAGES", "package", "requirements"]
+
+OWN_PACKAGES: Final = ("masking", "journal", "jdbcstore", "broker", "pipeline")
+# The extras of ours that sources use; of each what is installed.
+_EXTRAS: Final = ("spark", "sql", "postgresql", "mysql")
+_FROM_SPARK: Final = ("pyspark", "py4j")
+# Of our own tree: what a build needs and a run does not.
+_SOURCES: Final = (".c", ".cpp", ".pxd", ".pyx", ".pyi")
+_REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)\s*(?:\[([^]]*)\])?[^;]*(?:;\s*(.*))?")
+_EXTRA: Final = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
+
+
+def package(target: Path, *, without: Collection[str] = ()) -> list[str]:
+    """Write the archive.
+
+    Args:
+        target: a `.tar.gz` that is not there yet.
+        without: distributions that the workers have.
+
+    Returns:
+        The names of what is in it: ours, then other distributions.
+
+    Raises:
+        WrongUse: the target is there, or a name in `without` is of nothing that would be in it.
+    """
+    names = [name for name in sorted(requirements()) if name not in _FROM_SPARK]
+    unknown = sorted(set(without) - set(names))
+    if unknown:
+        raise WrongUse(f"{unknown[0]} would not be in it; what would: {', '.join(names)}")
+    names = [name for name in names if name not in without]
+    try:
+        with tarfile.open(target, "x:gz", compresslevel=6) as archive:
+            for path, inside in _files(names):
+                archive.add(path, str(inside), recursive=False)
+    except FileExistsError:
+        raise WrongUse(f"{target} is there already") from None
+    return [*OWN_PACKAGES, *names]
+
+
+def requirements() -> set[str]:
+    """The installed distributions that sources need, directly or not, in lower case."""
+    found: set[str] = set()
+    waiting: list[tuple[str, frozenset[str]]] = [("quiver", frozenset(_EXTRAS))]
+    seen = set()
+    while waiting:
+        name, extras = one = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        try:
+            needed = distribution(name).requires or []
+        except PackageNotFoundError:
+            continue  # An extra that is not installed here, or of another platform.
+        if name != "quiver":
+            found.add(name)
+        waiting += [
+            (other, others)
+            for other, others, extra in map(_parsed, needed)
+            if extra is None or extra in extras
+        ]
+    return found
+
+
+def _parsed(requirement: str) -> tuple[str, frozenset[str], str | None]:
+    """Name and extras that are required, and the extra of whoever requires it.
+
+    >>> name, extras, extra = _parsed("psycopg[binary]>=3.3; extra == 'postgresql'")
+    >>> name, sorted(extras), extra
+    ('psycopg', ['binary'], 'postgresql')
+    """
+    found = _REQUIREMENT.match(requirement)
+    assert found is not None, requirement
+    extras = frozenset(one.strip() for one in (found[2] or "").split(",") if one.strip())
+    extra = _EXTRA.search(found[3] or "")
+    return found[1].lower().replace("_", "-"), extras, extra[1] if extra else None
+
+
+def _files(names: list[str]) -> Iterator[tuple[Path, PurePath]]:
+    """Each file, and where it is in the archive."""
+    for own in OWN_PACKAGES:
+        (place,) = importlib.import_module(own).__path__
+        for path in sorted(Path(place).rglob("*")):
+            if path.is_file() and path.suffix not in _SOURCES and _is_wanted(path):
+                yield path, own / path.relative_to(place)
+    for name in names:
+        for file in distribution(name).files or ():
+            path = Path(str(file.locate()))
+            # Commands lie outside, and what is listed may have been removed.
+            if ".." not in file.parts and path.is_file() and _is_wanted(file):
+                yield path, file
+
+
+def _is_wanted(path: PurePath) -> bool:
+    return "__pycache__" not in path.parts
