@@ -30,6 +30,8 @@ EXTENSIONS: dict[str, list[str]] = {
     "journal.files.tap": [],
     "journal.buffer": ["clock", "park"],
     "journal.completion": [],
+    "journal.id_map": [],
+    "journal.place_map": [],
     "journal.index": [],
     "journal.window": [],
     "journal.scan": [],

@@ -3,7 +3,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from journal.index cimport IdMap
+from journal.id_map cimport IdMap
 
 cdef struct RowEntry:
     int64_t record_id

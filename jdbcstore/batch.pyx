@@ -20,7 +20,7 @@ from cpython.bytes cimport PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 
-from journal.index cimport (
+from journal.id_map cimport (
     id_map_free, id_map_get, id_map_init, id_map_pop, id_map_put, id_map_reserve)
 
 cdef enum:

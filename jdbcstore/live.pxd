@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t
 
-from journal.index cimport IdMap
+from journal.id_map cimport IdMap
 
 cdef class LiveIds:
     cdef IdMap map

@@ -8,7 +8,7 @@ Threads: every call holds the GIL from beginning to end, and runs no Python code
 
 from libc.stdint cimport uint64_t
 
-from journal.index cimport id_map_free, id_map_get, id_map_init, id_map_pop, id_map_put
+from journal.id_map cimport id_map_free, id_map_get, id_map_init, id_map_pop, id_map_put
 
 
 cdef class LiveIds:

@@ -62,7 +62,8 @@ from journal.format cimport (
     ROLLBACK_RECORD, SCAN_RECORD, UPDATE_RECORD, UPDATE_RECORD_TX, record_size)
 from journal.files.chunks cimport ChunkWriter
 from journal.held cimport HeldRecord, HeldTransaction, borrow, no_memory
-from journal.index cimport LEAVES, NO_MEMORY, FileCounts, id_map_get
+from journal.id_map cimport NO_MEMORY, id_map_get
+from journal.index cimport LEAVES, FileCounts
 from journal.moves cimport Copied, CopiedOperation
 from journal.scan cimport LIVE, Item
 
@@ -189,7 +190,7 @@ cdef class Compactor:
         for i in range(count):
             self.index.expect(scan.items[picked[i]].record.record_id)
         for i in range(count):
-            place = id_map_get(&self.index.record_map, scan.items[picked[i]].record.record_id)
+            place = self.index.place_of(scan.items[picked[i]].record.record_id)
             live[i] = place >= 0 and (
                 scan.items[picked[i]].record.type == DELETE_RECORD
                 or self.index.files[self.index.records[place].file].compaction == LEAVES)
@@ -241,7 +242,7 @@ cdef class Compactor:
                 record = &tx.records[i]
                 place = -1
                 if record.type != PREPARE_RECORD:
-                    place = id_map_get(&self.index.record_map, record.record_id)
+                    place = self.index.place_of(record.record_id)
                 live[i - start] = place >= 0 and (
                     record.type == DELETE_RECORD_TX
                     or self.index.files[self.index.records[place].file].compaction == LEAVES)
@@ -358,7 +359,7 @@ cdef class Compactor:
             end = min(start + CHUNK, self.held.update_count)
             pthread_mutex_lock(&self.buffer.lock)
             for i in range(start, end):
-                place = id_map_get(&self.index.record_map, self.held.updates[i].record_id)
+                place = self.index.place_of(self.held.updates[i].record_id)
                 live[i - start] = place >= 0 and \
                     self.index.files[self.index.records[place].file].compaction == LEAVES
             pthread_mutex_unlock(&self.buffer.lock)

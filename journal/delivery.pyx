@@ -19,7 +19,7 @@ from journal.loaded import (
 
 from journal.bodies cimport BodyReader
 from journal.format cimport DELETE_RECORD_TX, UPDATE_RECORD, UPDATE_RECORD_TX
-from journal.index cimport id_map_get
+from journal.id_map cimport id_map_get
 from journal.replay cimport Holder, Locator, Replay
 
 __all__ = [

@@ -16,7 +16,7 @@ from libc.stdint cimport int64_t
 from journal.format cimport (
     ADD_RECORD, CHECKSUM_NONE, CHECKSUM_OK, COMMIT_RECORD, DELETE_RECORD, DELETE_RECORD_TX,
     HEADER_SIZE, PREPARE_RECORD, ROLLBACK_RECORD, SCAN_RECORD, UPDATE_RECORD_TX, Record)
-from journal.index cimport id_map_get
+from journal.id_map cimport id_map_get
 from journal.judge cimport judge
 from journal.replay cimport Replay, is_tx_record
 from journal.scan cimport NO_CLAIM, FileScan, scan_bytes

@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from journal.format cimport Record
-from journal.index cimport IdMap
+from journal.id_map cimport IdMap
 
 # An operation of a transaction, or a replaceable update, that cannot be copied yet.
 cdef struct HeldRecord:

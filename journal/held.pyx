@@ -11,7 +11,7 @@ from libc.stdlib cimport free, malloc, qsort, realloc
 from libc.string cimport memcpy, memset
 
 from journal.format cimport PREPARE_RECORD
-from journal.index cimport id_map_free, id_map_get, id_map_init, id_map_pop, id_map_put
+from journal.id_map cimport id_map_free, id_map_get, id_map_init, id_map_pop, id_map_put
 
 __all__ = ["HeldRecords"]
 

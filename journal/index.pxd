@@ -5,36 +5,22 @@ Files are named by slot, a small number given by file_new and free again after f
 Return values: >= 0 as said, NO_MEMORY (-1) when memory is out (the index is unchanged).
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from journal.id_map cimport NO_MEMORY, IdMap
+from journal.place_map cimport PlaceMap
 
 cdef enum:
-    NO_MEMORY = -1
     NO_FILE = -1                # of a RecordEntry: it is unused
-
-# --- a map from a 64-bit id to a 32-bit place, open addressing ---------------------------------
-cdef struct IdEntry:
-    uint64_t key
-    uint32_t value              # place + 1; 0 = empty
-
-cdef struct IdMap:
-    IdEntry *entries
-    uint64_t mask
-    uint64_t count
-
-cdef int id_map_init(IdMap *map) noexcept nogil
-cdef void id_map_free(IdMap *map) noexcept nogil
-cdef int id_map_reserve(IdMap *map, uint64_t count) noexcept nogil
-cdef void id_map_expect(const IdMap *map, int64_t key) noexcept nogil
-cdef int64_t id_map_get(const IdMap *map, int64_t key) noexcept nogil          # value or -1
-cdef int id_map_put(IdMap *map, int64_t key, uint32_t value) noexcept nogil    # 0 or NO_MEMORY
-cdef int64_t id_map_pop(IdMap *map, int64_t key) noexcept nogil                # value or -1
+    OWN_UPDATES_MAX = 0xFFFF
 
 cdef struct RecordEntry:
     int64_t record_id
     int32_t file                # slot of the file that holds the add
-    uint32_t bytes              # as charged to live bytes
+    uint32_t bytes              # as charged to live bytes, of the add and its own updates
     int32_t updates             # first UpdateEntry, -1: none; in an unused entry: next unused
-    bint is_partial             # its add is gone: `file` holds the first update that is left
+    uint16_t own_updates        # the first ones, as far as they stand in the file of the add
+    uint8_t is_partial          # its add is gone: `file` holds the first update that is left
 
 cdef struct UpdateEntry:
     int32_t file
@@ -94,7 +80,7 @@ cdef struct Transaction:
     int32_t next_unused
 
 cdef class RecordIndex:
-    cdef IdMap record_map
+    cdef PlaceMap record_map
     cdef RecordEntry *records
     cdef uint32_t record_room, record_used, record_unused   # used: first never used place
     cdef UpdateEntry *updates
@@ -118,6 +104,7 @@ cdef class RecordIndex:
     # Records outside transactions.
     cdef void expect(self, int64_t record_id) noexcept nogil
     cdef void expect_entry(self, int64_t record_id) noexcept nogil
+    cdef int64_t place_of(self, int64_t record_id) noexcept nogil      # in `records`, or -1
     cdef bint contains(self, int64_t record_id) noexcept nogil
     cdef int add(self, int64_t record_id, int32_t file, uint32_t bytes) noexcept nogil
     cdef int update(self, int64_t record_id, int32_t file, uint32_t bytes,

@@ -11,157 +11,24 @@ The rules are the reference's (JournalFileImpl, JournalRecord, JournalTransactio
 A file may be reused when all its positives are released by files from it onwards, and no older
 file that still lives needs its negatives (reclaim.py).
 
-Memory: 24 bytes a live record, 16 an update run, 26 to 51 a record in the id map. No lock here:
-the journal's own lock guards an index. Nothing here raises; -1 is "out of memory".
+Memory: 24 bytes a live record, its updates in the file of the add included, 16 for those in another
+file, and 13 to 26 in the map of ids. No lock here: the journal's own lock guards an index. Nothing
+here raises; -1 is "out of memory".
 """
 
 from libc.stdlib cimport free, realloc
-
-cdef extern from *:
-    """
-    #include <stdlib.h>
-    #include <sys/mman.h>
-    #define QV_HUGE ((size_t)2 << 20)
-    /* Zeroed memory; from 2 MiB on in huge pages where there are some: a map that is read at
-     * random misses the translation cache with every look. */
-    static void *qv_table_alloc(size_t size) {
-        void *memory;
-        if (size < QV_HUGE) return calloc(1, size);
-        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (memory == MAP_FAILED) return NULL;
-        (void)madvise(memory, size, MADV_HUGEPAGE); /* A wish: without it the pages are small. */
-        return memory;
-    }
-    static void qv_table_free(void *memory, size_t size) {
-        if (memory && size >= QV_HUGE) (void)munmap(memory, size);
-        else free(memory);
-    }
-    """
-    void prefetch "__builtin_prefetch"(const void *memory) noexcept nogil
-    void *table_alloc "qv_table_alloc"(size_t size) noexcept nogil
-    void table_free "qv_table_free"(void *memory, size_t size) noexcept nogil
 from libc.string cimport memset
 
+from journal.id_map cimport (
+    FIRST_ROOM, id_map_free, id_map_get, id_map_init, id_map_pop, id_map_put, id_map_reserve,
+    prefetch)
+from journal.place_map cimport (
+    PlaceSearch, place_map_expect, place_map_first, place_map_free, place_map_init,
+    place_map_next, place_map_put, place_map_remove)
+
 cdef enum:
-    FIRST_ROOM = 64
     NO_PLACE = 0xFFFFFFFF
-    # A map is at most five eighths full: neighbours that share lines make longer runs.
-    FILL_FULL = 5
-    FILL_PARTS = 8
 
-
-# --- id map ----------------------------------------------------------------------------------
-
-cdef inline uint64_t id_home(const IdMap *map, uint64_t key) noexcept nogil:
-    """Where the search for a key begins.
-
-    Ids come in runs: four neighbours share one cache line, and lines are spread by the finaliser
-    of SplitMix64.
-    """
-    cdef uint64_t line = key >> 2
-    line ^= line >> 30
-    line *= <uint64_t>0xBF58476D1CE4E5B9
-    line ^= line >> 27
-    line *= <uint64_t>0x94D049BB133111EB
-    line ^= line >> 31
-    return ((line << 2) | (key & 3)) & map.mask
-
-
-cdef int id_map_init(IdMap *map) noexcept nogil:
-    map.count = 0
-    map.mask = FIRST_ROOM - 1
-    map.entries = <IdEntry *>table_alloc(FIRST_ROOM * sizeof(IdEntry))
-    return NO_MEMORY if map.entries == NULL else 0
-
-
-cdef void id_map_free(IdMap *map) noexcept nogil:
-    table_free(map.entries, (map.mask + 1) * sizeof(IdEntry))
-    map.entries = NULL
-    map.count = 0
-
-
-cdef int id_map_reserve(IdMap *map, uint64_t count) noexcept nogil:
-    """Make room for `count` ids in all without another move; 0 or NO_MEMORY."""
-    cdef uint64_t room = map.mask + 1, old_room = room
-    cdef uint64_t place, old
-    cdef IdEntry *entries = map.entries
-    while count * FILL_PARTS > room * FILL_FULL:
-        room *= 2
-    if room == old_room:
-        return 0
-    map.entries = <IdEntry *>table_alloc(room * sizeof(IdEntry))
-    if map.entries == NULL:
-        map.entries = entries
-        return NO_MEMORY
-    map.mask = room - 1
-    for old in range(old_room):
-        if entries[old].value:
-            place = id_home(map, entries[old].key)
-            while map.entries[place].value:
-                place = (place + 1) & map.mask
-            map.entries[place] = entries[old]
-    table_free(entries, old_room * sizeof(IdEntry))
-    return 0
-
-
-cdef void id_map_expect(const IdMap *map, int64_t key) noexcept nogil:
-    """Have the line for a key on its way; a use of it comes some keys later."""
-    prefetch(&map.entries[id_home(map, <uint64_t>key)])
-
-
-cdef int64_t id_map_get(const IdMap *map, int64_t key) noexcept nogil:
-    cdef uint64_t place = id_home(map, <uint64_t>key)
-    while map.entries[place].value:
-        if map.entries[place].key == <uint64_t>key:
-            return <int64_t>map.entries[place].value - 1
-        place = (place + 1) & map.mask
-    return -1
-
-
-cdef int id_map_put(IdMap *map, int64_t key, uint32_t value) noexcept nogil:
-    cdef uint64_t place
-    if (map.count + 1) * FILL_PARTS > (map.mask + 1) * FILL_FULL \
-            and id_map_reserve(map, map.count + 1) < 0:
-        return NO_MEMORY
-    place = id_home(map, <uint64_t>key)
-    while map.entries[place].value:
-        if map.entries[place].key == <uint64_t>key:
-            map.entries[place].value = value + 1
-            return 0
-        place = (place + 1) & map.mask
-    map.entries[place].key = <uint64_t>key
-    map.entries[place].value = value + 1
-    map.count += 1
-    return 0
-
-
-cdef int64_t id_map_pop(IdMap *map, int64_t key) noexcept nogil:
-    """Remove `key`; its value or -1. The run behind it moves up, so there are no tombstones."""
-    cdef uint64_t place = id_home(map, <uint64_t>key)
-    cdef uint64_t hole, home
-    cdef int64_t value
-    while True:
-        if map.entries[place].value == 0:
-            return -1
-        if map.entries[place].key == <uint64_t>key:
-            break
-        place = (place + 1) & map.mask
-    value = <int64_t>map.entries[place].value - 1
-    hole = place
-    while True:
-        place = (place + 1) & map.mask
-        if map.entries[place].value == 0:
-            break
-        home = id_home(map, map.entries[place].key)
-        if ((place - home) & map.mask) >= ((place - hole) & map.mask):
-            map.entries[hole] = map.entries[place]
-            hole = place
-    map.entries[hole].value = 0
-    map.count -= 1
-    return value
-
-
-# --- the index -------------------------------------------------------------------------------
 
 cdef class RecordIndex:
     """Live records, open transactions and the counters of every file of one journal."""
@@ -170,7 +37,7 @@ cdef class RecordIndex:
         self.record_unused = NO_PLACE
         self.update_unused = -1
         self.tx_unused = -1
-        if id_map_init(&self.record_map) < 0 or id_map_init(&self.tx_map) < 0:
+        if place_map_init(&self.record_map) < 0 or id_map_init(&self.tx_map) < 0:
             raise MemoryError
 
     def __dealloc__(self):
@@ -186,7 +53,7 @@ cdef class RecordIndex:
         free(self.transactions)
         free(self.records)
         free(self.updates)
-        id_map_free(&self.record_map)
+        place_map_free(&self.record_map)
         id_map_free(&self.tx_map)
 
     def __len__(self):
@@ -274,20 +141,28 @@ cdef class RecordIndex:
 
     cdef void expect(self, int64_t record_id) noexcept nogil:
         """Have the map's line for an id on its way; a use of it comes some records later."""
-        id_map_expect(&self.record_map, record_id)
+        place_map_expect(&self.record_map, record_id)
 
     cdef void expect_entry(self, int64_t record_id) noexcept nogil:
         """The same for what the map says of it; expect() was called some records before."""
-        cdef int64_t place = id_map_get(&self.record_map, record_id)
+        cdef PlaceSearch search
+        cdef int64_t place = place_map_first(&self.record_map, record_id, &search)
         if place >= 0:
             prefetch(&self.records[place])
 
+    cdef int64_t place_of(self, int64_t record_id) noexcept nogil:
+        cdef PlaceSearch search
+        cdef int64_t place = place_map_first(&self.record_map, record_id, &search)
+        while place >= 0 and self.records[place].record_id != record_id:
+            place = place_map_next(&self.record_map, &search)
+        return place
+
     cdef bint contains(self, int64_t record_id) noexcept nogil:
-        return id_map_get(&self.record_map, record_id) >= 0
+        return self.place_of(record_id) >= 0
 
     cdef int add(self, int64_t record_id, int32_t file, uint32_t bytes) noexcept nogil:
         """The record is live in `file`. An id that was live keeps pinning its old file."""
-        cdef int64_t known = id_map_get(&self.record_map, record_id)
+        cdef int64_t known = self.place_of(record_id)
         cdef uint32_t place, room
         cdef RecordEntry *records
         if known >= 0:
@@ -304,7 +179,7 @@ cdef class RecordIndex:
                 self.record_room = room
             place = self.record_used
         if known < 0:
-            if id_map_put(&self.record_map, record_id, place) < 0:
+            if place_map_put(&self.record_map, record_id, place) < 0:
                 return NO_MEMORY
             if place == self.record_unused:
                 self.record_unused = <uint32_t>self.records[place].updates
@@ -314,6 +189,7 @@ cdef class RecordIndex:
         self.records[place].file = file
         self.records[place].bytes = bytes
         self.records[place].updates = -1
+        self.records[place].own_updates = 0
         self.records[place].is_partial = False
         self.files[file].positives += 1
         self.files[file].live_bytes += bytes
@@ -324,6 +200,13 @@ cdef class RecordIndex:
                               bint replaceable) noexcept nogil:
         cdef UpdateEntry *updates
         cdef int32_t place = entry.updates, room
+        if place < 0 and entry.file == file and not replaceable \
+                and entry.own_updates < OWN_UPDATES_MAX:
+            entry.own_updates += 1
+            entry.bytes += bytes
+            self.files[file].positives += 1
+            self.files[file].live_bytes += bytes
+            return 1
         if place >= 0 and self.updates[place].file == file:
             self.updates[place].bytes += bytes
         else:
@@ -355,14 +238,14 @@ cdef class RecordIndex:
     cdef int update(self, int64_t record_id, int32_t file, uint32_t bytes,
                     bint replaceable) noexcept nogil:
         """An update of a live record stands in `file`."""
-        cdef int64_t place = id_map_get(&self.record_map, record_id)
+        cdef int64_t place = self.place_of(record_id)
         if place < 0:
             return 0
         return self.entry_add_update(&self.records[place], file, bytes, replaceable)
 
     cdef int remove(self, int64_t record_id, int32_t file) noexcept nogil:
         """A delete of the record stands in `file`: release all that it pinned."""
-        cdef int64_t place = id_map_get(&self.record_map, record_id)
+        cdef int64_t place = self.place_of(record_id)
         cdef RecordEntry *entry
         cdef UpdateEntry *update
         cdef int32_t i, following
@@ -370,7 +253,7 @@ cdef class RecordIndex:
         if place < 0:
             return 0
         entry = &self.records[place]
-        if self.negate(file, entry.file, 1) < 0:
+        if self.negate(file, entry.file, 1 + entry.own_updates) < 0:
             return NO_MEMORY
         self.files[entry.file].live_bytes -= entry.bytes
         compaction = self.files[entry.file].compaction
@@ -388,7 +271,7 @@ cdef class RecordIndex:
         if self.watching and compaction \
                 and id_map_put(&self.removed, record_id, <uint32_t>file) < 0:
             return NO_MEMORY
-        id_map_pop(&self.record_map, record_id)
+        place_map_remove(&self.record_map, record_id, <uint32_t>place)
         entry.file = NO_FILE
         entry.updates = <int32_t>self.record_unused
         self.record_unused = <uint32_t>place
@@ -398,20 +281,20 @@ cdef class RecordIndex:
         """An update of an unknown record stands in `file`, which it pins as an add would."""
         cdef int result = self.add(record_id, file, bytes)
         if result == 0:
-            self.records[id_map_get(&self.record_map, record_id)].is_partial = True
+            self.records[self.place_of(record_id)].is_partial = True
         return result
 
     cdef void forget_partial(self, int64_t record_id) noexcept nogil:
         """As if add_partial() had not been called; nothing happens once the record was removed."""
-        cdef int64_t place = id_map_get(&self.record_map, record_id)
+        cdef int64_t place = self.place_of(record_id)
         cdef RecordEntry *entry
         cdef UpdateEntry *update
         cdef int32_t i, following
         if place < 0 or not self.records[place].is_partial:
             return
-        id_map_pop(&self.record_map, record_id)
+        place_map_remove(&self.record_map, record_id, <uint32_t>place)
         entry = &self.records[place]
-        self.files[entry.file].positives -= 1
+        self.files[entry.file].positives -= 1 + entry.own_updates
         self.files[entry.file].add_count -= 1
         self.files[entry.file].live_bytes -= entry.bytes
         i = entry.updates
@@ -554,7 +437,7 @@ cdef class RecordIndex:
             # Remembered by the file of the delete record: that one must outlive the add. The
             # commit's file in turn outlives it, by the pin of the transaction.
             return self.remove(operation.record_id, operation.file)
-        place = id_map_get(&self.record_map, operation.record_id)
+        place = self.place_of(operation.record_id)
         if place < 0:
             return self.add(operation.record_id, operation.file, operation.bytes)
         return self.entry_add_update(&self.records[place], operation.file, operation.bytes,

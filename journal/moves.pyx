@@ -16,8 +16,8 @@ from posix.unistd cimport usleep
 
 from journal.buffer cimport pthread_mutex_lock, pthread_mutex_unlock
 from journal.format cimport DELETE_RECORD_TX, PREPARE_RECORD
-from journal.index cimport (
-    LEAVES, NO_FILE, NO_MEMORY, STAYS, FileCounts, id_map_get, id_map_put)
+from journal.id_map cimport NO_MEMORY, id_map_get, id_map_put
+from journal.index cimport LEAVES, NO_FILE, STAYS, FileCounts
 
 cdef enum:
     CHUNK = 64                  # records under one hold of the lock
@@ -199,7 +199,7 @@ cdef class IndexMoves:
                          bint replaceable) noexcept nogil:
         """One copy of an add or update lies in `file`: it pins it, dead or alive."""
         cdef FileCounts *counts = &self.index.files[file]
-        cdef int64_t place = id_map_get(&self.index.record_map, record_id)
+        cdef int64_t place = self.index.place_of(record_id)
         cdef int64_t deleted
         cdef RecordEntry *entry
         counts.positives += 1
@@ -213,6 +213,8 @@ cdef class IndexMoves:
             return self.attach_update(entry, file, bytes, replaceable)
         entry.file = file
         entry.bytes = bytes
+        # They come one by one as well.
+        entry.own_updates = 0
         counts.add_count += 1
         return 0
 

@@ -4,7 +4,8 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from journal.format cimport ADD_RECORD_TX, DELETE_RECORD_TX, PREPARE_RECORD, Record
-from journal.index cimport IdMap, RecordIndex
+from journal.id_map cimport IdMap
+from journal.index cimport RecordIndex
 from journal.scan cimport FileScan
 
 # One record that counts, or may: where to read its body again.

@@ -21,9 +21,9 @@ from libc.string cimport memset
 from journal.format cimport (
     ADD_RECORD, ADD_RECORD_TX, COMMIT_RECORD, DELETE_RECORD, DELETE_RECORD_TX, EVENT_RECORD,
     PREPARE_RECORD, ROLLBACK_RECORD, SCAN_RECORD, UPDATE_RECORD)
-from journal.index cimport (
-    NO_MEMORY, TX_ADD, TX_DELETE, TX_REPLACEABLE, TX_UPDATE, id_map_expect, id_map_free,
-    id_map_get, id_map_init, id_map_pop, id_map_put)
+from journal.id_map cimport (
+    NO_MEMORY, id_map_expect, id_map_free, id_map_get, id_map_init, id_map_pop, id_map_put)
+from journal.index cimport TX_ADD, TX_DELETE, TX_REPLACEABLE, TX_UPDATE
 from journal.scan cimport DAMAGED, LIVE, Item
 
 __all__ = ["Replay"]

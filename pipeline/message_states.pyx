@@ -18,7 +18,7 @@ from broker.storage.records import decode_record
 from broker.storage.wire import RecordType, fixed_layout
 
 from journal.delivery cimport LiveCursor
-from journal.index cimport IdMap, id_map_free, id_map_get, id_map_init, id_map_put
+from journal.id_map cimport IdMap, id_map_free, id_map_get, id_map_init, id_map_put
 
 __all__ = [
     "MESSAGE_STATES", "MESSAGE_TYPES", "REFERENCE_STATES", "REFERENCE_TYPES", "MessageStates",

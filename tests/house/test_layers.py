@@ -42,7 +42,7 @@ MAY_USE = {
         "journal.errors",
         "journal.options",
         "journal.completion",
-        "journal.index",
+        "journal.id_map",
         "journal.loaded",
     ),
     # Commands that `journal` finds by entry point.
