@@ -58,6 +58,7 @@ EXTENSIONS: dict[str, list[str]] = {
     "journal.take_over": [],
     "journal.life": [],
     "journal.journal": [],
+    "broker.message_fields": [],
     "broker.packed": [],
     "broker.protocols.core.packed": [],
     "jdbcstore.live": [],

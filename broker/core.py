@@ -59,6 +59,9 @@ class Settings(Protocol):
     def on_change(self, listener: Callable[[], object]) -> None:
         """Call `listener` after every change from now on."""
 
+    def off_change(self, listener: Callable[[], object]) -> None:
+        """Call it no more. Idempotent."""
+
 
 class Security(Protocol):
     """Who may do what; `broker.security`."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from broker.policies import AddressFullPolicy, DiskFullPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from broker.core import Settings
     from broker.message import Message
@@ -71,6 +71,17 @@ class GlobalMemory:
         """Somewhere is room now: let those go on who wait where no limit is reached."""
         for address in list(self.waiting):
             address.wake()
+
+    def close(self, addresses: Iterable[AddressMemory]) -> None:
+        """Know nobody any more: messages lead here, and no collector of cycles knows of them.
+
+        Args:
+            addresses: all there are.
+        """
+        self.on_unused = None
+        self.waiting.clear()
+        for address in addresses:
+            address.close()
 
 
 class AddressMemory:
@@ -178,6 +189,10 @@ class AddressMemory:
         """Call it once the address does not block, in the order of the calls."""
         self._waiting.append(callback)
         self.broker.waiting[self] = None
+
+    def close(self) -> None:
+        """Know nobody any more who waits."""
+        self._waiting.clear()
 
     def wake(self) -> None:
         """Let those go on who wait, as long as nothing blocks them."""

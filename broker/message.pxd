@@ -3,7 +3,8 @@
 cimport cython
 
 cimport broker.message_bytes as walk
-from broker.message_form cimport MessageForm, Parts
+from broker.message_fields cimport Parts
+from broker.message_form cimport MessageForm
 
 cdef int _NO_ROUTING
 

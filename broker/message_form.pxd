@@ -4,6 +4,7 @@ cimport cython
 
 cimport broker.message_bytes as walk
 cimport broker.packed as packed
+from broker.message_fields cimport MessageFields, Parts
 
 cdef int _END_OF_BODY_SIZE
 cdef int _ID_SIZE
@@ -23,35 +24,7 @@ cdef int _OWN_BUT_GROUP
 cdef int _ANY_OWN
 
 
-cdef class Parts:
-    cdef public object body
-    cdef public object large
-    cdef public dict properties
-    cdef public object timestamp
-    cdef public object user_id
-
-
-cdef class MessageForm:
-    # As narrow as they can be: a million of these may wait. 96 bytes, and 16 of the collector's.
-    cdef object _address
-    cdef object _data
-    cdef readonly Parts _parts
-    cdef public object owner
-    cdef long long _message_id
-    cdef long long _expiration
-    cdef int _headers_at
-    cdef int _properties_at
-    cdef public int durable_references
-    cdef public int references
-    cdef unsigned char _changed
-    cdef unsigned char _durable
-    cdef unsigned char _is_read_back
-    cdef signed char _priority
-    cdef signed char _routing
-    cdef signed char _type
-    cdef public unsigned char has_own_properties
-    cdef public unsigned char is_large
-
+cdef class MessageForm(MessageFields):
     @cython.locals(headers_at="long long")
     cpdef object read(self, bytes chunk, Py_ssize_t start, Py_ssize_t end, long long message_id)
     cpdef object give_id(self, long long message_id)

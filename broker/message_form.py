@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import broker.message_bytes as walk
 import broker.packed as packed
+from broker.message_fields import MessageFields, Parts
 from broker.storage.encoding import Body, BodyWriter, RecordFormatError
 from broker.storage.properties import TYPED_PROPERTIES, Property
 from broker.storage.stored_messages import MessageType, Persister
@@ -115,28 +116,7 @@ def _fitting(value: int, bits: int) -> int:
     return value
 
 
-class Parts:
-    """What is not in a message's bytes yet, or was made of them, or is kept elsewhere.
-
-    Attributes:
-        body: until it is among the bytes.
-        user_id: 16 bytes or None; True where it is among the bytes.
-        timestamp: in ms since 1970; None where it is among the bytes.
-        properties: as objects; None as long as nobody asked for them.
-        large: the body, where it is kept outside of the message.
-    """
-
-    __slots__ = ("body", "large", "properties", "timestamp", "user_id")
-
-    def __init__(self) -> None:
-        self.body: bytes | None = None
-        self.user_id: bytes | bool | None = True
-        self.timestamp: int | None = None
-        self.properties: dict[str, Property] | None = None
-        self.large: LargeBody | None = None
-
-
-class MessageForm:
+class MessageForm(MessageFields):
     """The bytes of one message and its fields, as `broker.message.Message` gives them.
 
     Attributes:
@@ -147,26 +127,7 @@ class MessageForm:
         owner: the address whose memory it counts for; None while no queue has it.
     """
 
-    __slots__ = (
-        "_address",
-        "_changed",
-        "_data",
-        "_durable",
-        "_expiration",
-        "_headers_at",
-        "_is_read_back",
-        "_message_id",
-        "_parts",
-        "_priority",
-        "_properties_at",
-        "_routing",
-        "_type",
-        "durable_references",
-        "has_own_properties",
-        "is_large",
-        "owner",
-        "references",
-    )
+    __slots__ = ()
 
     def __init__(
         self,

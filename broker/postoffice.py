@@ -121,6 +121,15 @@ class PostOffice:
         memory.on_unused = self.drop_body
         core.settings.on_change(self.addresses.changed)
 
+    def close(self) -> None:
+        """The broker has stopped: its messages lead here no more. Idempotent.
+
+        No collector of cycles knows of messages: those that wait would keep all of it in memory.
+        """
+        addresses = self.addresses
+        self._core.settings.off_change(addresses.changed)
+        addresses.memory.close(one.memory for one in addresses.by_name.values())
+
     def drop_body(self, message: Message) -> None:
         """Delete the body of a large message that no queue has, once all records say so."""
         body = message.large

@@ -92,6 +92,11 @@ class HierarchicalRepository(Generic[T]):
         """Call `listener` after every change from now on."""
         self._listeners.append(listener)
 
+    def off_change(self, listener: Callable[[], object]) -> None:
+        """Call it no more. Idempotent."""
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
     def candidates(self, name: str) -> tuple[T, ...]:
         """The values whose match fits the name, the closest first."""
         found = self._cache.get(name)

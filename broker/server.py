@@ -118,6 +118,7 @@ class Broker:
         self.acceptors: list[Acceptor] = []
         self.web: list[WebServer] = []
         self._stores: Stores | None = None
+        self._aside: BytesAside | None = None
         self._failed = asyncio.Event()
         self._timers: list[asyncio.TimerHandle] = []
 
@@ -182,7 +183,7 @@ class Broker:
         bindings = BindingsImage(ids)
         found = stores.bindings.load(bindings.take)
         ids.skip_to(found.max_id)
-        aside = BytesAside(stores.aside_folder)
+        aside = self._aside = BytesAside(stores.aside_folder)
         messages = LoadedMessages(aside)
         result = stores.messages.load(messages.take, progress=self._progress())
         aside.finish()
@@ -420,8 +421,16 @@ class Broker:
         for server in self.web:
             await server.stop()
         self.web.clear()
-        if stores is None:
-            return
+        try:
+            if stores is not None:
+                self._close(stores)
+        finally:
+            if self._aside is not None:
+                self._aside.close()
+            if hasattr(self, "core"):
+                self.core.postoffice.close()
+
+    def _close(self, stores: Stores) -> None:
         in_good_order = self.failure is None and hasattr(self, "core")
         paging = self.core.paging if hasattr(self, "core") else None
         try:

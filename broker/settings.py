@@ -458,6 +458,10 @@ class SettingsRepository:
         """Call `listener` after every change from now on."""
         self._entries.on_change(listener)
 
+    def off_change(self, listener: Callable[[], object]) -> None:
+        """Call it no more. Idempotent."""
+        self._entries.off_change(listener)
+
     def match(self, address: str) -> AddressSettings:
         """What holds for an address; of a fully qualified name the address counts."""
         found = self._found.get(address)

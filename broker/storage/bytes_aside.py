@@ -192,6 +192,11 @@ class BytesAside:
             self._writer = None
         self._segment = None
 
+    def close(self) -> None:
+        """Know no message any more that was read back: their bytes stay in memory."""
+        self._read.clear()
+        self._read_size = 0
+
     def was_read(self, read: ReadBack) -> None:
         """A message has its bytes in memory again; the longest read ones forget theirs."""
         self._read.append(read)

@@ -1,0 +1,33 @@
+from broker.large_body import LargeBody
+from broker.message_ties import BytesAside, MessageOwner
+from broker.storage.properties import Property
+
+__all__ = ["MessageFields", "Parts"]
+
+class Parts:
+    body: bytes | None
+    large: LargeBody | None
+    properties: dict[str, Property] | None
+    timestamp: int | None
+    user_id: bytes | bool | None
+    def __init__(self) -> None: ...
+
+class MessageFields:
+    _address: str | None
+    _changed: int
+    _data: bytes | BytesAside
+    _durable: int
+    _expiration: int
+    _headers_at: int
+    _is_read_back: bool
+    _message_id: int
+    _parts: Parts | None
+    _priority: int
+    _properties_at: int
+    _routing: int
+    _type: int
+    durable_references: int
+    has_own_properties: int
+    is_large: bool
+    owner: MessageOwner | None
+    references: int

@@ -1,0 +1,74 @@
+"""A broker that was stopped in a process that goes on leaves nothing in memory.
+
+Messages are not known to the collector of cycles: what they lead to must not lead back to them.
+"""
+
+import asyncio
+import gc
+import weakref
+
+import pytest
+
+from benchmarks.bench_broker_start import QUEUE, message, options_of
+from broker.message import Message
+from broker.queue_defaults import QueueRequest
+from broker.server import Broker
+from broker.session import SessionOptions
+from broker.storage.binding_records import RoutingType
+
+COUNT = 20
+
+
+class Taken:
+    """Keeps what is delivered."""
+
+    def deliver(self, consumer, message, delivery_count):
+        return 0
+
+    def disconnected(self, consumer):
+        pass
+
+
+async def send(broker):
+    """Let messages wait, one of them large, and one delivered."""
+    session = broker.create_session("session", None, SessionOptions(), set())
+    broker.administration.create_queue(
+        QueueRequest(name=QUEUE, address=QUEUE, routing_type=RoutingType.ANYCAST)
+    )
+    recorded = asyncio.get_running_loop().create_future()
+
+    def told(error, number):
+        if number == COUNT - 1:
+            recorded.set_result(error)
+
+    for number in range(COUNT):
+        session.send(Message.decode(message(number).encode()), told, number)
+    assert await recorded is None
+    consumer = session.create_consumer(0, QUEUE, Taken())
+    consumer.receive_credits(1)
+    session.start()
+
+
+async def start_and_stop(folder, work):
+    broker = Broker(options_of(folder))
+    await broker.start()
+    await work(broker)
+    await broker.stop()
+    return weakref.ref(broker)
+
+
+async def nothing(broker):
+    """A start that finds messages."""
+    assert broker.core.postoffice.addresses.queues[QUEUE].message_count == COUNT
+
+
+@pytest.mark.parametrize("found", [False, True], ids=["sent", "found by a start"])
+def test_stopped_broker_with_waiting_messages_is_collected(tmp_path, found, monkeypatch):
+    monkeypatch.setattr("broker.storage.bytes_aside.KEPT_SIZE", 0)
+    gone = asyncio.run(start_and_stop(tmp_path, send))
+    if found:
+        gone = asyncio.run(start_and_stop(tmp_path, nothing))
+
+    gc.collect()
+
+    assert gone() is None
