@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from broker.storage.encoding import RecordFormatError
+from journal.errors import JournalIOError
 from pipeline.columns import arrow_schema
 from pipeline.errors import DataLoss
 from pipeline.filters import LONG_MAX, LONG_MIN
@@ -27,6 +28,7 @@ from pipeline.schema import MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from journal.delivery import LiveRecord
     from pipeline.filters import Wanted
@@ -97,6 +99,7 @@ class _Maker:
 
     def __init__(self, place: Place, wanted: Wanted, states: MessageStates, as_of_ms: int) -> None:
         self._constants = {"node": place.node, "journal": place.journal}
+        self._large_messages = place.large_messages
         self._wanted = wanted
         self._states = states
         self._as_of_ms = as_of_ms
@@ -160,7 +163,7 @@ class _Maker:
         count = len(core["message_id"])
         if others:
             made = batch_of(self._schema, self._constants, core, count)
-            rows = self._of_rows([_row(record) for _, record in others])
+            rows = self._of_rows([self._row(record) for _, record in others])
             table = pa.Table.from_batches([made, rows])
             (made,) = table.take(_order(count, [number for number, _ in others])).to_batches()
             core = dict(zip(self._schema.names, made.columns, strict=True))
@@ -175,6 +178,31 @@ class _Maker:
         return batch_of(
             self._schema, self._constants, {**core, **state_arrays(found, count, kind)}, count
         )
+
+    def _row(self, record: LiveRecord) -> dict[str, Any]:
+        """One message that is no plain Core message."""
+        row: dict[str, Any] = {"message_id": record.record_id, **place_of(record)}
+        try:
+            row |= message_content(record.user_type, record.body)
+        except RecordFormatError as error:
+            row["damage"] = str(error)
+        if row.get("is_large") and self._large_messages is not None:
+            row["body_size"] = _size_of(self._large_messages / f"{record.record_id}.msg")
+        return row
+
+
+def _size_of(file: Path) -> int | None:
+    """Bytes of a large message's file; None: it is not there, as after the last acknowledgement.
+
+    Raises:
+        JournalIOError: it cannot be looked at.
+    """
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise JournalIOError(error.errno or 0, "cannot look at", str(file)) from error
 
 
 def _filled(packer: MessagePacker, journal: LiveJournal) -> Iterator[list[tuple[int, LiveRecord]]]:
@@ -209,16 +237,6 @@ def _longs(column: pa.Array) -> memoryview:
         return memoryview(b"").cast("q")
     view = memoryview(column.buffers()[1]).cast("B").cast("q")
     return view[column.offset : column.offset + len(column)]
-
-
-def _row(record: LiveRecord) -> dict[str, Any]:
-    """One message that is no plain Core message."""
-    row: dict[str, Any] = {"message_id": record.record_id, **place_of(record)}
-    try:
-        row |= message_content(record.user_type, record.body)
-    except RecordFormatError as error:
-        row["damage"] = str(error)
-    return row
 
 
 def _refuse_unreadable(place: Place, batch: pa.RecordBatch) -> None:

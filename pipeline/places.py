@@ -53,6 +53,7 @@ class Place:
         journal: for people: its folder, or database and table without user and password.
         folder: of its files; None for a table.
         name: of its files.
+        large_messages: folder of the bodies of its large messages; None: not known.
         database: of its table.
         table: its name.
         ids: which part of the table; None: all of it.
@@ -62,6 +63,7 @@ class Place:
     journal: str
     folder: Path | None = None
     name: JournalName = field(default_factory=JournalName)
+    large_messages: Path | None = None
     database: DatabaseStoreOptions | None = None
     table: str = ""
     ids: IdRange | None = None
@@ -146,6 +148,7 @@ def _folders(path: str) -> Iterator[Path]:
 def _folder_place(folder: Path, options: SourceOptions, part: str) -> Place:
     node = options.node or node_of(folder)
     journal = folder
+    large_messages = None
     is_instance = (folder / BROKER_XML).is_file()
     if is_instance or (folder / "journal").is_dir() or (folder / "bindings").is_dir():
         try:
@@ -155,12 +158,13 @@ def _folder_place(folder: Path, options: SourceOptions, part: str) -> Place:
         if layout.database is not None:
             return _table_place(node, layout.database, part)
         journal = layout.bindings if part == "bindings" else layout.messages
+        large_messages = layout.large_messages
     name = guess_name(journal, options.prefix, options.extension)
     if not options.is_live and is_locked(journal):
         raise JournalLocked(
             f"{journal} is in use, and changes while it is read; the option live=true reads it"
         )
-    return Place(node, str(journal), journal, name)
+    return Place(node, str(journal), journal, name, large_messages)
 
 
 def _history_of(instance: Path) -> Path:

@@ -62,7 +62,7 @@ MESSAGES: Final = (
     ),
     Column("address", "string", "that it was sent to"),
     Column("protocol", "string", "how it is stored: CORE, AMQP_V1, AMQP_V2, AMQP_V3, AMQP_LARGE"),
-    Column("is_large", "boolean", "its body is a file of its own, which is not read"),
+    Column("is_large", "boolean", "its body is a file of its own; only its size is looked at"),
     Column("type", "string", "of a Core message: DEFAULT, OBJECT, TEXT, BYTES, MAP, STREAM"),
     Column("durable", "boolean", "survives a restart where its queues do"),
     Column("priority", "int", "0 to 9"),
@@ -73,7 +73,11 @@ MESSAGES: Final = (
     Column("properties", "map<string, string>", "application's and broker's; bytes as hex"),
     Column("property_types", "map<string, string>", "of a Core message: their types"),
     Column("body", "binary", "of an AMQP message all of it, as it was sent"),
-    Column("body_size", "bigint", "bytes of the body"),
+    Column(
+        "body_size",
+        "bigint",
+        "bytes of the body; of a large message those of its file, null where none is found",
+    ),
     Column("text", "string", "of a text message"),
     Column(
         "references",
@@ -92,14 +96,17 @@ _TOLD: Final = (
     *("body_size", "text"),
 )
 
+# What means something else there: no file is looked at.
+_OF_A_CLIENT: Final = {"is_large": "it came in parts", "body_size": "bytes of the body"}
+
 BROKER: Final = (
     Column("node", "string", "host and port of the broker"),
     Column("queue", "string", "that it is in"),
     *(
-        Column("is_large", "boolean", "it came in parts")
-        if name == "is_large"
-        else next(column for column in MESSAGES if column.name == name)
+        column._replace(meaning=_OF_A_CLIENT.get(column.name, column.meaning))
         for name in _TOLD
+        for column in MESSAGES
+        if column.name == name
     ),
     Column("delivery_count", "int", "how often it was delivered, this time included"),
 )

@@ -8,7 +8,12 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: quiver[spark] b
 
 from broker.storage.properties import Property, PropertyType
 from broker.storage.records import encode_record
-from broker.storage.stored_messages import AmqpMessageV3, CoreMessage, MessageHeaders
+from broker.storage.stored_messages import (
+    AmqpMessageV3,
+    CoreMessage,
+    LargeCoreMessage,
+    MessageHeaders,
+)
 from journal import Journal, JournalOptions
 from pipeline.columns import arrow_schema
 from pipeline.filters import Wanted
@@ -18,7 +23,7 @@ from pipeline.places import Place
 from pipeline.raw_rows import ROWS_MAX
 from pipeline.schema import MESSAGES
 
-MESSAGE, REFERENCE = 45, 32
+MESSAGE, LARGE_MESSAGE, REFERENCE = 45, 30, 32
 TEXT, BYTES = 3, 4
 EVERY_TYPE = (
     Property("null", PropertyType.NULL, None),
@@ -160,6 +165,23 @@ def test_batches_are_full_and_in_order_whatever_is_among_them(tmp_path):
     assert ids == list(range(1, count + 1))
     protocols = [value for batch in found for value in batch.column("protocol").to_pylist()]
     assert protocols == ["AMQP_V3" if number % 5 == 0 else "CORE" for number in range(count)]
+
+
+def test_a_large_message_has_the_size_of_its_file(tmp_path):
+    headers = MessageHeaders(1, "orders", None, BYTES, True, 0, 7, 4, ())
+    with Journal(JournalOptions(directory=tmp_path / "journal", file_size=1 << 16)) as journal:
+        journal.load()
+        for number in (1, 2):
+            journal.add(number, LARGE_MESSAGE, encode_record(LargeCoreMessage(headers)))
+    (tmp_path / "large").mkdir()
+    (tmp_path / "large/1.msg").write_bytes(b"x" * 300_000)
+    folder = tmp_path / "journal"
+    place = Place("node", str(folder), folder, large_messages=tmp_path / "large")
+
+    found = message_batches(place, Wanted({}), user_version=0, fails_on_data_loss=True, as_of_ms=10)
+    rows = [row for batch in found for row in batch.to_pylist()]
+
+    assert [(row["is_large"], row["body_size"]) for row in rows] == [(True, 300_000), (True, None)]
 
 
 def test_a_reference_cut_short_is_a_row_and_the_others_count(tmp_path):

@@ -44,6 +44,7 @@ def test_a_data_folder_has_two_journals(data):
     (messages,), (bindings,) = places(data), places(data, "bindings")
 
     assert (messages.node, messages.folder) == ("orders", data / "journal")
+    assert messages.large_messages == data / "large"
     assert (bindings.node, bindings.folder) == ("orders", data / "bindings")
 
 
