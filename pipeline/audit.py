@@ -1,17 +1,22 @@
 """What is not as it should be with the messages of any number of brokers: a row for each finding.
 
-    expired              past its time, and a queue has it still
-    stuck                delivered often enough, and not acknowledged
-    never acknowledged   in a queue for too long, not delivered as far as was stored
-    undecided            waits for the decision about a prepared transaction
+    expired              past its time, and a queue has it still (waits); or it was moved to the
+                         expiry address (moved)
+    stuck                in a queue, and will not leave it by itself, because: it was delivered
+                         often enough (redelivery), a transaction is not decided (prepared), its
+                         time is far off (scheduled), the queue is paused (paused), or nobody took
+                         anything from the queue since (no consumer)
+    never acknowledged   in a queue for too long, while later ones were acknowledged (passed over)
+    lost, out of order   told by histories: pipeline.audit_history
     duplicated           another message to the same address, on any node, has the same duplicate
                          id, or the same user id
     unreferenced         no queue has it
     unknown queue        a reference to a queue that has no binding
     damaged              cannot be read
 
-A reference has one finding of the first four at most, the first that fits. All is of one moment:
-what was acknowledged and deleted before it is not known, so nothing is said of order, or of loss.
+A reference has one finding of the first three at most, the first that fits. Without histories all
+is of one moment: what was acknowledged and deleted before it is not known, so nothing is said of
+order, or of loss.
 """
 
 from __future__ import annotations
@@ -19,21 +24,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from pipeline.audit_history import Cluster, findings_of_history, with_forwarding
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+    from pipeline.history import History
 
 __all__ = ["FINDINGS", "NEEDED", "Limits", "findings", "summary"]
 
 FINDINGS: Final = (
-    *("expired", "stuck", "never acknowledged", "undecided", "duplicated", "unreferenced"),
-    *("unknown queue", "damaged"),
+    *("expired", "stuck", "never acknowledged", "lost", "duplicated", "out of order"),
+    *("unreferenced", "unknown queue", "damaged"),
 )
 # What is asked of `messages`; findings() goes through them several times.
 NEEDED: Final = (
     *("node", "message_id", "state", "address", "timestamp_ms", "expiration_ms", "user_id"),
-    *("duplicate_id", "references", "file", "offset", "damage"),
+    *("duplicate_id", "properties", "references", "file", "offset", "damage"),
 )
-_COLUMNS: Final = ("finding", "node", "address", "queue", "message_id", "timestamp_ms", "detail")
+_COLUMNS: Final = (
+    *("finding", "reason", "node", "address", "queue", "message_id", "timestamp_ms", "detail"),
+)
+# Set by a broker that moves a message to the expiry address.
+_EXPIRED: Final = "_AMQ_ACTUAL_EXPIRY"
+_ORIGINAL_QUEUE: Final = "_AMQ_ORIG_QUEUE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,27 +65,52 @@ class Limits:
     deliveries: int = 3
 
 
-def findings(messages: DataFrame, bindings: DataFrame, limits: Limits) -> DataFrame:
+def findings(
+    messages: DataFrame,
+    bindings: DataFrame,
+    limits: Limits,
+    told: History | None = None,
+    cluster: Cluster | None = None,
+) -> DataFrame:
     """A row for each finding, with the evidence.
 
-    Columns: finding, node, address, queue (its name, or the id where nobody knows it; null of a
-    whole message), message_id, timestamp_ms, detail.
+    Columns: finding, reason, node, address, queue (its name, or the id where nobody knows it; null
+    of a whole message), message_id, timestamp_ms, detail.
 
     Args:
         messages: of the source `messages`; the columns in NEEDED. Persisted, or they are read
             again for each kind of finding.
         bindings: of the source `bindings`, of the same nodes.
         limits: see there.
+        told: of pipeline.history, of all of these nodes; None where no histories are kept.
+        cluster: what the nodes are to one another.
     """
-    references = _references(messages, bindings)
+    from pyspark.sql import functions as f
+
+    cluster = cluster or Cluster()
+    queues = with_forwarding(_queues(bindings), _bridges(bindings), cluster)
+    references = _references(messages, queues)
+    acknowledged = references.where("reference.state = 'acknowledged'").select(
+        "node", f.col("reference.queue_id").alias("queue_id"), "message_id"
+    )
+    if told is not None:
+        acknowledged = acknowledged.unionByName(told.acknowledged.drop("place"))
     found = (
-        _of_references(references, limits)
+        _of_references(references, acknowledged, limits)
         .unionByName(_unknown_queues(references))
-        .unionByName(_duplicated(messages, "duplicate_id", "duplicate id"))
-        .unionByName(_duplicated(messages, "user_id", "user id"))
         .unionByName(_of_messages(messages))
     )
-    return found.select(*_COLUMNS)
+    if told is None:
+        return (
+            found.unionByName(_duplicated(messages, "duplicate_id", "duplicate id"))
+            .unionByName(_duplicated(messages, "user_id", "user id"))
+            .select(*_COLUMNS)
+        )
+    return (
+        found.unionByName(findings_of_history(told, queues, cluster))
+        .unionByName(_of_copies(told))
+        .select(*_COLUMNS)
+    )
 
 
 def summary(found: DataFrame) -> DataFrame:
@@ -80,78 +119,143 @@ def summary(found: DataFrame) -> DataFrame:
     Args:
         found: of findings().
     """
+    keys = ("finding", "reason", "node", "address", "queue")
+    return found.groupBy(*keys).count().orderBy(*keys)
+
+
+def _queues(bindings: DataFrame) -> DataFrame:
+    """node, queue_id, queue, address, is_exclusive, is_paused."""
+    from pyspark.sql import functions as f
+
+    def paused(kind: str, key: str) -> DataFrame:
+        """The ids that the newest record says are paused."""
+        status = f.struct(f.col("record_id"), f.get_json_object("json", "$.status").alias("status"))
+        return (
+            bindings.where(f.col("record_type") == kind)
+            .groupBy(
+                "node", f.get_json_object("json", f"$.{key}").cast("bigint").alias("paused_id")
+            )
+            .agg(f.max(status).alias("newest"))
+            .where("newest.status = 'PAUSED'")
+            .select("node", "paused_id")
+        )
+
+    addresses = (
+        bindings.where("record_type = 'ADDRESS_BINDING_RECORD'")
+        .withColumn("paused_id", f.col("record_id"))
+        .join(paused("ADDRESS_STATUS_RECORD", "addressId"), ["node", "paused_id"])
+        .select("node", "address", f.lit(True).alias("by_address"))
+    )
+    by_queue = paused("QUEUE_STATUS_RECORD", "queueId").withColumn("by_queue", f.lit(True))
     return (
-        found.groupBy("finding", "node", "address", "queue")
-        .count()
-        .orderBy("finding", "node", "address", "queue")
+        bindings.where("record_type = 'QUEUE_BINDING_RECORD'")
+        .withColumn("paused_id", f.col("record_id"))
+        .join(by_queue, ["node", "paused_id"], "left")
+        .join(addresses, ["node", "address"], "left")
+        .select(
+            *(
+                "node",
+                "address",
+                f.col("record_id").alias("queue_id"),
+                f.col("name").alias("queue"),
+            ),
+            (f.get_json_object("json", "$.exclusive") == "true").alias("is_exclusive"),
+            f.coalesce("by_queue", "by_address", f.lit(False)).alias("is_paused"),
+        )
     )
 
 
-def _references(messages: DataFrame, bindings: DataFrame) -> DataFrame:
+def _bridges(bindings: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    return bindings.where("record_type = 'BRIDGE_RECORD'").select(
+        "node", f.get_json_object("json", "$.queueName").alias("queue")
+    )
+
+
+def _references(messages: DataFrame, queues: DataFrame) -> DataFrame:
     """A row for each queue that a message is or was in, with the queue's name."""
     from pyspark.sql import functions as f
 
-    queues = bindings.where("record_type = 'QUEUE_BINDING_RECORD'").select(
-        f.col("node").alias("queue_node"),
-        f.col("record_id").alias("bound_id"),
-        f.col("name").alias("queue_name"),
-    )
-    exploded = messages.where("damage IS NULL").select(
-        *("node", "address", "message_id", "timestamp_ms", "expiration_ms", "state"),
-        f.explode("references").alias("reference"),
-    )
-    is_of_queue = (f.col("node") == f.col("queue_node")) & (
-        f.col("reference.queue_id") == f.col("bound_id")
-    )
-    return exploded.join(queues, is_of_queue, "left").withColumn(
-        "queue", f.coalesce("queue_name", f.col("reference.queue_id").cast("string"))
+    named = queues.select(*("node", "queue_id", "is_paused"), f.col("queue").alias("queue_name"))
+    return (
+        messages.where("damage IS NULL")
+        .select(
+            *("node", "address", "message_id", "timestamp_ms", "expiration_ms", "state"),
+            f.element_at("properties", _EXPIRED).alias("expired"),
+            f.element_at("properties", _ORIGINAL_QUEUE).alias("original_queue"),
+            f.explode("references").alias("reference"),
+        )
+        .withColumn("queue_id", f.col("reference.queue_id"))
+        .join(named, ["node", "queue_id"], "left")
+        .withColumn("queue", f.coalesce("queue_name", f.col("queue_id").cast("string")))
     )
 
 
-def _of_references(references: DataFrame, limits: Limits) -> DataFrame:
+def _of_references(references: DataFrame, acknowledged: DataFrame, limits: Limits) -> DataFrame:
     from pyspark.sql import functions as f
 
+    newest = acknowledged.groupBy("node", "queue_id").agg(
+        f.max("message_id").alias("acknowledged_id")
+    )
     state = f.col("reference.state")
     deliveries = f.col("reference.delivery_count")
-    is_waiting = state == "live"
+    due_ms = f.col("reference.scheduled_ms")
+    now_ms = f.lit(limits.as_of_ms)
+    waits = state.isin("live", "scheduled")
     is_old = f.col("timestamp_ms").between(1, limits.as_of_ms - limits.age_ms)
+    age = f.format_string(
+        "sent %d ms before, delivered %d times", now_ms - f.col("timestamp_ms"), deliveries
+    )
     # First that fits; what fits none is as it should be.
-    rules: tuple[tuple[str, Column, Column], ...] = (
+    rules: tuple[tuple[str, str, Column, Column], ...] = (
         (
-            "undecided",
+            *("stuck", "prepared"),
             state.isin("prepared", "acknowledging"),
             f.when(state == "prepared", "waits for the commit of its send").otherwise(
                 "waits for the commit of its acknowledgement"
             ),
         ),
         (
-            "expired",
-            state.isin("live", "scheduled") & f.col("expiration_ms").between(1, limits.as_of_ms),
+            *("expired", "moved"),
+            waits & f.col("expired").isNotNull(),
             f.format_string(
-                "expired %d ms before", f.lit(limits.as_of_ms) - f.col("expiration_ms")
+                "expired in %s at %s ms", f.coalesce("original_queue", f.lit("a queue")), "expired"
             ),
         ),
         (
-            "stuck",
-            is_waiting & (deliveries >= limits.deliveries),
+            *("expired", "waits"),
+            waits & f.col("expiration_ms").between(1, limits.as_of_ms),
+            f.format_string("expired %d ms before", now_ms - f.col("expiration_ms")),
+        ),
+        (
+            *("stuck", "redelivery"),
+            waits & (deliveries >= limits.deliveries),
             f.format_string("delivered %d times", deliveries),
         ),
         (
-            "never acknowledged",
-            is_waiting & is_old,
-            f.format_string(
-                "sent %d ms before, delivered %d times",
-                f.lit(limits.as_of_ms) - f.col("timestamp_ms"),
-                deliveries,
-            ),
+            *("stuck", "scheduled"),
+            (state == "scheduled") & is_old & (due_ms > limits.as_of_ms + limits.age_ms),
+            f.format_string("due in %d ms", due_ms - now_ms),
         ),
+        ("stuck", "paused", (state == "live") & is_old & f.col("is_paused"), age),
+        (
+            *("never acknowledged", "passed over"),
+            (state == "live") & is_old & (f.col("acknowledged_id") > f.col("message_id")),
+            f.concat(age, f.format_string("; message %d was acknowledged", "acknowledged_id")),
+        ),
+        ("stuck", "no consumer", (state == "live") & is_old, age),
     )
-    finding, detail = f.lit(None).cast("string"), f.lit(None).cast("string")
-    for name, fits, text in reversed(rules):
+    none = f.lit(None).cast("string")
+    finding, reason, detail = none, none, none
+    for name, why, fits, text in reversed(rules):
         finding = f.when(fits, name).otherwise(finding)
+        reason = f.when(fits, why).otherwise(reason)
         detail = f.when(fits, text).otherwise(detail)
     return (
-        references.withColumn("finding", finding)
+        references.join(newest, ["node", "queue_id"], "left")
+        .withColumn("finding", finding)
+        .withColumn("reason", reason)
         .withColumn("detail", detail)
         .where("finding IS NOT NULL")
         .select(*_COLUMNS)
@@ -164,6 +268,7 @@ def _unknown_queues(references: DataFrame) -> DataFrame:
     return (
         references.where("queue_name IS NULL AND reference.state <> 'acknowledged'")
         .withColumn("finding", f.lit("unknown queue"))
+        .withColumn("reason", f.lit("no binding"))
         .withColumn("detail", f.format_string("no queue has the id %s", "queue"))
         .select(*_COLUMNS)
     )
@@ -181,6 +286,7 @@ def _duplicated(messages: DataFrame, column: str, name: str) -> DataFrame:
         .withColumn("others", f.sort_array(f.collect_list(place).over(same)))
         .where(f.size("others") > 1)
         .withColumn("finding", f.lit("duplicated"))
+        .withColumn("reason", f.lit(name))
         .withColumn("queue", f.lit(None).cast("string"))
         .withColumn(
             "detail",
@@ -198,7 +304,25 @@ def _of_messages(messages: DataFrame) -> DataFrame:
     return (
         messages.where(is_damaged | (f.col("state") == "unreferenced"))
         .withColumn("finding", f.when(is_damaged, "damaged").otherwise("unreferenced"))
+        .withColumn("reason", f.when(is_damaged, "unreadable").otherwise("no queue"))
         .withColumn("queue", f.lit(None).cast("string"))
         .withColumn("detail", f.when(is_damaged, where).otherwise("the next start removes it"))
+        .select(*_COLUMNS)
+    )
+
+
+def _of_copies(told: History) -> DataFrame:
+    """Damage in histories; that of journals is found with their messages."""
+    from pyspark.sql import functions as f
+
+    return (
+        told.damages.where(f.col("file").rlike(r"-[0-9]{14}-[0-9]+\.[^.]+$"))
+        .withColumn("finding", f.lit("damaged"))
+        .withColumn("reason", f.lit("unreadable"))
+        .withColumn("detail", f.format_string("%s:%d: %s", "file", "offset", "damage"))
+        .withColumn("address", f.lit(None).cast("string"))
+        .withColumn("queue", f.lit(None).cast("string"))
+        .withColumn("message_id", f.lit(None).cast("bigint"))
+        .withColumn("timestamp_ms", f.lit(None).cast("bigint"))
         .select(*_COLUMNS)
     )

@@ -21,6 +21,7 @@ from broker.cli.instance import BROKER_XML
 from broker.cli.stored_data import layout_of
 from broker.config import ConfigError, load
 from broker.config.options import broker_options
+from broker.storage.node_lock import stored_node_id
 from broker.storage.open import FileStoreOptions
 from journal.cli.sources import is_url
 from journal.errors import JournalLocked, WrongUse
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from jdbcstore.options import DatabaseStoreOptions
     from pipeline.options import SourceOptions
 
-__all__ = ["Place", "find_histories", "find_places"]
+__all__ = ["Place", "find_histories", "find_places", "node_id_of"]
 
 # What folders are called that say nothing of whose they are.
 _COMMON_NAMES: Final = ("bindings", "data", "history", "journal", "retention")
@@ -110,6 +111,15 @@ def find_histories(options: SourceOptions) -> list[Place]:
             history = _history_of(folder) if (folder / BROKER_XML).is_file() else folder
             found.append(Place(options.node or node_of(folder), str(history), history, name))
     return found
+
+
+def node_id_of(place: Place) -> str | None:
+    """The id that a broker gave itself, a UUID as text; None where it stands elsewhere, or nowhere.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    return None if place.folder is None else stored_node_id(place.folder)
 
 
 def node_of(folder: Path) -> str:

@@ -11,7 +11,8 @@ import click
 from journal.cli.folder import example, write_lines
 from journal.cli.guard import DAMAGED, say
 from pipeline.audit import NEEDED, Limits, findings, summary
-from pipeline.cli.sources import read, source_options, spark_of
+from pipeline.audit_history import Cluster
+from pipeline.cli.sources import node_ids, read, source_options, spark_of, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["audit"]
 
-_TITLES: Final = ("finding", "node", "address", "queue", "count")
+_TITLES: Final = ("finding", "reason", "node", "address", "queue", "count")
 
 
 @click.command("audit", epilog=example("pipeline audit 'backups/*/data' --age 600"))
@@ -46,6 +47,21 @@ _TITLES: Final = ("finding", "node", "address", "queue", "count")
     type=int,
     help="The moment that is meant, ms since 1970. [default: now]",
 )
+@click.option(
+    "--retention",
+    "histories",
+    metavar="HISTORY",
+    multiple=True,
+    help="Instance, folder or glob of the histories of all SOURCEs (journal-retention-directory):"
+    " tells of what is lost and out of order, too. Repeatable.",
+)
+@click.option(
+    "--bridge-queue",
+    "bridge_queues",
+    metavar="QUEUE",
+    multiple=True,
+    help="A queue that a bridge of broker.xml consumes from, to a node among SOURCEs. Repeatable.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Every finding, a JSON object a line.")
 def audit(
     sources: tuple[str, ...],
@@ -53,10 +69,12 @@ def audit(
     age_s: int,
     deliveries: int,
     as_of_ms: int | None,
+    histories: tuple[str, ...],
+    bridge_queues: tuple[str, ...],
     as_json: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Find messages that are stuck, expired, duplicated, undecided, or never acknowledged.
+    """Find messages that are stuck, expired, lost, duplicated, out of order, never acknowledged.
 
     SOURCE is an instance or a data folder, with bindings and messages, or a glob of these; or the
     URL of a database. Damage is a finding, too. Prints how many there are by node, address and
@@ -70,7 +88,10 @@ def audit(
     try:
         messages = read(spark, "messages", sources, given, asOfMs=limits.as_of_ms)
         messages = messages.select(*NEEDED).persist()
-        found = findings(messages, read(spark, "bindings", sources, given), limits)
+        bindings = read(spark, "bindings", sources, given).persist()
+        history = told(spark, sources, histories, given) if histories else None
+        cluster = Cluster(node_ids(sources, given), bridge_queues)
+        found = findings(messages, bindings, limits, history, cluster)
         if as_json:
             count = _write_objects(found)
         else:

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "main", "pipeline"]
 
 # Command: its module in this folder, where the click command has the command's name.
-COMMANDS: Final[Mapping[str, str]] = {"export": "export", "audit": "audit", "package": "package"}
+COMMANDS: Final[Mapping[str, str]] = {
+    "export": "export",
+    "audit": "audit",
+    "report": "report",
+    "package": "package",
+}
 
 
 class Commands(click.Group):
@@ -45,7 +50,7 @@ class Commands(click.Group):
     epilog=example("pipeline export my-broker --to parquet:history"),
 )
 def pipeline() -> None:
-    """Export and audit what brokers stored, on Spark."""
+    """Export, audit and draw what brokers stored, on Spark."""
 
 
 def main() -> None:

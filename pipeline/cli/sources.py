@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.history import NEEDED, history
+from pipeline.options import SourceOptions
+from pipeline.places import find_places, node_id_of
 from pipeline.session import open_session
 
 if TYPE_CHECKING:
@@ -13,7 +16,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["read", "source_options", "spark_of"]
+    from pipeline.history import History
+
+__all__ = ["node_ids", "read", "source_options", "spark_of", "told"]
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -75,3 +80,24 @@ def read(
         .option("failOnDataLoss", str(not given["skip_damage"]).lower())
         .load(list(sources))
     )
+
+
+def told(
+    spark: SparkSession,
+    sources: Sequence[str],
+    histories: Sequence[str],
+    given: Mapping[str, Any],
+) -> History:
+    """What journals and histories tell, read and worked out once."""
+    frames = [read(spark, "journal", sources, given)]
+    if histories:
+        frames.append(read(spark, "retention", histories, given))
+    return history(*(frame.select(*NEEDED).persist() for frame in frames)).persist()
+
+
+def node_ids(sources: Sequence[str], given: Mapping[str, Any]) -> dict[str, str]:
+    """Of each node that has one, its id."""
+    options = SourceOptions(paths=tuple(sources), is_live=given["is_live"])
+    places = find_places(options, "messages", is_decoded=False)
+    found = {place.node: node_id_of(place) for place in places}
+    return {node: one for node, one in found.items() if one is not None}
