@@ -17,7 +17,16 @@ __all__ = ["SourceOptions", "flag_of", "integer_of", "one_of", "values_of"]
 _WORDS: Final = {"true": True, "false": False}
 _KNOWN: Final = (
     *("path", "paths", "records", "part", "node", "live", "failOnDataLoss", "userVersion"),
-    *("prefix", "extension", "asOfMs", "user", "password", "table", "rowsPerTask"),
+    *(
+        "prefix",
+        "extension",
+        "asOfMs",
+        "user",
+        "password",
+        "table",
+        "rowsPerTask",
+        "filterPushdown",
+    ),
 )
 # Of a table: seconds of work for a task, beside which its start and its connection cost little.
 ROWS_PER_TASK: Final = 100_000
@@ -44,6 +53,8 @@ class SourceOptions:
         password: likewise; never shown.
         table: of a URL; None: MESSAGES, of the source `bindings` BINDINGS.
         rows_per_task: of a database: about so many rows of its table, by ranges of record ids.
+        takes_filters: a frame takes the filters of the query over, so that it must not stand in one
+            query twice; see Reader.pushFilters().
         starting_offsets: of a new stream: `earliest`, all that is there, or `latest`, what comes.
         starting_timestamp_ms: of a new stream of a history: copies made since; ms since 1970.
         max_records_per_trigger: of a stream; None: no limit.
@@ -63,6 +74,7 @@ class SourceOptions:
     password: str | None = field(default=None, repr=False)
     table: str | None = None
     rows_per_task: int = ROWS_PER_TASK
+    takes_filters: bool = False
     starting_offsets: str = "earliest"
     starting_timestamp_ms: int | None = None
     max_records_per_trigger: int | None = None
@@ -95,6 +107,7 @@ class SourceOptions:
             password=values.get("password"),
             table=values.get("table"),
             rows_per_task=_limit(values, "rowsPerTask") or ROWS_PER_TASK,
+            takes_filters=flag_of(values, "filterPushdown", default=False),
             starting_offsets=one_of(values, "startingOffsets", ("earliest", "latest")),
             starting_timestamp_ms=_integer_or_none(values, "startingTimestamp"),
             max_records_per_trigger=_limit(values, "maxRecordsPerTrigger"),

@@ -17,7 +17,8 @@ def register(spark: SparkSession) -> None:
     """Register the sources `journal`, `messages`, `bindings`, `retention` and `broker`.
 
     Also lets Python sources take filters (`spark.sql.python.filterPushdown.enabled`), for the
-    session: these do, and Spark refuses one that does while that is off.
+    session: these do where a query asks for it (option `filterPushdown`), and Spark refuses one
+    that might while that is off.
 
     Args:
         spark: a session of PySpark 4.1 or later; its workers must be able to import `pipeline`.

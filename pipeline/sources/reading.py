@@ -55,8 +55,13 @@ class Reader(DataSourceReader):
         self.wanted = Wanted(tested)
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Take the filters that can be taken exactly; give the others back."""
-        return self.wanted.take(filters)
+        """Take the filters that can be taken exactly; give the others back.
+
+        All of them, unless the query asks for it: where a frame stands in one query twice, Spark
+        (4.3) plans two readers, and sends the one it planned last to the tasks of both. With
+        different filters that gives wrong rows.
+        """
+        return self.wanted.take(filters) if self.options.takes_filters else filters
 
     def partitions(self) -> list[InputPartition]:
         """One task for each thing that is read by itself and may hold wanted rows."""

@@ -23,7 +23,7 @@ from pipeline.sources.messages import MessagesReader
 
 
 def options(folder, **given):
-    return SourceOptions.read({"path": str(folder), **given})
+    return SourceOptions.read({"path": str(folder), "filterPushdown": "true", **given})
 
 
 def test_what_cannot_be_taken_exactly_is_left_to_spark():
@@ -149,7 +149,8 @@ def test_filtered_messages_are_those_that_fit(filter_, keeps, golden):
 
 
 def test_spark_hands_its_filters_over_and_keeps_the_others(spark, golden):
-    frame = spark.read.format("journal").load(str(golden / "broker_basic"))
+    reading = spark.read.format("journal").option("filterPushdown", "true")
+    frame = reading.load(str(golden / "broker_basic"))
     taken = frame.where("user_type IN (32, 45) AND record_id > 3 AND kind = 'add'")
     left = taken.where((f.col("size") % 2 == 0) | (f.col("record_id") == 23))
 
@@ -166,3 +167,16 @@ def test_spark_hands_its_filters_over_and_keeps_the_others(spark, golden):
         and (row["size"] % 2 == 0 or row["record_id"] == 23)
     ]
     assert rows
+
+
+def test_a_frame_stands_in_a_query_twice_with_different_filters(spark, golden):
+    frame = spark.read.format("journal").load(str(golden / "tx_spanning_files"))
+    adds, commits = (frame.where(f.col("kind") == kind) for kind in ("add", "commit"))
+
+    both = adds.union(commits).groupBy("kind").count().collect()
+
+    assert {row["kind"]: row["count"] for row in both} == {
+        "add": adds.count(),
+        "commit": commits.count(),
+    }
+    assert len(both) == 2

@@ -58,7 +58,8 @@ def test_a_time_keeps_other_copies_unread(history):
     copies = list_history(history, JournalName())
     old = history / copies[0].name.replace(copies[0].time.strftime("%Y"), "1999", 1)
     copies[0].path.rename(old)
-    newer, older = (HistoryReader(SourceOptions.read({"path": str(history)})) for _ in range(2))
+    given = SourceOptions.read({"path": str(history), "filterPushdown": "true"})
+    newer, older = HistoryReader(given), HistoryReader(given)
 
     assert list(newer.pushFilters([GreaterThan(("copied",), TURN)])) == []
     assert list(older.pushFilters([LessThan(("copied",), TURN)])) == []
