@@ -70,8 +70,9 @@ def test_fifty_times_the_memory_drains_in_order_in_bounded_memory(tmp_path):
         tracemalloc.stop()
         assert seen == list(range(10_000))
         assert most < 310 * 1024
-        # Beside the window: what is read at once, twice, and what the test itself remembers.
-        assert peak < 3 * 1024 * 1024
+        # Beside the window: what is read at once, twice, and what the test itself remembers; 1 MiB
+        # mostly, more where threads are late. All of the messages would be more than 10 MiB.
+        assert peak < 6 * 1024 * 1024
         await life.until(lambda: not life.pages())
 
     lives(tmp_path, part, settings=settings)

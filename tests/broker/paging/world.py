@@ -245,6 +245,7 @@ class World:
             is_shared=False,
             large=LargeFiles(self.folder / "largemessages"),
             pages=FileFolders(self.folder / "paging"),
+            history=None,
             folders=(),
             aside_folder=self.folder,
             page_size_max=None,
