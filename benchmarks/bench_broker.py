@@ -9,8 +9,9 @@ rounds, and the ratios within each round. Ours and the reference journal by ASYN
 by the reference's own Core client; the reference has the buffer timer that its own calibration
 finds. RabbitMQ and NATS are driven by their own Java clients (peers/brokers.py). One at a time our
 journal alone is beside them: one thread that waits for each record of 1 KiB, on the same disk, by
-ASYNCIO too. At a given rate all brokers have the same load, and what counts is the tail, from the
-moment at which a message was to be sent.
+ASYNCIO too; and ours once more, driven by a client in C (peers/core_ping.c): what a JVM costs is no
+part of that ratio. At a given rate all brokers have the same load, and what counts is the tail,
+from the moment at which a message was to be sent.
 
 With `--store postgresql` ours and the reference keep everything in PostgreSQL, each run in a new
 database of one server, which is started for it and keeps its defaults of durability; the targets
@@ -33,7 +34,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks.peers.brokers import BROKERS, Kind, Unavailable
+from benchmarks.peers.brokers import BROKERS, Kind, Unavailable, ours
+from benchmarks.peers.core_ping import ping
 from tests.servers import SERVERS
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ class Case(NamedTuple):
 
 OURS = "ours"
 BARE = "our journal"
+BY_C = "ours, by C"
 # Nobody is to be twice as fast as JetStream, which acknowledges before anything is synced.
 PIPELINED = {"reference": 2.0, "rabbitmq": 2.0, "jetstream": 1.0}
 CASES = (
@@ -138,6 +141,19 @@ def run_bare(arguments: argparse.Namespace) -> dict[str, float]:
     return {"confirmed_per_s": found["rate"], "p99_us": found["p99_us"]}
 
 
+def run_by_c(arguments: argparse.Namespace) -> dict[str, float]:
+    """Give our broker's figures one at a time, driven by the client in C."""
+    folder = Path(tempfile.mkdtemp(dir=arguments.folder))
+    try:
+        broker = ours(folder, None)
+        try:
+            return ping(broker.port, BODY_SIZE, arguments.warm, arguments.seconds)
+        finally:
+            broker.stop()
+    finally:
+        shutil.rmtree(folder)
+
+
 def measure(
     case: Case, kinds: list[Kind], server: Server | None, arguments: argparse.Namespace
 ) -> None:
@@ -152,25 +168,28 @@ def measure(
                 kinds.remove(kind)
                 del found[kind.name]
         if BARE in case.targets:
+            found.setdefault(BY_C, []).append(run_by_c(arguments))
             found.setdefault(BARE, []).append(run_bare(arguments))
     print(case.title)
     for name, figures in found.items():
         rate = statistics.median(one["confirmed_per_s"] for one in figures)
         tail = statistics.median(one["p99_us"] for one in figures)
         line = f"  {name:12}{rate:>10,.0f}{tail:>12,.0f}"
-        if name != OURS:
+        if name == BARE:
+            line += _compared(found[BY_C], figures, case, case.targets[name])
+        elif name not in (OURS, BY_C):
             line += _compared(found[OURS], figures, case, case.targets.get(name))
         print(line, flush=True)
 
 
 def _compared(
-    ours: list[dict[str, float]],
+    mine: list[dict[str, float]],
     theirs: list[dict[str, float]],
     case: Case,
     target: float | None,
 ) -> str:
     """Give ratios of each round, ours over theirs: less is better for the tail."""
-    pairs = list(zip(ours, theirs, strict=True))
+    pairs = list(zip(mine, theirs, strict=True))
     rates = [one["confirmed_per_s"] / other["confirmed_per_s"] for one, other in pairs]
     tail = statistics.median(one["p99_us"] / other["p99_us"] for one, other in pairs)
     rate = statistics.median(rates)
