@@ -1,17 +1,20 @@
+from typing_extensions import disjoint_base
+
 from broker.large_body import LargeBody
 from broker.message_ties import BytesAside, MessageOwner
 from broker.storage.properties import Property
 
 __all__ = ["MessageFields", "Parts"]
 
+@disjoint_base
 class Parts:
     body: bytes | None
     large: LargeBody | None
     properties: dict[str, Property] | None
     timestamp: int | None
     user_id: bytes | bool | None
-    def __init__(self) -> None: ...
 
+@disjoint_base
 class MessageFields:
     _address: str | None
     _changed: int

@@ -19,7 +19,7 @@ cdef class Parts:
         large: the body, where it is kept outside of the message.
     """
 
-    def __init__(self):
+    def __cinit__(self):
         self.body = None
         self.user_id = True
         self.timestamp = None
