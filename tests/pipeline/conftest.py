@@ -38,24 +38,11 @@ def spark(tmp_path_factory):
         check_installed()
     except WrongUse as missing:
         pytest.skip(str(missing))
-    from pipeline.session import open_session
+    from tests.pipeline.small_spark import small_spark
 
     place = tmp_path_factory.mktemp("spark")
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = open_session(
-        "local[2]",
-        {
-            "spark.driver.memory": "512m",
-            # What lives for a minute is not worth compiling well.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
-            "spark.local.dir": str(place / "local"),
-            "spark.sql.warehouse.dir": str(place / "warehouse"),
-            "spark.sql.shuffle.partitions": "2",
-            "spark.sql.codegen.wholeStage": "false",
-        },
-    )
+    session = small_spark(place, **{"spark.sql.codegen.wholeStage": "false"})
     yield session
     session.stop()
 

@@ -6,7 +6,7 @@ python -m tests.pipeline.relayed ROOT PORT forever | available-now
 import sys
 from pathlib import Path
 
-from pipeline.session import open_session
+from tests.pipeline.small_spark import small_spark
 
 # A few messages each, so that a kill falls between any two steps of a batch.
 ROWS_MAX = 200
@@ -14,18 +14,7 @@ ROWS_MAX = 200
 
 def main(root, port, how):
     trigger = {"availableNow": True} if how == "available-now" else {"processingTime": "0 seconds"}
-    spark = open_session(
-        "local[2]",
-        {
-            "spark.driver.memory": "512m",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
-            "spark.local.dir": str(root / "local"),
-            "spark.sql.warehouse.dir": str(root / "warehouse"),
-            "spark.sql.shuffle.partitions": "2",
-        },
-    )
+    spark = small_spark(root)
     url = f"tcp://127.0.0.1:{port}"
     frame = (
         spark.readStream.format("broker")
