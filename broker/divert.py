@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from broker.storage.binding_records import RoutingType
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from broker.consumer import Filter
     from broker.core import Core
     from broker.message import Message
@@ -62,15 +64,26 @@ class Divert:
             if target == message.address:
                 continue
             copy = self._core.dead_letters.copy_of(message)
-            expiration = message.expiration
-            # A bridge's list is for the address it was sent to.
-            copy.remove("_AMQ_ROUTE_TO")
-            self._core.dead_letters.mark_original(copy, message, self.unique_name)
-            copy.expiration = expiration
-            copy.address = target
-            kind = self.record.routing_type
-            if kind == RoutingType.STRIP:
-                copy.routing_type = None
-            elif kind != RoutingType.PASS:
-                copy.routing_type = kind
+            self._address(copy, message, target)
             self._core.postoffice.route(copy, context, tx, rejects_duplicates=False, depth=depth)
+
+    def copies(self, message: Message) -> Iterator[Message]:
+        """Give what forward() would send, without ids and bodies: for those who look ahead."""
+        for target in self._targets:
+            if target != message.address:
+                copy = message.copy()
+                self._address(copy, message, target)
+                yield copy
+
+    def _address(self, copy: Message, message: Message, target: str) -> None:
+        expiration = message.expiration
+        # A bridge's list is for the address it was sent to.
+        copy.remove("_AMQ_ROUTE_TO")
+        self._core.dead_letters.mark_original(copy, message, self.unique_name)
+        copy.expiration = expiration
+        copy.address = target
+        kind = self.record.routing_type
+        if kind == RoutingType.STRIP:
+            copy.routing_type = None
+        elif kind != RoutingType.PASS:
+            copy.routing_type = kind

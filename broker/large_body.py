@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["LargeBody", "ReadableBody"]
+__all__ = ["LargeBody", "LargeCopy", "ReadableBody"]
 
 
 class ReadableBody(Protocol):
@@ -36,5 +36,21 @@ class LargeBody(ReadableBody, Protocol):
     def delete(self) -> None:
         """Remove it for good; whoever holds it reads on."""
 
-    def copy(self, message_id: int) -> LargeBody:
-        """Give the same bytes to another message; as durable as these when this returns."""
+    def copy(self, message_id: int) -> LargeCopy:
+        """Give the same bytes to another message, once that is complete."""
+
+
+class LargeCopy(LargeBody, Protocol):
+    """One that is not there yet. Everything raises JournalIOError when the device fails."""
+
+    def finish(self, *, sync: bool, callback: Callable[[], object]) -> bool:
+        """It is complete: whether it is written, with `sync` durably; else `callback()` then.
+
+        A failure in between is raised by the next call of finish().
+        """
+
+    def settle(self) -> None:
+        """Block until what was begun is written, and whoever waits for that was called."""
+
+    def close(self) -> None:
+        """It is given up: whoever waits for it is called now. Idempotent."""

@@ -23,6 +23,7 @@ from broker.address import AddressTree, split_fqqn
 from broker.addresses import Addresses
 from broker.duplicates import BRIDGE_ID, DuplicateCaches
 from broker.errors import BrokerError, ErrorCode, broker_error
+from broker.large_copies import DIVERT_DEPTH_MAX
 from broker.reference import reference_to
 from broker.schedule import SCHEDULED, time_ms
 from broker.storage.binding_records import RoutingType
@@ -48,8 +49,6 @@ log = logging.getLogger("broker")
 ROUTE_TO: Final = "_AMQ_ROUTE_TO"
 # Names are chosen by clients: what is remembered for them is dropped when there are that many.
 _ROUTES_MAX: Final = 20_000
-# Diverts may lead to diverts; a loop of them is the user's, but it must end.
-_DIVERT_DEPTH_MAX: Final = 16
 
 
 class Routing(enum.Enum):
@@ -329,7 +328,7 @@ class PostOffice:
         depth: int,
     ) -> Routing:
         route = self.route_of(address)
-        if route.diverts and depth < _DIVERT_DEPTH_MAX:
+        if route.diverts and depth < DIVERT_DEPTH_MAX:
             for divert in route.diverts:
                 if divert.takes(message):
                     divert.forward(message, context, tx, depth + 1)

@@ -14,7 +14,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from broker.errors import BrokerError, ErrorCode
-from broker.large_copies import keep_as_large
+from broker.large_copies import await_body, keep_as_large
 from broker.loaded_messages import decode_message
 from broker.message import Message
 from broker.storage.encoding import RecordFormatError
@@ -139,7 +139,7 @@ def _give_body(
     assert core.large is not None, "a broker with a history keeps large messages"
     body = core.large.find(old_id)
     if body is not None:
-        message.large = body.copy(message.message_id)
+        message.large = yield from await_body(body, message.message_id, is_durable=message.durable)
         return True
     parts = []
     for part in history.body_parts(old_id):
@@ -150,5 +150,5 @@ def _give_body(
     if not parts:
         return False
     message.body = b"".join(parts)
-    keep_as_large(message, core.large)
+    yield from keep_as_large(message, core.large)
     return True

@@ -27,6 +27,7 @@ from broker.disk import DiskMonitor
 from broker.divert import Divert
 from broker.errors import BrokerError, ErrorCode
 from broker.filters import parse_filter
+from broker.large_copies import LOOK_AGAIN_S
 from broker.limits import Limits
 from broker.loaded_messages import LoadedMessages
 from broker.management.notifications import NotificationMessages
@@ -121,6 +122,9 @@ class Broker:
         self._aside: BytesAside | None = None
         self._failed = asyncio.Event()
         self._timers: list[asyncio.TimerHandle] = []
+        # How far start() came: whether there is a core, and who speaks to clients.
+        self._is_composed = False
+        self._core_protocol: CoreProtocol | None = None
 
     # --- start --------------------------------------------------------------------------------
 
@@ -141,9 +145,9 @@ class Broker:
             self._manage()
             self.administration.deploy(self.options.addresses, self.options.queues)
             await self._start_web()
-            self._core_protocol = CoreProtocol(self)
+            protocol = self._core_protocol = CoreProtocol(self)
             for options in self.options.acceptors:
-                acceptor = Acceptor(options, [self._core_protocol.detect])
+                acceptor = Acceptor(options, [protocol.detect])
                 await acceptor.start()
                 self.acceptors.append(acceptor)
             if self._stores is not None:
@@ -151,7 +155,7 @@ class Broker:
         except BaseException:
             await self._give_up()
             raise
-        self._start_timers()
+        self._start_timers(protocol)
         self.is_started = True
         log.info(
             "AMQ221007: Server is now active: %s, node %s, after %.1f s",
@@ -247,6 +251,7 @@ class Broker:
         core.dead_letters = DeadLetters(core)
         core.transactions = XaTransactions(core, options.transaction_timeout)
         core.limits = Limits(core)
+        self._is_composed = True
 
     def _paging(self, stores: Stores, folders: PageFolders, storage: StorageManager) -> Paging:
         writing = ThreadWork(self._loop, 1, "pages-write")
@@ -290,7 +295,7 @@ class Broker:
             address.diverts[divert.unique_name] = divert
             addresses.version += 1
 
-    def _start_timers(self) -> None:
+    def _start_timers(self, protocol: CoreProtocol) -> None:
         options, core = self.options, self.core
         context = core.storage.new_context()
         expiry, addresses = ExpiryReaper(core), AddressReaper(core)
@@ -310,7 +315,7 @@ class Broker:
         self._every(
             options.transaction_timeout_scan_period, lambda: core.transactions.reap(context)
         )
-        self._every(options.connection_ttl_check_interval, self._core_protocol.check)
+        self._every(options.connection_ttl_check_interval, protocol.check)
 
     def _look_for(self, slow: SlowConsumers) -> None:
         """Look at all queues only if any setting asks for it: there may be very many."""
@@ -396,7 +401,7 @@ class Broker:
         self._timers.clear()
         for acceptor in self.acceptors:
             await acceptor.stop()
-        if hasattr(self, "_core_protocol"):
+        if self._core_protocol is not None:
             self._core_protocol.disconnect_all()
         for session in list(self.sessions.values()):
             self._close_at_stop(session)
@@ -405,6 +410,8 @@ class Broker:
         self.acceptors.clear()
         # What was written goes out in the next turns.
         await asyncio.sleep(0)
+        if self._is_composed:
+            await self._moved()
         await self._give_up()
 
     def _close_at_stop(self, session: Session) -> None:
@@ -413,6 +420,11 @@ class Broker:
         except JournalError as error:
             # The storage has failed: what was not acknowledged is on the disk as it is.
             log.debug("session %s: %s", session.name, error)
+
+    async def _moved(self) -> None:
+        """Wait for what is on its way to another address: it was delivered too often already."""
+        while self.core.dead_letters.is_moving and self.failure is None:  # noqa: ASYNC110 - rare.
+            await asyncio.sleep(LOOK_AGAIN_S)
 
     async def _give_up(self) -> None:
         stores, self._stores = self._stores, None
@@ -427,12 +439,12 @@ class Broker:
         finally:
             if self._aside is not None:
                 self._aside.close()
-            if hasattr(self, "core"):
+            if self._is_composed:
                 self.core.postoffice.close()
 
     def _close(self, stores: Stores) -> None:
-        in_good_order = self.failure is None and hasattr(self, "core")
-        paging = self.core.paging if hasattr(self, "core") else None
+        in_good_order = self.failure is None and self._is_composed
+        paging = self.core.paging if self._is_composed else None
         try:
             if in_good_order:
                 if paging is not None:

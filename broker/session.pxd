@@ -15,7 +15,6 @@ cdef class Session(LargeWork):
     cdef bint _acknowledges_alone
     cdef object _addresses
     cdef object _administration
-    cdef object _default_address
     cdef PostOffice _postoffice
     cdef bint _sends_alone
     cdef StorageManager _storage

@@ -135,7 +135,7 @@ class Session(LargeWork):
         self.is_started = False
         self.is_closed = False
         self._default_address = options.default_address
-        self._upload = self._body = None
+        self._upload = self._body = self._copies = None
         is_local = not options.is_xa and not (
             options.auto_commit_sends and options.auto_commit_acks
         )
@@ -195,10 +195,11 @@ class Session(LargeWork):
             BrokerError: it is refused.
             JournalError: the storage has failed.
         """
-        message = self.take_upload()
+        message, copies = self.take_upload()
         if body_size >= 0:
             message.set(LARGE_SIZE, PropertyType.LONG, body_size)
-        return self.send(message, done, *arguments)
+        with self._core.dead_letters.using(copies):
+            return self.send(message, done, *arguments)
 
     def _send(self, message: Message, tx: Transaction | None) -> Routing:
         name = message.address

@@ -5,4 +5,6 @@ from broker.session_xa cimport XaWork
 
 cdef class LargeWork(XaWork):
     cdef public object _body
+    cdef public object _copies
     cdef public object _upload
+    cdef object _default_address

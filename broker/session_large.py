@@ -16,6 +16,7 @@ from journal.errors import JournalIOError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker.large_copies import BodyCopies
     from broker.message import Message
     from broker.storage.large_bodies import LargeUpload
 
@@ -25,9 +26,13 @@ __all__ = ["LargeWork"]
 class LargeWork(XaWork):
     """The part of a Session that is about large messages."""
 
+    # Where a message without an address goes.
+    _default_address: str | None
     # A large message whose body is not complete.
     _upload: Message | None
     _body: LargeUpload | None
+    # Those of the copies that diverts will make of it.
+    _copies: BodyCopies | None
 
     def begin_large(self, message: Message) -> None:
         """Begin a message whose body follows in parts; one that was not ended is dropped.
@@ -79,29 +84,45 @@ class LargeWork(XaWork):
             JournalIOError: the disk or database fails: the message is dropped.
         """
         body = self._large_body()
-        assert self._upload is not None, "it has the body"
+        message = self._upload
+        assert message is not None, "it has the body"
         try:
-            return body.finish(sync=self._upload.durable, callback=callback)
+            if self._copies is None:
+                if not body.finish(sync=message.durable, callback=callback):
+                    return False
+                if message.address is None:
+                    message.address = self._default_address
+                self._copies = self._core.dead_letters.copies_for(body, message, 0)
+            return self._copies is None or self._copies.is_complete(callback)
         except JournalIOError:
             self.drop_upload()
             raise
 
     def settle_large(self) -> None:
         """Block until what came of it is written, and whoever waits for that was called."""
-        if self._body is not None:
+        if self._copies is not None:
+            self._copies.settle()
+        elif self._body is not None:
             self._body.settle()
 
-    def take_upload(self) -> Message:
-        """Give the message whose body is written (finish_large); it is this session's no more."""
+    def take_upload(self) -> tuple[Message, BodyCopies | None]:
+        """Give the message whose body is written (finish_large); it is this session's no more.
+
+        And bodies for copies of it, if any are going to be made.
+        """
         message, self._upload = self._upload, None
         assert message is not None, "finish_large() says so"
         self._body = None
-        return message
+        copies, self._copies = self._copies, None
+        return message, copies
 
     def drop_upload(self) -> None:
         """Forget what was begun and not ended."""
         body, self._body = self._body, None
+        copies, self._copies = self._copies, None
         self._upload = None
+        if copies is not None:
+            copies.drop()
         if body is not None:
             body.close()
             body.delete()

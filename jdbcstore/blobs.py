@@ -151,10 +151,22 @@ class SqlFiles:
         return self.read(lambda cursor: self.rows.names(cursor, extension))
 
     def copy(self, source: str, target: str) -> None:
-        """Make a file with the content of another, within the database.
+        """Make a file with the content of another, within the database; see copy_rows().
 
-        Of PostgreSQL both name the same object from then on, as after a copy by the reference:
-        nothing may be appended to either.
+        Raises:
+            WrongUse: the name does not fit its column.
+            LeaseLost: somebody else may own the table.
+            JournalIOError: the database refused, or there is no such file.
+        """
+        for _ in self.copy_rows(source, target):
+            pass
+
+    def copy_rows(self, source: str, target: str) -> Iterator[int]:
+        """The same, row after row, each in a transaction of its own; yields how many bytes it had.
+
+        Who stops before the end leaves a file that is not complete. Of PostgreSQL both name the
+        same object from then on, as after a copy by the reference: nothing may be appended to
+        either.
 
         Raises:
             WrongUse: the name does not fit its column.
@@ -162,16 +174,19 @@ class SqlFiles:
             JournalIOError: the database refused, or there is no such file.
         """
         extension = self.check_name(target)
+        found = self.read(lambda cursor: self.rows.find(cursor, source))
+        if not found:
+            raise JournalIOError(errno.ENOENT, f"table {self._table.name}: no file", source)
+        for place, (row_id, size) in enumerate(found):
+            self._copy_row(row_id, place, target, extension)
+            yield size
 
+    def _copy_row(self, row_id: int, place: int, target: str, extension: str) -> None:
         def copy(cursor: RawCursor, is_retry: bool) -> None:
-            if is_retry and self.rows.find(cursor, target):
-                return
-            for row_id, _ in self.rows.find(cursor, source):
+            if not is_retry or len(self.rows.find(cursor, target)) == place:
                 self.rows.copy(cursor, row_id, target, extension)
 
         self.write(copy)
-        if not self.exists(target):
-            raise JournalIOError(errno.ENOENT, f"table {self._table.name}: no file", source)
 
     def check_name(self, name: str) -> str:
         """The extension of a file's name; WrongUse if either does not fit its column."""

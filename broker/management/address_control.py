@@ -127,7 +127,7 @@ class AddressControl(Control):
         self.address.memory.wake()
 
     @operation("purge")
-    def purge(self) -> Generator[None, None, int]:
+    def purge(self) -> Generator[float | None, None, int]:
         """Remove what waits in its queues; how many."""
         count = 0
         for queue in list(self.address.queues.values()):

@@ -1,7 +1,8 @@
 """What is in a queue, looked at and changed by operators: some references in each turn.
 
 Everything here is a generator that yields None behind every `LOOK_COUNT` references it has looked
-at; who runs it lets others in then. What comes into the queue meanwhile may be seen or not.
+at, or seconds to wait; who runs it lets others in then. What comes into the queue meanwhile may be
+seen or not.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from broker.dead_letters import ORIGINAL_ADDRESS, ORIGINAL_QUEUE
 from broker.management.errors import ManagementError
+from broker.moves import ORIGINAL_ADDRESS, ORIGINAL_QUEUE
 from broker.paging.browsing import PageBrowser
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from broker.consumer import Filter
     from broker.core import Core
+    from broker.moves import Moving
     from broker.queue import Queue
     from broker.reference import Reference
 
@@ -145,11 +147,11 @@ def select(filter: Filter | None) -> Callable[[Reference], bool]:
 def each(
     queue: Queue,
     wanted: Callable[[Reference], bool],
-    act: Callable[[Reference], bool],
+    act: Callable[[Reference], bool | Moving],
     *,
     count_max: int = -1,
     in_pages: InPages = InPages.TAKEN,
-) -> Generator[None, None, int]:
+) -> Generator[float | None, None, int]:
     """Do something to each that is wanted and was there at the beginning; how often it was done.
 
     What `act` puts into the same queue is behind all others: it would come here again, for ever.
@@ -157,7 +159,7 @@ def each(
     Args:
         queue: whose.
         wanted: which.
-        act: whether it did something.
+        act: whether it did something; what takes a while is a generator.
         count_max: no more than so many; -1 all.
         in_pages: TAKEN where it takes them out of the queue.
     """
@@ -167,15 +169,18 @@ def each(
     end_id = queue.core.storage.new_id()
     for reference in look(queue, wanted, in_pages):
         if reference is None:
-            yield
-        elif reference.message.message_id < end_id and act(reference):
-            count += 1
+            yield None
+        elif reference.message.message_id < end_id:
+            done = act(reference)
+            if not isinstance(done, bool):
+                done = yield from done
+            count += done
             if count == count_max:
                 break
     return count
 
 
-def remove_all(queue: Queue) -> Generator[None, None, int]:
+def remove_all(queue: Queue) -> Generator[float | None, None, int]:
     """Remove what waits, in pages too, or is not due yet; how many."""
 
     def remove(reference: Reference) -> bool:
@@ -224,13 +229,13 @@ def change_priority(
 
 def retry(
     core: Core, queue: Queue, wanted: Callable[[Reference], bool], *, count_max: int = -1
-) -> Generator[None, None, int]:
+) -> Generator[float | None, None, int]:
     """Send messages back to the queues they came from, and the addresses; how many.
 
     What names no queue that is there stays (QueueImpl.retryMessages).
     """
 
-    def act(reference: Reference) -> bool:
+    def act(reference: Reference) -> bool | Moving:
         message = reference.message
         name = message.get(ORIGINAL_QUEUE)
         address = message.get(ORIGINAL_ADDRESS)

@@ -13,6 +13,7 @@ from broker.management.sending import send_message
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from broker.moves import Moving
     from broker.queue import Queue
     from broker.reference import Reference
 
@@ -29,19 +30,19 @@ class QueueControl(QueueQueries):
         return True
 
     def _one(
-        self, message_id: int, act: Callable[[Reference], bool]
-    ) -> Generator[None, None, bool]:
+        self, message_id: int, act: Callable[[Reference], bool | Moving]
+    ) -> Generator[float | None, None, bool]:
         count = yield from each(self.queue, by_id(message_id), act, count_max=1)
         return count > 0
 
     @operation("removeMessage", LONG)
-    def remove_message(self, message_id: int) -> Generator[None, None, bool]:
+    def remove_message(self, message_id: int) -> Generator[float | None, None, bool]:
         """Remove one; whether it was there."""
         return self._one(message_id, self._remove)
 
     @operation("removeAllMessages")
     @operation("removeMessages", TEXT)
-    def remove_messages(self, text: str | None = None) -> Generator[None, None, int]:
+    def remove_messages(self, text: str | None = None) -> Generator[float | None, None, int]:
         """Remove what waits or is not due yet; how many."""
         if text:
             return (yield from each(self.queue, self._wanted(text), self._remove))
@@ -50,7 +51,7 @@ class QueueControl(QueueQueries):
     @operation("removeMessages", INT, TEXT)
     def remove_messages_in_parts(
         self, _flush_limit: int, text: str | None
-    ) -> Generator[None, None, int]:
+    ) -> Generator[float | None, None, int]:
         """The same: it is always done in parts."""
         return self.remove_messages(text)
 
@@ -59,12 +60,12 @@ class QueueControl(QueueQueries):
         return True
 
     @operation("expireMessage", LONG)
-    def expire_message(self, message_id: int) -> Generator[None, None, bool]:
+    def expire_message(self, message_id: int) -> Generator[float | None, None, bool]:
         """Let one expire now; whether it was there."""
         return self._one(message_id, self._expire)
 
     @operation("expireMessages", TEXT)
-    def expire_messages(self, text: str | None) -> Generator[None, None, int]:
+    def expire_messages(self, text: str | None) -> Generator[float | None, None, int]:
         """Let messages expire now; how many."""
         return each(self.queue, self._wanted(text), self._expire)
 
@@ -73,24 +74,24 @@ class QueueControl(QueueQueries):
         return True
 
     @operation("sendMessageToDeadLetterAddress", LONG)
-    def kill_message(self, message_id: int) -> Generator[None, None, bool]:
+    def kill_message(self, message_id: int) -> Generator[float | None, None, bool]:
         """Send one to the dead letter address; whether it was there."""
         return self._one(message_id, self._kill)
 
     @operation("sendMessagesToDeadLetterAddress", TEXT)
-    def kill_messages(self, text: str | None) -> Generator[None, None, int]:
+    def kill_messages(self, text: str | None) -> Generator[float | None, None, int]:
         """Send messages to the dead letter address; how many."""
         return each(self.queue, self._wanted(text), self._kill)
 
     @operation("retryMessage", LONG)
-    def retry_message(self, message_id: int) -> Generator[None, None, bool]:
+    def retry_message(self, message_id: int) -> Generator[float | None, None, bool]:
         """Send one back to where it came from; whether it could be."""
         count = yield from retry(self._core, self.queue, by_id(message_id), count_max=1)
         return count > 0
 
     @operation("retryMessages")
     @operation("retryMessages", TEXT)
-    def retry_messages(self, text: str | None = None) -> Generator[None, None, int]:
+    def retry_messages(self, text: str | None = None) -> Generator[float | None, None, int]:
         """Send messages back to where they came from; how many."""
         return retry(self._core, self.queue, self._wanted(text))
 
@@ -110,14 +111,14 @@ class QueueControl(QueueQueries):
     @operation("moveMessage", LONG, NAME, BOOLEAN)
     def move_message(
         self, message_id: int, name: str, rejects_duplicates: bool = False
-    ) -> Generator[None, None, bool]:
+    ) -> Generator[float | None, None, bool]:
         """Move one to another queue; whether it was."""
         return self._one(message_id, self._mover(self._other(name), rejects_duplicates))
 
-    def _mover(self, target: Queue, rejects_duplicates: bool) -> Callable[[Reference], bool]:
+    def _mover(self, target: Queue, rejects_duplicates: bool) -> Callable[[Reference], Moving]:
         move = self._core.dead_letters.move_to_queue
 
-        def act(reference: Reference) -> bool:
+        def act(reference: Reference) -> Moving:
             self._check_there(target)
             return move(reference, target, rejects_duplicates=bool(rejects_duplicates))
 
@@ -133,7 +134,7 @@ class QueueControl(QueueQueries):
     @operation("moveMessages", TEXT, NAME, BOOLEAN)
     def move_messages(
         self, text: str | None, name: str, rejects_duplicates: bool = False, count: int = -1
-    ) -> Generator[None, None, int]:
+    ) -> Generator[float | None, None, int]:
         """Move messages to another queue; how many."""
         mover = self._mover(self._other(name), rejects_duplicates)
         return each(self.queue, self._wanted(text), mover, count_max=count)
@@ -147,16 +148,16 @@ class QueueControl(QueueQueries):
         name: str,
         rejects_duplicates: bool,
         count: int = -1,
-    ) -> Generator[None, None, int]:
+    ) -> Generator[float | None, None, int]:
         """The same, `count` at most."""
         return self.move_messages(text, name, rejects_duplicates, count)
 
     @operation("copyMessage", LONG, NAME)
-    def copy_message(self, message_id: int, name: str) -> Generator[None, None, bool]:
+    def copy_message(self, message_id: int, name: str) -> Generator[float | None, None, bool]:
         """Send a copy of one to another queue; whether it was there."""
         target = self._target(name)
 
-        def copy(reference: Reference) -> bool:
+        def copy(reference: Reference) -> Moving:
             self._check_there(target)
             return self._core.dead_letters.copy_to_queue(reference, target)
 

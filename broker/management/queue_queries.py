@@ -271,13 +271,13 @@ class QueueQueries(Control):
 
     @operation("countMessages")
     @operation("countMessages", TEXT)
-    def count_messages(self, text: str | None = None) -> Generator[None, None, int]:
+    def count_messages(self, text: str | None = None) -> Generator[float | None, None, int]:
         """How many it holds; with a filter how many of those that wait or are not due yet."""
         if text:
             return (yield from self._count(self._wanted(text)))
         return self.queue.message_count
 
-    def _count(self, wanted: Callable[[Reference], bool]) -> Generator[None, None, int]:
+    def _count(self, wanted: Callable[[Reference], bool]) -> Generator[float | None, None, int]:
         return (yield from each(self.queue, wanted, lambda one: True, in_pages=InPages.SHOWN))
 
     @operation("countMessages", TEXT, TEXT)

@@ -141,6 +141,12 @@ class Paging:
             context.note()
         return left
 
+    def is_paging(self, name: str) -> bool:
+        """Whether what is sent to an address goes, or may go, to pages now."""
+        store = self.stores.get(name)
+        memory = self.core.postoffice.addresses.by_name[name].memory
+        return memory.is_full or (store is not None and store.is_paging)
+
     def _paging_store(self, name: str, *, is_full: bool) -> PagingStore | None:
         """Give the store of an address if what is sent to it goes to pages."""
         store = self.stores.get(name)

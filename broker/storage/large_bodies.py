@@ -12,16 +12,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from broker.large_body import LargeBody
+from broker.large_body import LargeCopy
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
+    from broker.large_body import LargeBody
+
 __all__ = ["LargeBodies", "LargeUpload"]
 
 
-class LargeUpload(LargeBody, Protocol):
+class LargeUpload(LargeCopy, Protocol):
     """A body that comes in parts. Everything raises JournalIOError when the device fails."""
 
     def append(self, chunk: bytes) -> None:
@@ -29,18 +31,6 @@ class LargeUpload(LargeBody, Protocol):
 
     def has_room(self, callback: Callable[[], object]) -> bool:
         """Whether more may be appended now; else `callback()` once there is room."""
-
-    def finish(self, *, sync: bool, callback: Callable[[], object]) -> bool:
-        """It is complete: whether it is written, with `sync` durably; else `callback()` then.
-
-        A failure in between is raised by the next call of finish().
-        """
-
-    def settle(self) -> None:
-        """Block until what was appended is written, and whoever waits for that was called."""
-
-    def close(self) -> None:
-        """It is given up: whoever waits for it is called now. Idempotent."""
 
 
 class LargeBodies(Protocol):

@@ -37,12 +37,13 @@ class LargeFile:
         is_durable: it survives a restart.
     """
 
-    __slots__ = ("_fd", "_holders", "_path", "is_durable", "size")
+    __slots__ = ("_fd", "_holders", "_is_growing", "_path", "is_durable", "size")
 
     def __init__(self, path: Path, *, is_durable: bool, size: int, fd: int = -1) -> None:
         self._path = path
         self._fd = fd
         self._holders = 0
+        self._is_growing = fd >= 0
         self.is_durable = is_durable
         self.size = size
 
@@ -76,12 +77,14 @@ class LargeFile:
             JournalIOError: the disk fails.
         """
         try:
-            if sync:
+            # A copy is complete from the beginning.
+            if sync and self._is_growing:
                 os.fsync(self._fd)
                 _sync_folder(self._path.parent)
         except OSError as error:
             raise _failure(error, "cannot sync a large message", self._path) from error
         finally:
+            self._is_growing = False
             self.close()
         return True
 

@@ -26,7 +26,7 @@ from journal.errors import JournalError, JournalIOError
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from broker.storage.page_work import Job, PageWork
 
@@ -72,8 +72,8 @@ class TableFiles(Protocol):
     def find(self, name: str) -> TableFile | None:
         """The file of this name; None if there is none."""
 
-    def copy(self, source: str, target: str) -> None:
-        """Make a file with the content of another."""
+    def copy_rows(self, source: str, target: str) -> Iterator[int]:
+        """Make a file with the content of another, a part of it with each step."""
 
     def names(self, extension: str) -> list[str]:
         """Names of the files with an extension."""
@@ -289,17 +289,41 @@ class TableBody:
                 self._delete_rows()
 
     def copy(self, message_id: int) -> TableBody:
-        """Give the same body to another message; in the table when this returns.
+        """Give the same body to another message; in the table once finish() says so.
 
-        One statement within the database: of PostgreSQL the row alone is copied, which names the
-        same object; others copy the bytes, and the event loop waits for that.
-
-        Raises:
-            JournalIOError: the database failed.
+        Within the database: of PostgreSQL the row alone is copied, which names the same object;
+        of others the bytes, row after row, and what others write comes in between.
         """
         name = _file_name(message_id, is_durable=self.is_durable)
-        self._table.files.copy(self.name, name)
-        return TableBody(self._table, name, is_durable=self.is_durable, size=self.size)
+        copied = TableBody(self._table, name, is_durable=self.is_durable, size=self.size)
+        # Its rows stay until they are copied, whoever deletes it.
+        self.hold()
+        copied._copy_next(self._table.files.copy_rows(self.name, name), self)
+        return copied
+
+    def _copy_next(self, rows: Iterator[int], source: TableBody) -> None:
+        """Have the next row of another body copied to this one."""
+        job: Job | None = None
+
+        def done(is_more: bool | None, error: Exception | None) -> None:
+            assert job is not None, "it is told of in a later turn"
+            if is_more and not self._is_deleted:
+                self._copy_next(rows, source)
+            else:
+                source.release()
+            self._written(job, error)
+
+        job = self._table.writing.run(lambda: self._copy_row(rows), done)
+        self._jobs[job] = 0
+
+    def _copy_row(self, rows: Iterator[int]) -> bool:
+        """In the thread; whether there may be more."""
+        if self._is_deleted:
+            return False
+        if next(rows, None) is not None:
+            return True
+        self._file = self._table.files.find(self.name)
+        return False
 
     # --- the end ------------------------------------------------------------------------------
 
@@ -322,6 +346,8 @@ class TableBody:
                 self._delete_rows()
 
     def _delete_rows(self) -> None:
+        if self._table.is_closed:
+            return
         self._table.writing.run(lambda: self._table.delete(self.name), self._deleted)
 
     def _deleted(self, _: object, error: Exception | None) -> None:
@@ -346,6 +372,8 @@ class LargeTable:
     def __init__(self, files: TableFiles) -> None:
         self.files = files
         self._works: list[PageWork] = []
+        # Nothing is done any more: what is to be deleted goes at the next start.
+        self.is_closed = False
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin: threads tell `loop`, whose thread everything else is called from."""
@@ -356,6 +384,7 @@ class LargeTable:
 
     def close(self) -> None:
         """Do what was begun, and end the threads. Idempotent."""
+        self.is_closed = True
         works, self._works = self._works, []
         for work in works:
             work.close()

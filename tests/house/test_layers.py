@@ -24,7 +24,7 @@ BROKER_CORE = (
     *("broker.queue", "broker.consumer", "broker.dispatch", "broker.reference", "broker.core"),
     *("broker.postoffice", "broker.addresses", "broker.transaction", "broker.xa"),
     *("broker.recovery", "broker.duplicates", "broker.dead_letters", "broker.divert"),
-    *("broker.paging", "broker.large"),
+    *("broker.paging", "broker.large", "broker.moves"),
 )
 
 # Who may use what: the longest prefix of the using module that is a key here decides.

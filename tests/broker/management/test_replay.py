@@ -141,7 +141,7 @@ def test_a_large_message_has_its_body_again(tmp_path):
         session.begin_large(large)
         session.append_large(body.encode())
         session.finish_large(lambda: None)
-        await life.send(session.take_upload(), session=session)
+        await durable(session.end_large, -1)
 
         await replay(life, "broker", "q", "copies", None)
 

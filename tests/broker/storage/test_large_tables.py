@@ -7,6 +7,9 @@ import pytest
 from broker.storage.large_tables import BACKLOG_MAX, READ_SIZE, WRITE_SIZE, LargeTable
 from journal.errors import JournalIOError
 
+# Bytes that the table copies at a time.
+ROW_SIZE = 4
+
 
 class Job:
     def __init__(self, work, done):
@@ -35,10 +38,11 @@ class Work:
         self.jobs.append(Job(work, done))
         return self.jobs[-1]
 
-    def do(self):
-        """All that was asked for, and what that asks for."""
-        while self.jobs:
+    def do(self, most=1000):
+        """All that was asked for, and what that asks for, or so much of it."""
+        while self.jobs and most:
             self.jobs.pop(0).finish()
+            most -= 1
 
 
 class File:
@@ -78,8 +82,13 @@ class Files:
     def find(self, name):
         return File(self, name) if name in self.content else None
 
-    def copy(self, source, target):
-        self.content[target] = self.content[source]
+    def copy_rows(self, source, target):
+        for at in range(0, len(self.content[source]), ROW_SIZE):
+            if self.is_broken:
+                raise JournalIOError(errno.EIO, "broken")
+            row = self.content[source][at : at + ROW_SIZE]
+            self.content[target] = self.content.get(target, b"") + row
+            yield len(row)
 
     def names(self, extension):
         return [name for name in self.content if name.endswith(f".{extension}")]
@@ -263,14 +272,66 @@ def test_a_body_that_is_gone_cannot_be_read(table, files):
 def test_a_copy_outlives_what_it_was_made_of(table, files):
     body = written(table)
     other = body.copy(8)
+    told = []
 
+    # Deleted while it is copied.
+    table.writing.do(1)
     body.delete()
+    assert not other.finish(sync=True, callback=lambda: told.append("complete"))
     table.writing.do()
+    assert told == ["complete"]
+    assert other.finish(sync=True, callback=told.append)
 
     assert list(files.content) == ["8.msg"]
     assert other.read(0, 100) == b"0123456789"
     assert table.find(7) is None
     assert table.find(8).size == 10
+
+
+def test_others_are_written_while_a_body_is_copied(table, files):
+    other = written(table).copy(8)
+    body = table.create(9, is_durable=True)
+    body.append(b"abc")
+    body.finish(sync=True, callback=lambda: None)
+
+    table.writing.do(2)
+
+    assert files.content == {"7.msg": b"0123456789", "8.msg": b"0123", "9.msg": b"abc"}
+    while not other.finish(sync=True, callback=lambda: None):
+        other.settle()
+    assert files.content["8.msg"] == b"0123456789"
+
+
+def test_a_copy_that_is_given_up_leaves_nothing(table, files):
+    body = written(table)
+    other = body.copy(8)
+    table.writing.do(1)
+
+    other.close()
+    other.delete()
+    table.writing.do()
+    body.delete()
+    table.writing.do()
+
+    assert files.content == {}
+
+
+def test_who_waits_for_a_copy_that_failed_is_told(table, files):
+    body = written(table)
+    other = body.copy(8)
+    told = []
+    assert not other.finish(sync=True, callback=lambda: told.append("failed"))
+    table.writing.do(1)
+
+    files.is_broken = True
+    table.writing.do()
+
+    assert told == ["failed"]
+    with pytest.raises(JournalIOError):
+        other.finish(sync=True, callback=lambda: None)
+    body.delete()
+    table.writing.do()
+    assert list(files.content) == ["8.msg"]
 
 
 def test_a_start_deletes_what_belongs_to_nobody(table, files):
