@@ -68,6 +68,7 @@ cdef class GroupBuffer:
     cdef uint64_t owed                  # batches below are to be synced when they are written
     cdef uint64_t last_group_records
     cdef uint64_t idle_since_ns
+    cdef uint64_t parked_until          # when the parked flusher looks by itself
     cdef int error                      # errno of the first failure, 0: none
     cdef uint8_t *mark_block            # one aligned block
     # Waiting.

@@ -275,10 +275,13 @@ cdef class GroupBuffer:
 
     cdef void release(self) noexcept nogil:
         """Give up the lock, and wake the flusher if it has reason to look."""
+        cdef Slot *slot = &self.slots[self.head % self.slot_count]
         cdef bint wake = False
+        # The first record of a batch starts the timer: no news for who looks in time by himself.
         if self.parked and (self.stopping or self.wanted > self.synced
                             or self.hurried > self.written or self.taken < self.head
-                            or self.slots[self.head % self.slot_count].records == 1):
+                            or (slot.records == 1
+                                and slot.started_ns + self.timeout_ns < self.parked_until)):
             self.parked = False
             wake = True
             add32(&self.signal, 1)
@@ -512,15 +515,24 @@ cdef class GroupBuffer:
                 or now >= slot.started_ns + self.timeout_ns)
 
     cdef void sleep(self, uint64_t now) noexcept nogil:
-        """Park until someone releases with a reason, or until the next deadline."""
+        """Park until someone releases with a reason, or until the next deadline.
+
+        Behind a group that is the time when a record that came at once would be due: so who adds
+        one that nobody waits for need not wake anybody to have the timer set. Waking a thread
+        costs the one who does it more than the record.
+        """
         cdef Slot *slot = &self.slots[self.head % self.slot_count]
         cdef uint64_t deadline = FOREVER
         cdef uint32_t seen = load32(&self.signal)
         if slot.records:
             deadline = slot.started_ns + self.timeout_ns
-        elif self.mark_due():
-            deadline = self.idle_since_ns + self.idle_ns
+        else:
+            if self.mark_due():
+                deadline = self.idle_since_ns + self.idle_ns
+            if now < self.idle_since_ns + self.timeout_ns:
+                deadline = min(deadline, self.idle_since_ns + self.timeout_ns)
         self.parked = True
+        self.parked_until = deadline
         pthread_mutex_unlock(&self.lock)
         if deadline == FOREVER:
             qv_park(&self.signal, seen)

@@ -108,3 +108,24 @@ def test_a_gate_held_in_one_journal_does_not_close_another(tmp_path):
     assert [len(journal) for journal in journals] == [rounds * len(threads)] * 2
     for journal in journals:
         journal.close()
+
+
+@pytest.mark.parametrize("pause_ms", [0, 1, 3, 6, 40, 700])
+def test_what_nobody_waits_for_is_durable_in_time_however_long_the_flusher_slept(
+    tmp_path, pause_ms
+):
+    """It sleeps till a record could be due at the earliest, till its idle mark, then for ever."""
+    options = JournalOptions(
+        directory=tmp_path, journal_type="NIO", file_size=256 * 1024, buffer_timeout_ns=3_000_000
+    )
+    with Journal(options) as journal:
+        journal.load()
+        for record_id in range(1, 2 + 60 // (1 + pause_ms), 2):
+            journal.add(record_id, 1, b"x", sync=True)
+            time.sleep(pause_ms / 1000)
+            ticket = journal.add(record_id + 1, 1, b"y", sync=True, done=print, hurry=False)
+
+            deadline = time.monotonic() + WAIT_S
+            while journal.durable_ticket <= ticket:
+                assert time.monotonic() < deadline
+                time.sleep(0.001)
