@@ -10,7 +10,10 @@ gets is dropped (`noop`), so that only reading counts.
     journal, messages     our sources; of `journal` raw and live
     parquet               the same rows, from what `pipeline export` writes of them: the limit
     generator             record batches of the same rows, made beforehand and given again and
-                          again by a Python source: what Spark's way to a Python source allows
+                          again by a Python source, in a task a journal: what Spark's way to a
+                          Python source allows
+    N tasks               the same in as many tasks as ours, where those are more
+    empty task            what a task of a Python source costs that reads nothing; printed last
     print-data            `journal print-data --format jsonl`, one process: the peer
 
 Each is read once before, then `--rounds` times in turns: the median; print-data, which takes long,
@@ -22,6 +25,7 @@ files. By core: of a master `local[n]` a share of n, of print-data all. Claim: `
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import statistics
 import subprocess
@@ -61,6 +65,8 @@ QUEUE_ID = 3
 ACKNOWLEDGED_EACH = 10
 # Rows that the generator has at hand: as many as one batch of ours.
 GENERATED_ROWS = 16_384
+# So many that to plan them costs little beside.
+EMPTY_TASKS = 100
 
 
 class Case(NamedTuple):
@@ -124,12 +130,12 @@ def first_batch(case: Case, journal: Path) -> pa.RecordBatch:
     """So many rows of a case as the generator repeats."""
     reader = case.reader(SourceOptions.read({"path": str(journal), **case.options}))
     found: list[pa.RecordBatch] = []
-    for part in reader.partitions():
-        for batch in reader.read(part):
-            found.append(batch)
-            if sum(one.num_rows for one in found) >= GENERATED_ROWS:
-                return pa.Table.from_batches(found).combine_chunks().to_batches()[0]
-    return pa.Table.from_batches(found).combine_chunks().to_batches()[0]
+    for batch in (batch for part in reader.partitions() for batch in reader.read(part)):
+        found.append(batch)
+        if sum(one.num_rows for one in found) >= GENERATED_ROWS:
+            break
+    (batch,) = pa.Table.from_batches(found).slice(0, GENERATED_ROWS).combine_chunks().to_batches()
+    return batch
 
 
 class GeneratorReader(DataSourceReader):
@@ -145,6 +151,8 @@ class GeneratorReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
+        if not self.rows:
+            return
         with pa.memory_map(self.file) as source, pa.ipc.open_file(source) as batches:
             batch = batches.get_batch(0)
             left = self.rows // self.tasks
@@ -210,10 +218,31 @@ def frames(
         .option("ddl", spark_schema(case.columns))
         .option("batch", str(place / f"{word}.arrow"))
         .option("rows", str(rows))
-        .option("tasks", str(len(journals)))
+    )
+    paths = json.dumps(list(map(str, journals)))
+    tasks = len(case.reader(SourceOptions.read({"paths": paths, **case.options})).partitions())
+    found = {
+        "ours": ours,
+        "parquet": parquet,
+        "generator": generator.option("tasks", str(len(journals))).load(),
+    }
+    if tasks != len(journals):
+        found[f"{tasks} tasks"] = generator.option("tasks", str(tasks)).load()
+    return found, rows
+
+
+def empty_tasks_s(spark: SparkSession) -> float:
+    """What a task costs that reads nothing, seconds of the time of all cores."""
+    empty = (
+        spark.read.format("bench_generator")
+        .option("ddl", spark_schema(JOURNAL))
+        .option("batch", "")
+        .option("rows", "0")
+        .option("tasks", str(EMPTY_TASKS))
         .load()
     )
-    return {"ours": ours, "parquet": parquet, "generator": generator}, rows
+    drop(empty)
+    return drop(empty) / EMPTY_TASKS
 
 
 def measure(
@@ -286,6 +315,7 @@ def main() -> None:
             for case in CASES:
                 if arguments.only in case.name:
                     measure(spark, case, journals, place, arguments.rounds, cores)
+            print(f"empty task: {empty_tasks_s(spark) * cores * 1e3:.0f} ms of a core")
         finally:
             spark.stop()
 

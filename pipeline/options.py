@@ -25,11 +25,15 @@ _KNOWN: Final = (
         "password",
         "table",
         "rowsPerTask",
+        "bytesPerTask",
         "filterPushdown",
     ),
 )
 # Of a table: seconds of work for a task, beside which its start and its connection cost little.
 ROWS_PER_TASK: Final = 100_000
+# Of files: six of the reference's default size, so that reading is most of a task's work, not its
+# start. Spark's own 128 MiB would leave most cores idle over journals of common size.
+BYTES_PER_TASK: Final = 64 << 20
 # Of `readStream` alone.
 _OF_STREAMS: Final = ("startingOffsets", "startingTimestamp", "maxRecordsPerTrigger")
 
@@ -53,6 +57,8 @@ class SourceOptions:
         password: likewise; never shown.
         table: of a URL; None: MESSAGES, of the source `bindings` BINDINGS.
         rows_per_task: of a database: about so many rows of its table, by ranges of record ids.
+        bytes_per_task: of files that are read one by one: a task reads files of one folder of
+            about so many bytes together, and one file at least.
         takes_filters: a frame takes the filters of the query over, so that it must not stand in one
             query twice; see Reader.pushFilters().
         starting_offsets: of a new stream: `earliest`, all that is there, or `latest`, what comes.
@@ -74,6 +80,7 @@ class SourceOptions:
     password: str | None = field(default=None, repr=False)
     table: str | None = None
     rows_per_task: int = ROWS_PER_TASK
+    bytes_per_task: int = BYTES_PER_TASK
     takes_filters: bool = False
     starting_offsets: str = "earliest"
     starting_timestamp_ms: int | None = None
@@ -107,6 +114,7 @@ class SourceOptions:
             password=values.get("password"),
             table=values.get("table"),
             rows_per_task=_limit(values, "rowsPerTask") or ROWS_PER_TASK,
+            bytes_per_task=_limit(values, "bytesPerTask") or BYTES_PER_TASK,
             takes_filters=flag_of(values, "filterPushdown", default=False),
             starting_offsets=one_of(values, "startingOffsets", ("earliest", "latest")),
             starting_timestamp_ms=_integer_or_none(values, "startingTimestamp"),

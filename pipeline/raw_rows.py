@@ -61,6 +61,7 @@ class FileToRead:
         path: of the file.
         name: of the file, as it will be called after recovery.
         file_id: of its header.
+        size: bytes.
         is_newest: no file with a higher id holds data.
         copied: of a file of a history: when it was copied, by the broker's local time.
     """
@@ -70,6 +71,7 @@ class FileToRead:
     path: Path
     name: str
     file_id: int
+    size: int
     is_newest: bool
     copied: datetime | None = None
 

@@ -300,7 +300,7 @@ class Follower:
         newest = newest_with_data(files, self.user_version)
         return [
             FileToRead(
-                *(place.node, place.journal, file.path, file.name, file.file_id),
+                *(place.node, place.journal, file.path, file.name, file.file_id, file.size),
                 is_newest=number == newest,
             )
             for number, file in enumerate(files[: newest + 1])
@@ -317,7 +317,7 @@ class Follower:
                 copies.setdefault(
                     file.file_id,
                     FileToRead(
-                        *(place.node, place.journal, copy.path, copy.name, file.file_id),
+                        *(place.node, place.journal, copy.path, copy.name, file.file_id, file.size),
                         is_newest=False,
                         copied=copy.time,
                     ),

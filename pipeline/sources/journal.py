@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
-
-from pyspark.sql.datasource import InputPartition
 
 from journal.reader import newest_with_data
 from journal.recovery import plan_recovery
 from pipeline.live_rows import live_batches
 from pipeline.places import find_places
-from pipeline.raw_rows import FileToRead, file_batches, table_batches
+from pipeline.raw_rows import FileToRead, table_batches
 from pipeline.schema import JOURNAL
+from pipeline.sources.file_tasks import FileReader
 from pipeline.sources.reading import FollowedSource, Reader, WholeJournal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import pyarrow as pa
-    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.datasource import DataSourceReader, InputPartition
     from pyspark.sql.types import StructType
 
     from pipeline.columns import Column
     from pipeline.options import SourceOptions
     from pipeline.places import Place
 
-__all__ = ["TESTED", "JournalSource", "OneFile"]
+__all__ = ["TESTED", "JournalSource"]
 
 # Columns whose filters are taken: those of a whole task, then those of a record.
 TESTED: Final = {
@@ -38,21 +37,10 @@ TESTED: Final = {
 }
 
 
-@dataclass
-class OneFile(InputPartition):
-    """A task that reads one file.
+class RawReader(FileReader):
+    """Every record; a task some files, or a range of a table's ids."""
 
-    Attributes:
-        place: of its journal.
-        file: the file.
-    """
-
-    place: Place
-    file: FileToRead
-
-
-class RawReader(Reader):
-    """Every record; a task a file, or a range of a table's ids."""
+    columns: ClassVar[tuple[Column, ...]] = JOURNAL
 
     def __init__(self, options: SourceOptions) -> None:
         super().__init__(options, {**TESTED, "file": str})
@@ -62,40 +50,28 @@ class RawReader(Reader):
         for place in find_places(self.options, self.options.part, is_decoded=False):
             if place.folder is None:
                 yield from self.parts_of(place)
-                continue
-            plan = plan_recovery(place.folder, place.name)
-            files = [file for file in plan.files if not file.is_short]
-            newest = newest_with_data(files, self.options.user_version)
-            for number, file in enumerate(files):
-                yield OneFile(
-                    place,
-                    FileToRead(
-                        place.node,
-                        place.journal,
-                        file.path,
-                        file.name,
-                        file.file_id,
-                        is_newest=number >= newest,
-                    ),
-                )
+            else:
+                yield from self.file_tasks(place, self._files(place, place.folder))
 
-    def may_hold(self, part: InputPartition) -> bool:
-        """Also by the name of the file."""
-        name = part.file.name if isinstance(part, OneFile) else None
-        is_wanted = name is None or self.wanted.fits(file=name)
-        return is_wanted and super().may_hold(part)
+    def _files(self, place: Place, folder: Path) -> Iterator[FileToRead]:
+        plan = plan_recovery(folder, place.name)
+        files = [file for file in plan.files if not file.is_short]
+        newest = newest_with_data(files, self.options.user_version)
+        for number, file in enumerate(files):
+            yield FileToRead(
+                place.node,
+                place.journal,
+                file.path,
+                file.name,
+                file.file_id,
+                file.size,
+                is_newest=number >= newest,
+            )
 
     def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of a file or table."""
-        if isinstance(part, OneFile):
-            return file_batches(
-                part.file,
-                JOURNAL,
-                self.wanted,
-                user_version=self.options.user_version,
-                fails_on_data_loss=self.options.fails_on_data_loss,
-            )
-        assert isinstance(part, WholeJournal)
+        """The records of files, or of a table."""
+        if not isinstance(part, WholeJournal):
+            return super().batches(part)
         return table_batches(
             part.place,
             JOURNAL,

@@ -85,7 +85,7 @@ def test_a_file_used_again_since_the_plan_is_data_loss(tmp_path):
         journal.add(1, 7, b"body")
     reader = RawReader(SourceOptions.read({"path": str(folder)}))
     part = reader.partitions()[0]
-    part.file.path.write_bytes(bytes(8) + (99).to_bytes(8, "big") + bytes(65520))
+    part.files[0].path.write_bytes(bytes(8) + (99).to_bytes(8, "big") + bytes(65520))
 
     with pytest.raises(DataLoss):
         list(reader.read(part))

@@ -60,18 +60,40 @@ def rows(reader):
     return sum(batch.num_rows for part in reader.partitions() for batch in reader.read(part))
 
 
+def files_of(reader):
+    return [file.name for part in reader.partitions() for file in part.files]
+
+
 def test_a_source_reads_only_what_is_wanted(golden):
     folder = golden / "tx_spanning_files"
     everything, one_file, one_type = (RawReader(options(folder)) for _ in range(3))
-    files = {part.file.name for part in everything.partitions()}
-    name = sorted(files)[0]
+    files = files_of(everything)
+    name = files[0]
 
     assert list(one_file.pushFilters([EqualTo(("file",), name)])) == []
     assert list(one_type.pushFilters([EqualTo(("kind",), "commit")])) == []
 
     assert len(files) > 1
-    assert [part.file.name for part in one_file.partitions()] == [name]
+    assert files_of(one_file) == [name]
     assert 0 < rows(one_type) < rows(everything)
+
+
+def test_a_task_reads_files_of_about_so_many_bytes(golden):
+    folder = golden / "tx_spanning_files"
+    size = min(file.stat().st_size for file in folder.rglob("*.amq"))
+    whole = RawReader(options(folder))
+    tasks = {
+        count: RawReader(options(folder, bytesPerTask=str(count * size))).partitions()
+        for count in (1, 2)
+    }
+
+    assert len(whole.partitions()) == 1
+    assert {len(part.files) for part in tasks[1]} == {1}
+    assert {len(part.files) for part in tasks[2][:-1]} == {2}
+    for parts in tasks.values():
+        found = [batch for part in parts for batch in whole.read(part)]
+        assert sum(batch.num_rows for batch in found) == rows(whole)
+        assert [file.name for part in parts for file in part.files] == files_of(whole)
 
 
 def test_another_node_is_not_read_at_all(golden):

@@ -143,6 +143,7 @@ def compacted_ids(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)  # Each start of Spark takes a minute on a busy machine.
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_each_record_comes_once_over_restarts(tmp_path, effort):
     try:
