@@ -324,7 +324,7 @@ async def look_at(world, seed, crash):
 async def look_at_the_rest(world):
     """Nothing is left behind, on the disk or in the journal."""
     await world.broker.start()
-    await world.until(lambda: not list(world.folder.glob("paging/*/*.page")))
+    await world.until(lambda: not world.pages_left())
     await world.until(lambda: not list(world.folder.glob("largemessages/*")))
     await world.until(lambda: len(world.messages) == 0)
     await world.broker.stop()

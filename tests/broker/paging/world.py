@@ -244,7 +244,7 @@ class World:
             node_id="00000000-0000-0000-0000-000000000000",
             is_shared=False,
             large=LargeFiles(self.folder / "largemessages"),
-            pages=FileFolders(self.folder / "paging"),
+            pages=self._folders(),
             history=None,
             folders=(),
             aside_folder=self.folder,
@@ -255,6 +255,14 @@ class World:
             _paused=lambda: None,
             _closers=[],
         )
+
+    def _folders(self):
+        """Where pages are."""
+        return FileFolders(self.folder / "paging")
+
+    def pages_left(self):
+        """Names of the pages that are there."""
+        return [file.name for file in self.folder.glob("paging/*/*.page")]
 
     def _work(self, loop, thread_count, name):
         self.works.append(SimulatedWork())
