@@ -191,6 +191,14 @@ class BrokerQueries(Control):
         """Give the ids of all connections."""
         return list(self._broker.connections)
 
+    @operation("listNetworkTopology")
+    def network_topology(self) -> str:
+        """Give the members of the clusters that this broker is in: it is in none.
+
+        As the reference's without a cluster connection; with one it names itself too (2.40.0).
+        """
+        return json_text([])
+
     @operation("listRemoteAddresses")
     @operation("listRemoteAddresses", NAME)
     def remote_addresses(self, host: str = "") -> list[str]:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["UNDEFINED_PREFIX", "Exporter", "page_stores_in_order"]
 
 UNDEFINED_PREFIX: Final = "UndefinedQueue_"
+# Ids of messages left out that are told; there may be very many.
+_IDS_TOLD: Final = 10
 _CORE: Final = bytes([Persister.CORE])
 # Of a large body at a time.
 _READ_SIZE: Final = 256 * LARGE_CHUNK_SIZE
@@ -79,6 +81,9 @@ class Exporter:
         self._on_progress = on_progress
         self._undefined_prefix = undefined_prefix
         self._queues: dict[int, str] = {}
+        # Of other protocols, in order of their appearance.
+        self._foreign_ids: list[int] = []
+        self._foreign_count = 0
         self.report = ExportReport()
 
     def run(
@@ -113,11 +118,25 @@ class Exporter:
         for address in page_stores_in_order(pages):
             self._write_pages(address, pages[address], messages)
         self._writer.end()
+        self._tell_foreign()
         return self.report
 
     def _lose(self, what: str) -> None:
         self.report.losses += 1
         self._tell_loss(what)
+
+    def _tell_foreign(self) -> None:
+        """Say in one line what is of another protocol, AMQP; the reference makes it Core messages.
+
+        Those are not what was sent: the reference notes in properties of theirs what they were.
+        """
+        count = self._foreign_count
+        if count:
+            ids = ", ".join(map(str, self._foreign_ids))
+            more = f" and {count - _IDS_TOLD} more" if count > _IDS_TOLD else ""
+            self._tell_loss(
+                f"left out, not of the Core protocol: {count} messages, of ids {ids}{more}"
+            )
 
     def _write_bindings(self, records: Iterable[LiveRecord]) -> None:
         addresses: dict[int, AddressBinding] = {}
@@ -153,7 +172,10 @@ class Exporter:
     def _write(self, message: Message | None, message_id: int, queues: list[str]) -> None:
         """Write a message of a journal or page; None is one of another protocol."""
         if message is None:
-            self._lose(f"message {message_id} is none of the Core protocol: left out")
+            self.report.losses += 1
+            self._foreign_count += 1
+            if self._foreign_count <= _IDS_TOLD:
+                self._foreign_ids.append(message_id)
             return
         if message.is_large:
             message.message_id = message_id

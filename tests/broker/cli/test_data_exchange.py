@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,12 @@ from broker.cli.main import broker as commands
 from broker.client import AckMode, Client, make_message
 from broker.storage.binding_records import RoutingType
 from broker.storage.message_records import Xid
+from broker.storage.open import messages_options
+from broker.storage.records import encode_record
+from broker.storage.stored_messages import AmqpMessageV3
+from broker.storage.wire import RecordType
 from broker.storage.xml.reader import MessageElement, read_document
+from journal.journal import Journal
 from tests.broker.serve import BrokerProcess
 from tests.unpack import unpack
 
@@ -243,6 +249,34 @@ def test_a_large_message_without_a_body_is_told(folder, capsys):
     assert status == 1
     assert 'isLarge="true"' not in out
     assert sum("has no body: left out" in line for line in said) == 2
+
+
+@pytest.mark.parametrize("count", [2, 12])
+def test_messages_of_another_protocol_are_counted_and_told_in_one_line(tmp_path, capsys, count):
+    broker = BrokerProcess(tmp_path / "data")
+    with client(broker) as connected, connected.session() as session:
+        session.create_queue("q")
+        session.producer("q").send("of Core")
+    assert broker.stop() == 0
+    _, before, _ = call(capsys, "exp", tmp_path / "data")
+    queue_id = int(re.search(r'<queue-binding[^>]* name="q" id="(\d+)"', before)[1])
+    with Journal(messages_options(tmp_path / "data" / "journal", journal_type="NIO")) as journal:
+        journal.load()
+        for number in range(100_001, 100_001 + count):
+            sent = AmqpMessageV3(number, 0, "q", b"\x00\x53\x77\xa1\x02hi", None, 0)
+            journal.add(number, sent.record_type, encode_record(sent))
+            journal.update(number, RecordType.ADD_REF, struct.pack(">q", queue_id))
+
+    status, out, said = call(capsys, "exp", tmp_path / "data")
+
+    ids = ", ".join(map(str, range(100_001, 100_001 + min(count, 10))))
+    more = " and 2 more" if count > 10 else ""
+    assert status == 1
+    assert out.count("<message ") == 1
+    assert said == [
+        f"left out, not of the Core protocol: {count} messages, of ids {ids}{more}",
+        "exported: 2 addresses, 1 queues, 1 messages",
+    ]
 
 
 def test_a_queue_without_a_binding_is_exported_under_a_name_of_its_id(folder, capsys):

@@ -445,3 +445,7 @@ def test_producers_wait_while_an_address_is_blocked(bench):
     bench.call("address.q", "unblock")
 
     assert granted == [False]
+
+
+def test_a_broker_without_a_cluster_has_no_topology(bench):
+    assert bench.call("broker", "listNetworkTopology") == "[]"
