@@ -3,6 +3,7 @@
 import contextlib
 import io
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,32 @@ def objects_of_pages(database):
             return connection.execute(sqlalchemy.text("SELECT COUNT(*) FROM page_store")).scalar()
     finally:
         engine.dispose()
+
+
+@pytest.mark.slow
+@KINDS
+def test_kill_9_while_a_body_is_copied_leaves_it_in_one_place(new_database, kind):
+    database = new_database(kind)
+    size = 24 * MIB + 17
+    broker = BrokerProcess(database.url)
+    send(broker, size)
+    with client_of(broker) as client, client.session() as session:
+        session.create_queue("DLQ")
+    for delay_s in (0.0, 0.01, 0.03, 0.1):
+        with client_of(broker) as client, client.session() as session:
+            session.manage("queue.q", "sendMessagesToDeadLetterAddress", None)
+        time.sleep(delay_s)
+        broker.kill()
+        end_lease(database)
+        broker = BrokerProcess(database.url)
+
+        with client_of(broker) as client, client.session() as session:
+            counts = [session.attribute(f"queue.{name}", "MessageCount") for name in ("q", "DLQ")]
+        assert sorted(counts) == [0, 1]
+
+    assert receive(broker, "q" if counts[0] else "DLQ") == size
+    assert broker.stop() == 0
+    assert names(database) == set()
 
 
 @KINDS
