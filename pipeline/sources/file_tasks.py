@@ -1,4 +1,4 @@
-"""Tasks that read files one by one: what `journal`, raw, and `retention` share.
+"""Tasks that read files one by one: what `journal`, raw, and `retention` share, and streams.
 
 A task of Spark's costs tens of milliseconds of a core before it reads anything, whatever the source
 (benchmarks.bench_pipeline prints it), more than a file of the reference's default size takes to be
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from pyspark.sql.datasource import InputPartition
 
@@ -18,7 +18,7 @@ from pipeline.raw_rows import file_batches
 from pipeline.sources.reading import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from pipeline.places import Place
     from pipeline.raw_rows import FileToRead
 
-__all__ = ["FileReader", "SomeFiles"]
+__all__ = ["FileReader", "SomeFiles", "shares"]
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -53,12 +55,9 @@ class FileReader(Reader):
         All tasks of a folder have about the same bytes, so that none is waited for alone.
         """
         found = [file for file in files if self.wanted.fits(file=file.name, copied=file.copied)]
-        size = sum(file.size for file in found)
-        count = -(-size // self.options.bytes_per_task)
-        ends = accumulate(file.size for file in found)
-        tasks = [(end - file.size) * count // size for file, end in zip(found, ends, strict=True)]
-        for _, some in groupby(zip(tasks, found, strict=True), key=itemgetter(0)):
-            yield SomeFiles(place, tuple(file for _, file in some))
+        sizes = [file.size for file in found]
+        for some in shares(found, sizes, self.options.bytes_per_task):
+            yield SomeFiles(place, some)
 
     def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of a task's files."""
@@ -71,3 +70,17 @@ class FileReader(Reader):
                 user_version=self.options.user_version,
                 fails_on_data_loss=self.options.fails_on_data_loss,
             )
+
+
+def shares(items: Sequence[T], sizes: Sequence[int], size_max: int) -> Iterator[tuple[T, ...]]:
+    """Items that follow one another, in even shares of about so many bytes.
+
+    >>> list(shares("abcde", [4, 4, 4, 4, 4], 12))
+    [('a', 'b', 'c'), ('d', 'e')]
+    """
+    whole = sum(sizes)
+    count = -(-whole // size_max)
+    starts = accumulate(sizes, initial=0)
+    numbers = [start * count // max(1, whole) for start in starts][: len(items)]
+    for _, share in groupby(zip(numbers, items, strict=True), key=itemgetter(0)):
+        yield tuple(item for _, item in share)

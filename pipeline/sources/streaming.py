@@ -1,4 +1,4 @@
-"""Streams of `journal` and `retention`: positions in a checkpoint, a task a file.
+"""Streams of `journal` and `retention`: positions in a checkpoint, tasks of some files.
 
 Needs PySpark 4.2, whose streams know limits; the rest of `sources` does not import this.
 """
@@ -20,6 +20,7 @@ from pyspark.sql.streaming.datasource import (
 from journal.errors import OptionError
 from pipeline.filters import LONG_MAX
 from pipeline.places import find_histories, find_places
+from pipeline.sources.file_tasks import shares
 from pipeline.stream import BEGIN, Follower, Position
 from pipeline.stream_rows import segment_batches
 
@@ -40,11 +41,11 @@ class Part(InputPartition):
 
     Attributes:
         follower: reads its files.
-        segment: what it reads.
+        segments: what it reads, one after the other.
     """
 
     follower: Follower
-    segment: Segment
+    segments: tuple[Segment, ...]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -109,7 +110,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             at = Position.of_json(start[key]) if key in start else BEGIN
             segments, position = follower.advance(at, until=until, rows_max=rows_max)
             end[key] = position.json()
-            parts += [Part(follower, segment) for segment in segments]
+            parts += self._parts(follower, segments)
         self._planned = dict(start), end, parts
         return end
 
@@ -126,17 +127,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 continue  # Its folder is gone, and with it what was in it.
             at = Position.of_json(start[key]) if key in start else BEGIN
             segments, _ = followers[key].advance(at, until=Position.of_json(given))
-            parts += [Part(followers[key], segment) for segment in segments]
+            parts += self._parts(followers[key], segments)
         return parts
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Give a task's rows as record batches."""
         assert isinstance(partition, Part)
-        return segment_batches(
-            partition.follower,
-            partition.segment,
-            fails_on_data_loss=self.options.fails_on_data_loss,
-        )
+        for segment in partition.segments:
+            yield from segment_batches(
+                partition.follower,
+                segment,
+                fails_on_data_loss=self.options.fails_on_data_loss,
+            )
+
+    def _parts(self, follower: Follower, segments: list[Segment]) -> Iterator[Part]:
+        # What was compacted is of no one file: it counts as nothing, and goes with its neighbours.
+        sizes = [0 if one.file is None else one.file.size - one.first for one in segments]
+        for some in shares(segments, sizes, self.options.bytes_per_task):
+            yield Part(follower, some)
 
     def _found(self) -> dict[str, Follower]:
         options = self.options
