@@ -36,7 +36,14 @@ if TYPE_CHECKING:
     from broker.storage.stored_messages import MessageHeaders
     from broker.storage.wire import WireRecord
 
-__all__ = ["DUPLICATE_ID", "core_headers", "message_content", "property_text", "text_of"]
+__all__ = [
+    "DUPLICATE_ID",
+    "content_of",
+    "core_headers",
+    "message_content",
+    "property_text",
+    "text_of",
+]
 
 # By which the reference, and we, refuse a second copy of a message.
 DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
@@ -54,10 +61,15 @@ def message_content(user_type: int, body: bytes) -> dict[str, Any]:
     """
     message = decode_record(user_type, body, is_update=False)
     assert message is not None, "every type of MESSAGE_TYPES has a class"
-    return _content(message)
+    return content_of(message)
 
 
-def _content(message: WireRecord) -> dict[str, Any]:
+def content_of(message: WireRecord) -> dict[str, Any]:
+    """The columns of a message, as it is in a record or a page.
+
+    Raises:
+        RecordFormatError: see message_content().
+    """
     if isinstance(message, CoreMessage):
         headers = message.headers
         address = headers.address if message.address is None else message.address

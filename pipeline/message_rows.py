@@ -28,14 +28,13 @@ from pipeline.schema import MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from journal.delivery import LiveRecord
     from pipeline.filters import Wanted
     from pipeline.live_journal import LiveJournal
     from pipeline.places import Place
 
-__all__ = ["message_batches"]
+__all__ = ["TESTED", "body_size_of", "message_batches"]
 
 # What is tested once a batch is there; the ids also before a message is decoded.
 TESTED = ("message_id", "address", "timestamp_ms")
@@ -99,7 +98,7 @@ class _Maker:
 
     def __init__(self, place: Place, wanted: Wanted, states: MessageStates, as_of_ms: int) -> None:
         self._constants = {"node": place.node, "journal": place.journal}
-        self._large_messages = place.large_messages
+        self._place = place
         self._wanted = wanted
         self._states = states
         self._as_of_ms = as_of_ms
@@ -186,17 +185,20 @@ class _Maker:
             row |= message_content(record.user_type, record.body)
         except RecordFormatError as error:
             row["damage"] = str(error)
-        if row.get("is_large") and self._large_messages is not None:
-            row["body_size"] = _size_of(self._large_messages / f"{record.record_id}.msg")
+        if row.get("is_large"):
+            row["body_size"] = body_size_of(self._place, record.record_id)
         return row
 
 
-def _size_of(file: Path) -> int | None:
+def body_size_of(place: Place, message_id: int) -> int | None:
     """Bytes of a large message's file; None: it is not there, as after the last acknowledgement.
 
     Raises:
         JournalIOError: it cannot be looked at.
     """
+    if place.large_messages is None:
+        return None
+    file = place.large_messages / f"{message_id}.msg"
     try:
         return file.stat().st_size
     except FileNotFoundError:

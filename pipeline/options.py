@@ -26,6 +26,7 @@ _KNOWN: Final = (
         "table",
         "rowsPerTask",
         "bytesPerTask",
+        "maxLargeBodyBytes",
         "filterPushdown",
     ),
 )
@@ -34,6 +35,8 @@ ROWS_PER_TASK: Final = 100_000
 # Of files: six of the reference's default size, so that reading is most of a task's work, not its
 # start. Spark's own 128 MiB would leave most cores idle over journals of common size.
 BYTES_PER_TASK: Final = 64 << 20
+# Arrow counts the bytes of a column, and Java those of an array, with 31 bits.
+LARGE_BODY_BYTES_MAX: Final = 1 << 30
 # Of `readStream` alone.
 _OF_STREAMS: Final = ("startingOffsets", "startingTimestamp", "maxRecordsPerTrigger")
 
@@ -59,6 +62,8 @@ class SourceOptions:
         rows_per_task: of a database: about so many rows of its table, by ranges of record ids.
         bytes_per_task: of files that are read one by one: a task reads files of one folder of
             about so many bytes together, and one file at least.
+        large_body_bytes_max: of `messages`: bodies of large messages of so many bytes at most are
+            read; 0: none.
         takes_filters: a frame takes the filters of the query over, so that it must not stand in one
             query twice; see Reader.pushFilters().
         starting_offsets: of a new stream: `earliest`, all that is there, or `latest`, what comes.
@@ -81,6 +86,7 @@ class SourceOptions:
     table: str | None = None
     rows_per_task: int = ROWS_PER_TASK
     bytes_per_task: int = BYTES_PER_TASK
+    large_body_bytes_max: int = 0
     takes_filters: bool = False
     starting_offsets: str = "earliest"
     starting_timestamp_ms: int | None = None
@@ -115,6 +121,7 @@ class SourceOptions:
             table=values.get("table"),
             rows_per_task=_limit(values, "rowsPerTask") or ROWS_PER_TASK,
             bytes_per_task=_limit(values, "bytesPerTask") or BYTES_PER_TASK,
+            large_body_bytes_max=_size(values, "maxLargeBodyBytes", LARGE_BODY_BYTES_MAX),
             takes_filters=flag_of(values, "filterPushdown", default=False),
             starting_offsets=one_of(values, "startingOffsets", ("earliest", "latest")),
             starting_timestamp_ms=_integer_or_none(values, "startingTimestamp"),
@@ -185,6 +192,13 @@ def integer_of(values: Mapping[str, str], name: str, default: int) -> int:
 
 def _integer_or_none(values: Mapping[str, str], name: str) -> int | None:
     return integer_of(values, name, 0) if name in values else None
+
+
+def _size(values: Mapping[str, str], name: str, most: int) -> int:
+    value = integer_of(values, name, 0)
+    if not 0 <= value <= most:
+        raise OptionError(f"{name}={value}: must be 0 to {most}")
+    return value
 
 
 def _limit(values: Mapping[str, str], name: str) -> int | None:

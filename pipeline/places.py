@@ -55,6 +55,8 @@ class Place:
         folder: of its files; None for a table.
         name: of its files.
         large_messages: folder of the bodies of its large messages; None: not known.
+        paging: folder of its pages; None: not known.
+        bindings: the journal of its queues; None: not known.
         database: of its table.
         table: its name.
         ids: which part of the table; None: all of it.
@@ -65,6 +67,8 @@ class Place:
     folder: Path | None = None
     name: JournalName = field(default_factory=JournalName)
     large_messages: Path | None = None
+    paging: Path | None = None
+    bindings: Place | None = None
     database: DatabaseStoreOptions | None = None
     table: str = ""
     ids: IdRange | None = None
@@ -158,7 +162,7 @@ def _folders(path: str) -> Iterator[Path]:
 def _folder_place(folder: Path, options: SourceOptions, part: str) -> Place:
     node = options.node or node_of(folder)
     journal = folder
-    large_messages = None
+    large_messages = paging = bindings = None
     is_instance = (folder / BROKER_XML).is_file()
     if is_instance or (folder / "journal").is_dir() or (folder / "bindings").is_dir():
         try:
@@ -169,12 +173,25 @@ def _folder_place(folder: Path, options: SourceOptions, part: str) -> Place:
             return _table_place(node, layout.database, part)
         journal = layout.bindings if part == "bindings" else layout.messages
         large_messages = layout.large_messages
+        if part == "messages":
+            paging = layout.paging
+            bindings = _bindings_place(node, layout.bindings)
     name = guess_name(journal, options.prefix, options.extension)
     if not options.is_live and is_locked(journal):
         raise JournalLocked(
             f"{journal} is in use, and changes while it is read; the option live=true reads it"
         )
-    return Place(node, str(journal), journal, name, large_messages)
+    return Place(node, str(journal), journal, name, large_messages, paging, bindings)
+
+
+def _bindings_place(node: str, folder: Path) -> Place | None:
+    """The bindings of a message journal, looked at for its queues; None where there are none."""
+    if not folder.is_dir():
+        return None
+    try:
+        return Place(node, str(folder), folder, guess_name(folder))
+    except WrongUse:
+        return None  # No files, or of more than one journal: which queues there are is not known.
 
 
 def _history_of(instance: Path) -> Path:
@@ -210,7 +227,10 @@ def _table_place(node: str | None, database: DatabaseStoreOptions, part: str) ->
     name = Path(url.database or "").stem
     shown = f"{url.get_backend_name()}://{url.host or ''}/{url.database or ''} {table}"
     node = node or (f"{url.host}/{name}" if url.host else name)
-    return Place(node, shown, database=database, table=table)
+    bindings = None
+    if part == "messages":
+        bindings = _table_place(node, database, "bindings")
+    return Place(node, shown, database=database, table=table, bindings=bindings)
 
 
 def _shown(url: str) -> str:

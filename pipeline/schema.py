@@ -62,7 +62,11 @@ MESSAGES: Final = (
     ),
     Column("address", "string", "that it was sent to"),
     Column("protocol", "string", "how it is stored: CORE, AMQP_V1, AMQP_V2, AMQP_V3, AMQP_LARGE"),
-    Column("is_large", "boolean", "its body is a file of its own; only its size is looked at"),
+    Column(
+        "is_large",
+        "boolean",
+        "its body is a file of its own; read with the option maxLargeBodyBytes",
+    ),
     Column("type", "string", "of a Core message: DEFAULT, OBJECT, TEXT, BYTES, MAP, STREAM"),
     Column("durable", "boolean", "survives a restart where its queues do"),
     Column("priority", "int", "0 to 9"),
@@ -84,7 +88,7 @@ MESSAGES: Final = (
         "array<struct<queue_id: bigint, state: string, delivery_count: int, scheduled_ms: bigint>>",
         "by queue: live, scheduled, acknowledged, prepared, acknowledging",
     ),
-    Column("file", "string", "where its record is"),
+    Column("file", "string", "where its record is; of a message in a page folder and page"),
     Column("offset", "bigint", "bytes from the start of the file; of a database the row's seq"),
     Column("damage", "string", "why the record, or this place of the file, cannot be read"),
 )

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from pyspark.sql.datasource import InputPartition
+
+from pipeline.large_bodies import with_large_bodies
 from pipeline.message_rows import message_batches
+from pipeline.page_rows import has_pages, page_batches
 from pipeline.places import find_places
 from pipeline.schema import MESSAGES
 from pipeline.sources.reading import BatchSource, Reader, WholeJournal
@@ -13,11 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
-    from pyspark.sql.datasource import DataSourceReader, InputPartition
+    from pyspark.sql.datasource import DataSourceReader
     from pyspark.sql.types import StructType
 
     from pipeline.columns import Column
     from pipeline.options import SourceOptions
+    from pipeline.places import Place
 
 __all__ = ["MessagesSource"]
 
@@ -30,8 +36,19 @@ TESTED: Final = {
 }
 
 
+@dataclass
+class AllPages(InputPartition):
+    """A task that reads the pages of one broker.
+
+    Attributes:
+        place: of its message journal.
+    """
+
+    place: Place
+
+
 class MessagesReader(Reader):
-    """A task a journal, or a range of a table's ids."""
+    """A task a journal, or a range of a table's ids, and one for the pages that go with it."""
 
     def __init__(self, options: SourceOptions) -> None:
         super().__init__(options, TESTED)
@@ -40,21 +57,37 @@ class MessagesReader(Reader):
         """The message journals."""
         for place in find_places(self.options, "messages", is_decoded=True):
             yield from self.parts_of(place)
+            pages = AllPages(place)
+            if self.may_hold(pages) and has_pages(place, is_live=self.options.is_live):
+                yield pages
 
     def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The messages of a journal."""
-        assert isinstance(part, WholeJournal)
-        return message_batches(
-            part.place,
-            self.wanted,
-            user_version=self.options.user_version,
-            fails_on_data_loss=self.options.fails_on_data_loss,
-            as_of_ms=self.options.as_of_ms,
+        """The messages of a journal, or of pages."""
+        assert isinstance(part, WholeJournal | AllPages)
+        options = self.options
+        batches = (
+            page_batches(
+                part.place,
+                self.wanted,
+                user_version=options.user_version,
+                is_live=options.is_live,
+                fails_on_data_loss=options.fails_on_data_loss,
+                as_of_ms=options.as_of_ms,
+            )
+            if isinstance(part, AllPages)
+            else message_batches(
+                part.place,
+                self.wanted,
+                user_version=options.user_version,
+                fails_on_data_loss=options.fails_on_data_loss,
+                as_of_ms=options.as_of_ms,
+            )
         )
+        return with_large_bodies(batches, part.place, options.large_body_bytes_max)
 
 
 class MessagesSource(BatchSource):
-    """The messages in message journals; those in pages are not among them."""
+    """The messages in message journals and in pages."""
 
     short_name: ClassVar[str] = "messages"
     columns: ClassVar[tuple[Column, ...]] = MESSAGES

@@ -13,7 +13,9 @@ MESSAGES = ("ADD_MESSAGE_PROTOCOL", "ADD_LARGE_MESSAGE")
 
 @pytest.fixture(scope="module")
 def messages(spark, golden):
-    return rows_by(spark.read.format("messages").load(str(golden / "broker_*")))
+    """Those of journals; of pages tests/pipeline/test_page_rows.py has more to say."""
+    frame = spark.read.format("messages").load(str(golden / "broker_*"))
+    return rows_by(frame.filter("file NOT LIKE '%.page'"))
 
 
 @pytest.fixture(scope="module")

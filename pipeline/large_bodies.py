@@ -1,0 +1,120 @@
+"""The bodies of large messages, where a query asks for them: files, or rows of a table."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing, contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from broker.storage.large_files import LargeFile
+from journal.errors import JournalIOError
+from pipeline.raw_rows import BODIES_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from broker.large_body import ReadableBody
+    from pipeline.places import Place
+
+__all__ = ["with_large_bodies"]
+
+
+def with_large_bodies(
+    batches: Iterable[pa.RecordBatch], place: Place, size_max: int
+) -> Iterator[pa.RecordBatch]:
+    """Give rows of `messages` with the bodies of large messages that are no larger than a limit.
+
+    Memory: a batch is cut so that what is added to it is 8 MiB, or a single body.
+
+    Args:
+        batches: of `messages`, without them.
+        place: of the message journal.
+        size_max: bytes of a body; larger ones stay null. 0: none is read.
+
+    Raises:
+        JournalIOError: one cannot be read.
+    """
+    if not size_max:
+        yield from batches
+        return
+    with _open_bodies(place) as find:
+        for batch in batches:
+            yield from _filled(batch, find, size_max)
+
+
+@contextmanager
+def _open_bodies(place: Place) -> Iterator[Callable[[int], ReadableBody | None]]:
+    with ExitStack() as stack:
+        folder = place.large_messages
+        if place.database is not None:
+            from broker.cli.stored_tables import StoredTables  # Here: files need no SQLAlchemy.
+            from jdbcstore.database import Database
+
+            database = stack.enter_context(closing(Database(place.database)))
+            yield StoredTables(database).find_large
+        else:
+
+            def find(message_id: int) -> ReadableBody | None:
+                if folder is None:
+                    return None
+                path = folder / f"{message_id}.msg"
+                try:
+                    return LargeFile(path, is_durable=True, size=path.stat().st_size)
+                except FileNotFoundError:
+                    return None
+                except OSError as error:
+                    raise JournalIOError(error.errno or 0, "cannot look at", str(path)) from error
+
+            yield find
+
+
+def _filled(
+    batch: pa.RecordBatch, find: Callable[[int], ReadableBody | None], size_max: int
+) -> Iterator[pa.RecordBatch]:
+    is_large = batch.column("is_large").to_pylist()
+    if not any(is_large):
+        yield batch
+        return
+    ids = batch.column("message_id").to_pylist()
+    found: dict[int, bytes] = {}
+    sizes: dict[int, int] = {}
+    first = held = 0
+    for row, message_id in enumerate(ids):
+        body = find(message_id) if is_large[row] else None
+        if body is None:
+            continue
+        sizes[row] = body.size
+        if body.size > size_max:
+            continue
+        if held and held + body.size > BODIES_MAX:
+            yield _part(batch, first, row, found, sizes)
+            first, held = row, 0
+            found.clear()
+        found[row] = _whole(body)
+        held += body.size
+    yield _part(batch, first, len(ids), found, sizes)
+
+
+def _whole(body: ReadableBody) -> bytes:
+    body.hold()
+    try:
+        return body.read(0, body.size)
+    finally:
+        body.release()
+
+
+def _part(
+    batch: pa.RecordBatch, first: int, end: int, found: dict[int, bytes], sizes: dict[int, int]
+) -> pa.RecordBatch:
+    """Rows from `first` to `end` with what was found of them."""
+    part = batch.slice(first, end - first)
+    for name, values in (("body", found), ("body_size", sizes)):
+        column = part.column(name).to_pylist()
+        for row in range(first, end):
+            if row in values:
+                column[row - first] = values[row]
+        index = part.schema.get_field_index(name)
+        field = part.schema.field(index)
+        part = part.set_column(index, field, pa.array(column, field.type))
+    return part
