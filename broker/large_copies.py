@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DIVERT_DEPTH_MAX",
+    "LARGE_COMPRESSED",
     "LARGE_SIZE",
     "LOOK_AGAIN_S",
     "BodyCopies",
@@ -43,6 +44,8 @@ __all__ = [
 ]
 
 LARGE_SIZE: Final = "_AMQ_LARGE_SIZE"
+# Its body is as its client compressed it, and its size is that of before.
+LARGE_COMPRESSED: Final = "_AMQ_LARGE_COMPRESSED"
 LOOK_AGAIN_S: Final = 0.02
 # Diverts may lead to diverts; a loop of them is the user's, but it must end.
 DIVERT_DEPTH_MAX: Final = 16

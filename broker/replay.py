@@ -14,7 +14,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from broker.errors import BrokerError, ErrorCode
-from broker.large_copies import await_body, keep_as_large
+from broker.large_copies import LARGE_COMPRESSED, LARGE_SIZE, LOOK_AGAIN_S, await_body
 from broker.loaded_messages import decode_message
 from broker.message import Message
 from broker.storage.encoding import RecordFormatError
@@ -92,7 +92,9 @@ def replay(
             message.message_id = core.storage.new_id()
             has_body = yield from _give_body(core, history, found.message_id, message)
             if not has_body:
-                log.warning("the history has no body of large message %d", found.message_id)
+                log.warning(
+                    "the history has not the whole body of large message %d", found.message_id
+                )
                 continue
         if to != address:
             message.address = to
@@ -141,14 +143,33 @@ def _give_body(
     if body is not None:
         message.large = yield from await_body(body, message.message_id, is_durable=message.durable)
         return True
-    parts = []
-    for part in history.body_parts(old_id):
-        if part is None:
-            yield None
-        else:
-            parts.append(part)
-    if not parts:
+    large = core.large.create(message.message_id, is_durable=message.durable)
+    try:
+        for part in history.body_parts(old_id):
+            if part is None:
+                yield None
+                continue
+            large.append(part)
+            if message.durable:
+                history.note_body(message.message_id, part)
+        is_whole = _is_whole(message, large.size)
+        while is_whole and not large.finish(sync=message.durable, callback=lambda: None):
+            yield LOOK_AGAIN_S
+    except BaseException:
+        large.close()
+        large.delete()
+        raise
+    if not is_whole:
+        large.close()
+        large.delete()
         return False
-    message.body = b"".join(parts)
-    yield from keep_as_large(message, core.large)
+    message.large = large
     return True
+
+
+def _is_whole(message: Message, size: int) -> bool:
+    """Whether so many bytes are its body; of one that its client compressed, whether any are."""
+    expected = message.get(LARGE_SIZE)
+    if not isinstance(expected, int) or message.get(LARGE_COMPRESSED) is True:
+        return size > 0
+    return size == expected

@@ -59,8 +59,12 @@ class LargeWork(XaWork):
             JournalIOError: the disk is full, or fails: the message is dropped.
         """
         body = self._large_body()
+        assert self._upload is not None, "it has the body"
+        history = self._core.history
         try:
             body.append(chunk)
+            if history is not None and self._upload.durable:
+                history.note_body(self._upload.message_id, chunk)
         except JournalIOError:
             self.drop_upload()
             raise

@@ -232,7 +232,7 @@ class Transaction:
         self.state = TransactionState.COMMITTED
         self._record_paged()
         if self.paged is not None:
-            self.paged.committing()
+            self.paged.committing(self._core.history)
         if not was_prepared:
             # At once: who sends the same id now comes behind this commit.
             for cache, duplicate_id, record_id in self._duplicate_ids:

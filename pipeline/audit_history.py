@@ -171,7 +171,8 @@ def _deleted_unacknowledged(told: History, queues: DataFrame) -> DataFrame:
 
     keys = ["node", "message_id", "queue_id"]
     rows = (
-        told.routed.drop("place")
+        told.routed.where("NOT is_paged")
+        .drop("place")
         .join(told.deleted.drop("place"), ["node", "message_id"], "left_semi")
         .join(told.acknowledged, keys, "left_anti")
         .join(queues.drop("address"), ["node", "queue_id"], "left")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from broker.message import Message
     from pipeline.broker_options import BrokerOptions
 
-__all__ = ["Sender", "overfull"]
+__all__ = ["Sender", "id_cache_size", "overfull"]
 
 log: Final = logging.getLogger("pipeline.broker")
 
@@ -124,7 +124,7 @@ class Sender:
         address = (message.address or "").partition("::")[0]
         self.counts[address] += 1
         if address not in self.sizes:
-            self.sizes[address] = _id_cache_size(self._session, address, self._options)
+            self.sizes[address] = id_cache_size(self._session, address, self._options)
         if self.counts[address] > self.sizes[address]:
             raise WrongUse(
                 f"more than {self.sizes[address]} rows for address {address} in one task: so many"
@@ -154,7 +154,13 @@ def _canonical(row: dict[str, Any]) -> str:
     )
 
 
-def _id_cache_size(session: Session, address: str, options: BrokerOptions) -> int:
+def id_cache_size(session: Session, address: str, options: BrokerOptions) -> int:
+    """How many duplicate ids an address keeps, over restarts of its broker, too.
+
+    Raises:
+        WrongUse: the broker does not keep them when it stops, or does not say how many.
+        ClientError: the connection is lost.
+    """
     if options.id_cache_size is not None:
         return options.id_cache_size
     try:

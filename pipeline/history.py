@@ -19,22 +19,32 @@ from pipeline.message_content import message_content
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["NEEDED", "History", "history"]
+__all__ = ["BODY_PART", "MESSAGES", "NEEDED", "SENT_KINDS", "History", "counted", "history", "once"]
 
 # What is asked of `journal` and `retention`.
 NEEDED: Final = (
     *("node", "file", "file_id", "offset", "kind", "record_id", "tx_id", "user_type"),
     *("compact_count", "body", "damage"),
 )
-_MESSAGES: Final = (
-    RecordType.ADD_LARGE_MESSAGE,
-    RecordType.ADD_MESSAGE,
-    RecordType.ADD_MESSAGE_PROTOCOL,
+# User types of messages.
+MESSAGES: Final = tuple(
+    map(
+        int,
+        (
+            RecordType.ADD_LARGE_MESSAGE,
+            RecordType.ADD_MESSAGE,
+            RecordType.ADD_MESSAGE_PROTOCOL,
+        ),
+    )
 )
+# Of events with a part of a large message's body.
+BODY_PART: Final = int(RecordType.ADD_MESSAGE_BODY)
+# Of messages that are no updates; what went into a page is an event, with an event a queue.
+SENT_KINDS: Final = ("add", "add_tx", "event")
 _REFERENCE: Final = int(RecordType.ADD_REF)
 _ACKNOWLEDGE: Final = int(RecordType.ACKNOWLEDGE_REF)
 _DUPLICATE_ID: Final = int(RecordType.DUPLICATE_ID)
-_WANTED: Final = (*map(int, _MESSAGES), _REFERENCE, _ACKNOWLEDGE, _DUPLICATE_ID)
+_WANTED: Final = (*MESSAGES, _REFERENCE, _ACKNOWLEDGE, _DUPLICATE_ID)
 _ENDS: Final = ("commit", "rollback")
 # Before the address, in records of what bridges brought (PostOfficeImpl.BRIDGE_CACHE_STR).
 BRIDGE_PREFIX: Final = "BRIDGE."
@@ -59,8 +69,9 @@ class History:
         sent: a row a message: node, message_id, place, address, priority, timestamp_ms, user_id,
             duplicate_id, body_size, group_id, scheduled_ms, original_id (of the one that it was
             moved from).
-        routed: a row a message and queue that got it: node, message_id, queue_id, place.
-        acknowledged: the same, of queues that are done with it.
+        routed: a row a message and queue that got it: node, message_id, queue_id, place; is_paged:
+            it went into a page, and when it left the queue is told by its place there alone.
+        acknowledged: the same, but is_paged, of queues that are done with it.
         deleted: a row a message whose record was deleted: node, message_id, place.
         accepted: what bridges brought: node, source_id (of the node that it came from, 32 hex
             digits), message_id (there), place.
@@ -88,31 +99,46 @@ def history(*records: DataFrame) -> History:
     """
     from pyspark.sql import functions as f
 
-    frames = [one.select(*NEEDED) for one in records]
-    every = frames[0]
-    for frame in frames[1:]:
-        every = every.unionByName(frame)
-    # A table is one file without an id.
-    own = f.shiftleft(f.coalesce("file_id", f.lit(0)), _OFFSET_BITS) + f.col("offset")
-    # What a compaction wrote has the id of a file that it read: the place alone does not do.
-    same = ["node", "file_id", "offset", "kind", "record_id", "tx_id", "compact_count"]
-    once = every.where("kind <> 'damage'").dropDuplicates(same)
-    counted = _counted(once.withColumn("own", own))
-    updates = counted.where(f.col("user_type").isin(_REFERENCE, _ACKNOWLEDGE)).withColumn(
+    every = records[0].select(*NEEDED)
+    for frame in records[1:]:
+        every = every.unionByName(frame.select(*NEEDED))
+    told = counted(once(every.where("kind <> 'damage'")))
+    updates = told.where(f.col("user_type").isin(_REFERENCE, _ACKNOWLEDGE)).withColumn(
         "queue_id", _long(f.col("body"), 0)
     )
     return History(
-        sent=_sent(counted),
-        routed=_first(updates.where(f.col("user_type") == _REFERENCE), "queue_id"),
+        sent=_sent(told),
+        routed=_first(
+            updates.where(f.col("user_type") == _REFERENCE).withColumn(
+                "is_paged", f.col("kind") == "event"
+            ),
+            "queue_id",
+            "is_paged",
+        ),
         acknowledged=_first(updates.where(f.col("user_type") == _ACKNOWLEDGE), "queue_id"),
-        deleted=_first(counted.where("kind IN ('delete', 'delete_tx')")),
-        accepted=_accepted(counted),
+        deleted=_first(told.where("kind IN ('delete', 'delete_tx')")),
+        accepted=_accepted(told),
         damages=every.where("kind = 'damage'"),
     )
 
 
-def _counted(once: DataFrame) -> DataFrame:
-    """Records that counted, with `counts`, where they began to: in transaction, at its commit."""
+def once(records: DataFrame) -> DataFrame:
+    """Each record once, with `own`, the place where it stands: a file may have been read twice."""
+    from pyspark.sql import functions as f
+
+    # A table is one file without an id.
+    own = f.shiftleft(f.coalesce("file_id", f.lit(0)), _OFFSET_BITS) + f.col("offset")
+    # What a compaction wrote has the id of a file that it read: the place alone does not do.
+    same = ["node", "file_id", "offset", "kind", "record_id", "tx_id", "compact_count"]
+    return records.dropDuplicates(same).withColumn("own", own)
+
+
+def counted(records: DataFrame) -> DataFrame:
+    """Records that counted, with `counts`, where they began to: in transaction, at its commit.
+
+    Args:
+        records: of once(); the ends of transactions among them.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -120,20 +146,20 @@ def _counted(once: DataFrame) -> DataFrame:
         f.col("user_type").isin(*_WANTED)
         | f.col("kind").isin("delete", "delete_tx")
         | f.col("kind").isin(*_ENDS)
-    ) & (f.col("kind") != "event")
+    )
     # The id of a transaction may be used again after a restart: the next end is its own.
     after = (
         Window.partitionBy("node", "tx_id").orderBy("own").rowsBetween(0, Window.unboundedFollowing)
     )
     end = f.struct("kind", "own")
     in_transaction = (
-        once.where(is_wanted & f.col("tx_id").isNotNull())
+        records.where(is_wanted & f.col("tx_id").isNotNull())
         .withColumn("end", f.first(f.when(f.col("kind").isin(*_ENDS), end), True).over(after))
         .where("kind NOT IN ('commit', 'rollback') AND end.kind = 'commit'")
         .withColumn("counts", f.col("end.own"))
         .drop("end")
     )
-    alone = once.where(is_wanted & f.col("tx_id").isNull()).withColumn("counts", f.col("own"))
+    alone = records.where(is_wanted & f.col("tx_id").isNull()).withColumn("counts", f.col("own"))
     return alone.unionByName(in_transaction)
 
 
@@ -150,14 +176,14 @@ def _first(records: DataFrame, *keys: str) -> DataFrame:
     )
 
 
-def _sent(counted: DataFrame) -> DataFrame:
+def _sent(told: DataFrame) -> DataFrame:
     """Every message, decoded once; what cannot be decoded is told of by the source `messages`."""
     from pyspark.sql import functions as f
 
-    is_message = f.col("user_type").isin(*map(int, _MESSAGES))
+    is_message = f.col("user_type").isin(*MESSAGES)
     copy = f.struct("compact_count", "counts", f.col("own").alias("stands"), "user_type", "body")
     bodies = (
-        counted.where(is_message & f.col("kind").isin("add", "add_tx"))
+        told.where(is_message & f.col("kind").isin(*SENT_KINDS))
         .groupBy("node", f.col("record_id").alias("message_id"))
         .agg(f.min(copy).alias("copy"))
         .select("node", "message_id", "copy.*")
@@ -184,7 +210,7 @@ def _decoded(user_type: int, body: bytes) -> tuple[object, ...] | None:
     )
 
 
-def _accepted(counted: DataFrame) -> DataFrame:
+def _accepted(told: DataFrame) -> DataFrame:
     from pyspark.sql import functions as f
 
     body = f.col("body")
@@ -193,7 +219,7 @@ def _accepted(counted: DataFrame) -> DataFrame:
     id_at = address_size + 4
     given = f.hex(_slice(body, id_at + 4, _int(body, id_at)))
     rows = (
-        counted.where((f.col("user_type") == _DUPLICATE_ID) & f.col("kind").isin("add", "add_tx"))
+        told.where((f.col("user_type") == _DUPLICATE_ID) & f.col("kind").isin("add", "add_tx"))
         .withColumn("given", given)
         .where(
             address.startswith(BRIDGE_PREFIX) & (f.length("given") == f.lit(2 * _BRIDGE_ID_SIZE))

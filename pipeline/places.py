@@ -27,15 +27,16 @@ from journal.cli.sources import is_url
 from journal.errors import JournalLocked, WrongUse
 from journal.folder import JournalName, guess_name
 from journal.lock import is_locked
+from journal.retention import list_history
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from jdbcstore.id_ranges import IdRange
     from jdbcstore.options import DatabaseStoreOptions
     from pipeline.options import SourceOptions
 
-__all__ = ["Place", "find_histories", "find_places", "node_id_of"]
+__all__ = ["Place", "find_histories", "find_places", "journals_and_histories", "node_id_of"]
 
 # What folders are called that say nothing of whose they are.
 _COMMON_NAMES: Final = ("bindings", "data", "history", "journal", "retention")
@@ -117,13 +118,47 @@ def find_histories(options: SourceOptions) -> list[Place]:
     return found
 
 
+def journals_and_histories(paths: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Tell paths of journals and of histories apart.
+
+    An instance that keeps a history is both, and so is a data folder with one called `retention`.
+
+    Raises:
+        WrongUse: there is no such folder.
+    """
+    journals: list[str] = []
+    histories: list[str] = []
+    for path in paths:
+        if is_url(path):
+            journals.append(path)
+            continue
+        for folder in _folders(path):
+            if (folder / BROKER_XML).is_file():
+                journals.append(str(folder))
+                kept = _history_directory(folder)
+                # A broker makes it when it starts.
+                if kept is not None and kept.is_dir():
+                    histories.append(str(folder))
+            elif list_history(folder, JournalName()):
+                histories.append(str(folder))
+            else:
+                journals.append(str(folder))
+                beside = folder / "retention"
+                if beside.is_dir() and list_history(beside, JournalName()):
+                    histories.append(str(beside))
+    return journals, histories
+
+
 def node_id_of(place: Place) -> str | None:
     """The id that a broker gave itself, a UUID as text; None where it stands elsewhere, or nowhere.
 
     Raises:
         OSError: the file cannot be read.
     """
-    return None if place.folder is None else stored_node_id(place.folder)
+    if place.folder is None:
+        return None
+    # A history has none, but lies beside its journal, where a broker has its data in one place.
+    return stored_node_id(place.folder) or stored_node_id(place.folder.parent / "journal")
 
 
 def node_of(folder: Path) -> str:
@@ -195,14 +230,19 @@ def _bindings_place(node: str, folder: Path) -> Place | None:
 
 
 def _history_of(instance: Path) -> Path:
+    history = _history_directory(instance)
+    if history is None:
+        raise WrongUse(f"{instance} keeps no history (journal-retention-directory)")
+    return history
+
+
+def _history_directory(instance: Path) -> Path | None:
     try:
         store = broker_options(load(instance / BROKER_XML, lenient=True)).store
     except ConfigError as error:
         raise WrongUse(str(error)) from None
     history = store.messages.retention_directory if isinstance(store, FileStoreOptions) else None
-    if history is None:
-        raise WrongUse(f"{instance} keeps no history (journal-retention-directory)")
-    return Path(history)
+    return None if history is None else Path(history)
 
 
 # --- databases ----------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def _events(told: History, queues: DataFrame) -> DataFrame:
             *("node", "message_id", "place", f.lit(None).cast("bigint").alias("timestamp_ms")),
             *("queue_id", f.lit(change).alias("change")),
         )
-        for rows, change in ((told.routed, 1), (told.acknowledged, -1))
+        for rows, change in ((told.routed.where("NOT is_paged"), 1), (told.acknowledged, -1))
     ]
     so_far = (
         Window.partitionBy("node")
@@ -141,7 +141,9 @@ def _totals(told: History) -> list[tuple[str, int, int, int, int]]:
     counted = told.sent.groupBy("node").agg(
         f.count("*").alias("messages"), f.coalesce(f.sum("body_size"), f.lit(0)).alias("bytes")
     )
-    for rows, name in ((told.acknowledged, "acknowledged"), (told.routed, "routed")):
+    # When paged ones are acknowledged is not known.
+    routed = told.routed.where("NOT is_paged")
+    for rows, name in ((told.acknowledged, "acknowledged"), (routed, "routed")):
         counts = rows.groupBy("node").agg(f.count("*").alias(name))
         counted = counted.join(counts, "node", "left")
     return [

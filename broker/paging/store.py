@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from broker.message import Message
     from broker.paging.paging import Paging
     from broker.queue import Queue
+    from broker.storage.history import MessageHistory
     from broker.storage.page_folders import PageFolder
     from broker.transaction import Transaction
 
@@ -243,6 +244,8 @@ class PagingStore:
         paging = self.paging
         is_synced = paging.sync_non_transactional if tx is None else paging.sync_transactional
         paging.writer.append(page, data, is_durable=is_durable, is_synced=is_synced)
+        if is_durable and self._core.history is not None:
+            self._note(self._core.history, message, durable, tx)
         if tx is None:
             for queue_id in ids:
                 page.added(queue_id)
@@ -254,6 +257,21 @@ class PagingStore:
         for queue_id in ids:
             page.added(queue_id)
             sent.add(page, queue_id)
+
+    def _note(
+        self,
+        history: MessageHistory,
+        message: Message,
+        queue_ids: list[int],
+        tx: Transaction | None,
+    ) -> None:
+        """Have the history know of a message, which the journal does not."""
+        if tx is not None:
+            self.paging.part_of(tx).notes.append((message, queue_ids))
+            return
+        counter = self._core.storage.completions.messages
+        history.note_message(message, queue_ids, counter.done)
+        counter.appended += 1
 
     def _page_for(self, size: int) -> Page:
         page = self._current

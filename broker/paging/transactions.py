@@ -18,9 +18,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from broker.message import Message
     from broker.paging.cursor import LateRange
     from broker.paging.page import Page
     from broker.paging.subscription import PageSubscription
+    from broker.storage.history import MessageHistory
     from broker.storage.page_appends import PageAppends
 
 __all__ = ["PageTransaction", "PageTransactions", "PagedPart"]
@@ -150,16 +152,18 @@ class PagedPart:
 
     Attributes:
         sent: what it put into pages; None where it put nothing there.
+        notes: those messages, and queues, where a history shall know of them once it commits.
         acknowledged: how many durable references it acknowledged, of other transactions' pages.
     """
 
-    __slots__ = ("_appends", "_is_recorded", "_transactions", "acknowledged", "sent")
+    __slots__ = ("_appends", "_is_recorded", "_transactions", "acknowledged", "notes", "sent")
 
     def __init__(self, transactions: PageTransactions, appends: PageAppends) -> None:
         self._transactions = transactions
         self._appends = appends
         self._is_recorded = False
         self.sent: PageTransaction | None = None
+        self.notes: list[tuple[Message, list[int]]] = []
         self.acknowledged: dict[PageTransaction, int] = {}
 
     def begin_sending(self, tx_id: int) -> PageTransaction:
@@ -197,8 +201,16 @@ class PagedPart:
                 has_records = True
         return has_records
 
-    def committing(self) -> None:
-        """It was asked to commit: who comes upon its messages waits for that."""
+    def committing(self, history: MessageHistory | None) -> None:
+        """It was asked to commit: who comes upon its messages waits for that.
+
+        Args:
+            history: gets to know of them, before the commit that makes that durable.
+        """
+        if history is not None:
+            for message, queue_ids in self.notes:
+                history.note_message(message, queue_ids)
+        self.notes.clear()
         if self.sent is not None:
             self.sent.is_committing = True
 

@@ -5,6 +5,9 @@
 A message in transaction counts at its commit; what was rolled back, or is not decided yet, was
 never sent. The history's files are those that were copied: a journal copies a file once it is full,
 and copy_now() the one that is being written.
+
+What went into a page, and the body of a large message, is no record of the journal: it is noted
+there as events, which no load sees and only the history is for.
 """
 
 from __future__ import annotations
@@ -13,16 +16,19 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import broker.packed as packed
 from broker.storage.wire import RecordType
 from journal.folder import JournalName
 from journal.reader import read_file
 from journal.retention import list_history
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from broker.message import Message
     from journal import Journal
+    from journal.api import Done
     from journal.reader import RawRecord
     from journal.retention import HistoryFile
 
@@ -30,9 +36,14 @@ __all__ = ["HistoryMessage", "MessageHistory"]
 
 log = logging.getLogger("broker")
 
-_MESSAGES: Final = (int(RecordType.ADD_LARGE_MESSAGE), int(RecordType.ADD_MESSAGE_PROTOCOL))
+_LARGE_MESSAGE: Final = int(RecordType.ADD_LARGE_MESSAGE)
+_MESSAGE: Final = int(RecordType.ADD_MESSAGE_PROTOCOL)
+_MESSAGES: Final = (_LARGE_MESSAGE, _MESSAGE)
+_REFERENCE: Final = int(RecordType.ADD_REF)
 _BODY: Final = int(RecordType.ADD_MESSAGE_BODY)
 _ALONE: Final = ("add", "event")
+# Of one event, as the reference has them (LargeServerMessageImpl).
+BODY_PART_SIZE: Final = 10 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +72,50 @@ class MessageHistory:
         self._journal = journal
         options = journal.options
         self._name = JournalName(options.prefix, options.extension)
+
+    def note_message(
+        self, message: Message, queue_ids: Sequence[int], done: Done | None = None
+    ) -> None:
+        """Note a message that went into a page.
+
+        Args:
+            message: with its id.
+            queue_ids: of the queues that have it there; at least one.
+            done: called once the history is sure to get it; None: with what is appended next.
+
+        Raises:
+            RecordTooLarge: it does not fit one file.
+            JournalError: the journal has failed.
+        """
+        message_id = message.message_id
+        if message.is_large:
+            kind, body = _LARGE_MESSAGE, message.encode_headers()
+        else:
+            kind, body = _MESSAGE, message.record()
+        self._journal.event(message_id, kind, body, sync=False, wait=False)
+        for queue_id in queue_ids[:-1]:
+            self._note_reference(message_id, queue_id)
+        self._note_reference(message_id, queue_ids[-1], done)
+
+    def _note_reference(self, message_id: int, queue_id: int, done: Done | None = None) -> None:
+        self._journal.event(
+            message_id,
+            _REFERENCE,
+            packed.of_long(queue_id),
+            sync=done is not None,
+            done=done,
+            wait=False,
+        )
+
+    def note_body(self, message_id: int, chunk: bytes) -> None:
+        """Note the next bytes of a large message's body; durable with what is appended next.
+
+        Raises:
+            JournalError: the journal has failed.
+        """
+        for start in range(0, len(chunk), BODY_PART_SIZE):
+            part = chunk[start : start + BODY_PART_SIZE]
+            self._journal.event(message_id, _BODY, part, sync=False, wait=False)
 
     def copy_now(self) -> None:
         """Have what was appended so far copied.

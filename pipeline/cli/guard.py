@@ -1,4 +1,4 @@
-"""From Spark's errors to exit statuses; those of the journal are journal.cli.guard's.
+"""From errors of Spark and brokers to exit statuses; those of the journal are journal.cli.guard's.
 
 What a task raised reaches us as text, a traceback of the worker's Python inside one of Java: the
 line that names one of our own errors is the one that people can act on.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from broker.client.errors import ClientError
 from journal.cli import guard
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ def run(command: click.Command, name: str, arguments: Sequence[str] | None = Non
 
 
 def _judged(error: Exception) -> guard.Judged | None:
+    if isinstance(error, ClientError):
+        # The command was right, and was not done; as the commands of `broker` have it.
+        return guard.DAMAGED, str(error)
     # By name: without PySpark there is no class to compare with.
     if not _is_of_spark(error):
         return None

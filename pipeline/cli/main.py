@@ -23,6 +23,7 @@ __all__ = ["COMMANDS", "main", "pipeline"]
 COMMANDS: Final[Mapping[str, str]] = {
     "export": "export",
     "audit": "audit",
+    "replay": "replay",
     "report": "report",
     "package": "package",
 }
@@ -50,7 +51,7 @@ class Commands(click.Group):
     epilog=example("pipeline export my-broker --to parquet:history"),
 )
 def pipeline() -> None:
-    """Export, audit and draw what brokers stored, on Spark."""
+    """Export, audit, replay and draw what brokers stored, on Spark."""
 
 
 def main() -> None:

@@ -6,8 +6,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from broker.errors import BrokerError
+from broker.loaded_messages import decode_message
 from broker.management.errors import ManagementError
 from broker.management.registry import Resources
+from broker.settings import AddressSettings, SettingsRepository
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from journal.folder import JournalName
 from journal.retention import TIME_FORMAT, list_history
@@ -149,6 +151,100 @@ def test_a_large_message_has_its_body_again(tmp_path):
         assert found.message.large.read(0, 1 << 20).decode() == body
 
     run(tmp_path, story)
+
+
+async def send_large(life, body):
+    session = life.session()
+    large = message("")
+    large.is_large = True
+    session.begin_large(large)
+    for start in range(0, len(body), 100_000):
+        session.append_large(body[start : start + 100_000])
+    session.finish_large(lambda: None)
+    await durable(session.end_large, len(body))
+
+
+def test_a_large_message_that_is_gone_comes_back_whole(tmp_path):
+    body = bytes(range(256)) * 1000
+
+    async def story(life):
+        await send_large(life, body)
+        await consume_all(life)
+        assert not list((tmp_path / "largemessages").iterdir())
+
+        # The second time from what the first one left in the history.
+        await replay(life, "broker", "q", "copies", None)
+        await consume_all(life, "copies")
+        await replay(life, "broker", "copies", "q", None)
+
+        (found,) = life.broker.core.postoffice.addresses.queues["q"].references()
+        assert found.message.large.read(0, len(body) + 1) == body
+
+    run(tmp_path, story)
+
+
+def test_a_body_of_which_a_part_is_gone_is_not_sent(tmp_path, caplog):
+    body = b"x" * 300_000
+
+    async def story(life):
+        await send_large(life, body)
+        await consume_all(life)
+        await replay(life, "broker", "copies", None, None)
+        # Of the files that it is in, the oldest is too old.
+        min(list_history(tmp_path / "history", JournalName())).path.unlink()
+
+        await replay(life, "broker", "q", "copies", None)
+
+        assert life.bodies("copies") == []
+        assert not list((tmp_path / "largemessages").iterdir())
+
+    run(tmp_path, story)
+    assert "the history has not the whole body of large message" in caplog.text
+
+
+def paging_soon():
+    settings = SettingsRepository()
+    settings.add("#", AddressSettings(max_size_messages=2, page_size_bytes=4096))
+    return settings
+
+
+def test_what_went_into_pages_comes_back(tmp_path):
+    async def story(life):
+        await life.send(*(message(f"{n}", n=n) for n in range(20)))
+        for end in ("rollback", "commit"):
+            session = life.session(auto_commit_sends=False)
+            await life.send(message(end, n=0), session=session)
+            await durable(getattr(session, end))
+        assert life.broker.core.paging.stores["q"].is_paging
+
+        await replay(life, "broker", "q", "copies", None)
+
+        queue = life.broker.core.postoffice.addresses.queues["copies"]
+        assert queue.message_count == 21
+        history = life.broker.core.history
+        told = [one for one in history.messages() if one is not None]
+        texts = [decode_message(one.message_id, one.body) for one in told]
+        sent = [one.get("n") for one in texts if one.address == "q"]
+        assert sorted(sent) == [0, *range(20)]
+
+    run(tmp_path, story, settings=paging_soon())
+
+
+def test_a_crash_leaves_the_history_what_pages_have(tmp_path):
+    """What a sender was told of is there, whenever the broker was killed."""
+
+    async def lives():
+        folder = tmp_path / "first"
+        async with Life(folder, store=with_history(folder), settings=paging_soon()) as life:
+            await life.queue("q")
+            await life.queue("copies")
+            await life.send(*(message(f"{n}") for n in range(20)))
+            copy = life.crash_copy("crashed")
+        async with Life(copy, store=with_history(copy), settings=paging_soon()) as life:
+            await replay(life, "broker", "q", "copies", None)
+            assert life.broker.core.postoffice.addresses.queues["copies"].message_count == 20
+
+    asyncio.run(lives())
 
 
 def test_there_has_to_be_a_history(tmp_path):

@@ -1,0 +1,184 @@
+"""Sends a replay's messages, each once over all of its runs.
+
+    found ─▶ message with a duplicate id: job, node, message id ─▶ many on their way ─▶ confirmed
+                                                              ─▶ progress, every so often, on disk
+
+By the id the broker refuses what it has already, and by the progress nothing is sent that an
+address may have forgotten: between two notes of it no more is sent than the address keeps ids.
+One connection, in the order of `pipeline.replay`: what comes before is before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from typing import TYPE_CHECKING, Final, Self
+
+from broker.client.content import DUPLICATE_ID
+from broker.client.errors import DuplicateId
+from broker.storage.properties import PropertyType
+from journal.errors import WrongUse
+from pipeline.broker_sending import id_cache_size
+from pipeline.replay import decoded
+from pipeline.replay_bodies import MissingBody
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from concurrent.futures import Future
+    from types import TracebackType
+
+    from broker.message import Message
+    from pipeline.broker_options import BrokerOptions
+    from pipeline.replay import Found
+    from pipeline.replay_bodies import ReplayBodies
+    from pipeline.replay_progress import ReplayProgress
+
+__all__ = ["ReplaySender"]
+
+# Messages that wait for their confirmation, and those confirmed between two notes of the progress.
+WINDOW: Final = 1000
+# Meant for the queues of the broker that it was sent to, or for whom a bridge brought it to.
+_NOT_AGAIN: Final = ("_AMQ_ROUTE_TO", "_AMQ_BRIDGE_DUP")
+
+
+class ReplaySender:
+    """A connection to the broker that a replay goes to.
+
+    Args:
+        options: its URL, the address that messages go to, and their routing type where they do not
+            say.
+        job: of the duplicate ids.
+        progress: of the job.
+
+    Attributes:
+        count: of messages that the broker has confirmed.
+        problems: what could not be sent, and why.
+
+    Raises:
+        WrongUse: the address keeps too few duplicate ids, or does not say how many.
+        ClientError: nobody is there, or the broker refuses.
+    """
+
+    def __init__(self, options: BrokerOptions, job: str, progress: ReplayProgress) -> None:
+        assert options.address, "the command line says which"
+        self._address = options.address
+        self._routing_type = options.routing_type
+        self._job = job
+        self._progress = progress
+        self.count = 0
+        self.problems: list[str] = []
+        self._waiting: deque[tuple[Found, Future[None]]] = deque()
+        self._unnoted = 0
+        self._client = options.client()
+        try:
+            self._session = self._client.session()
+            name = self._address.partition("::")[0]
+            size = id_cache_size(self._session, name, options)
+            if size < 2:
+                raise WrongUse(
+                    f"address {name} keeps {size} duplicate ids (id-cache-size): with fewer than 2"
+                    " nothing can be sent exactly once"
+                )
+            self._window = min(WINDOW, size // 2)
+            self._producer = self._session.producer(self._address)
+        except BaseException:
+            self._client.close()
+            raise
+
+    def send(
+        self,
+        messages: Iterable[Found],
+        bodies: ReplayBodies,
+        told: Callable[[int], object] = lambda count: None,
+    ) -> None:
+        """Send what was not yet sent; all is durable, and noted, when this returns.
+
+        Args:
+            messages: by node and message id.
+            bodies: of the large ones.
+            told: how many messages were looked at.
+
+        Raises:
+            ClientError: the broker refused one, or the connection is lost.
+            OSError: a body cannot be read, or the progress not be noted.
+        """
+        try:
+            for number, found in enumerate(messages, 1):
+                if found.message_id > self._progress.sent.get(found.node, -1):
+                    self._send(found, bodies)
+                told(number)
+            self._settle(0)
+        finally:
+            # Also of what was confirmed before something failed.
+            self._note()
+
+    def _send(self, found: Found, bodies: ReplayBodies) -> None:
+        if found.problem:
+            self._tell(found, found.problem)
+            return
+        message = decoded(found.user_type, found.body)
+        if message.is_large:
+            try:
+                body = bodies.open(found.node, found.message_id, message)
+            except MissingBody as missing:
+                self._tell(found, str(missing))
+                return
+            # Its parts would overtake what waits for credit.
+            self._settle(0)
+            with body:
+                self._prepare(found, message)
+                with contextlib.suppress(DuplicateId):
+                    self._producer.send_stream(body, message)
+            self._confirmed(found)
+            return
+        self._prepare(found, message)
+        self._waiting.append((found, self._producer.post(message)))
+        self._settle(self._window)
+
+    def _prepare(self, found: Found, message: Message) -> None:
+        for name in _NOT_AGAIN:
+            message.remove(name)
+        message.address = self._address
+        if message.routing_type is None and self._routing_type is not None:
+            message.routing_type = self._routing_type
+        given = f"{self._job}:{found.node}:{found.message_id}"
+        message.set(DUPLICATE_ID, PropertyType.STRING, given)
+
+    def _settle(self, left: int) -> None:
+        """Wait until no more than so many wait for their confirmation."""
+        while len(self._waiting) > left:
+            found, answer = self._waiting.popleft()
+            # That the broker has it: from a run that was ended before it could note that.
+            with contextlib.suppress(DuplicateId):
+                answer.result()
+            self._confirmed(found)
+
+    def _confirmed(self, found: Found) -> None:
+        self.count += 1
+        self._progress.sent[found.node] = found.message_id
+        self._unnoted += 1
+        if self._unnoted >= self._window:
+            self._note()
+
+    def _note(self) -> None:
+        if self._unnoted:
+            self._progress.save()
+            self._unnoted = 0
+
+    def _tell(self, found: Found, problem: str) -> None:
+        self.problems.append(f"{found.node}: message {found.message_id}: {problem}")
+
+    def close(self) -> None:
+        """Let the connection go."""
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
