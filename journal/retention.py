@@ -202,6 +202,8 @@ class History:
     def clean(self) -> list[str]:
         """Remove copies older than the period, then the oldest of too many; their names.
 
+        The one of the newest file stays.
+
         Raises:
             JournalIOError: one cannot be removed.
         """
@@ -213,11 +215,15 @@ class History:
                 expired += 1
         if self.files_max > 0:
             expired = max(expired, len(copies) - self.files_max)
-        for copy in copies[:expired]:
-            self.history.unlink(copy.name)
-        if expired:
+        newest_id = self.newest_id()
+        # Also where the clock was set back, and it is not the last by its time: it says which files
+        # have a copy.
+        doomed = [copy.name for copy in copies[:expired] if copy.file_id != newest_id]
+        for name in doomed:
+            self.history.unlink(name)
+        if doomed:
             self.history.sync()
-        return [copy.name for copy in copies[:expired]]
+        return doomed
 
     def _copy(self, file: str, target: str) -> None:
         source = self.folder.open(file)

@@ -81,6 +81,21 @@ def test_the_oldest_of_too_many_go(tmp_path):
     assert [copy.file_id for copy in history.copies()] == [10, 11, 12]
 
 
+@pytest.mark.parametrize("limits", [{"max_bytes": 4096}, {"period_ms": 60_000}])
+def test_the_newest_stays_though_the_clock_was_set_back(tmp_path, limits):
+    journal_folder(tmp_path)
+    clock = Clock()
+    history = history_of(tmp_path, clock, **limits)
+    history.keep("activemq-data-1.amq", 1)
+    clock.time -= timedelta(hours=1)
+    history.keep("activemq-data-2.amq", 2)
+    clock.time += timedelta(hours=2)
+
+    history.clean()
+
+    assert history.newest_id() == 2
+
+
 def test_less_than_one_file_is_no_limit(tmp_path):
     journal_folder(tmp_path)
     history = history_of(tmp_path, Clock(), max_bytes=4095)
