@@ -240,6 +240,26 @@ def test_without_histories_nothing_is_said_of_the_past(cluster, capsys):
     assert keys(rows) == sorted(expected, key=repr)
 
 
+def test_damage_in_a_history_is_told_beside_what_may_be_its_fault(tmp_path, capsys):
+    node = Node(tmp_path / "node", keeps_history=True)
+    for _ in range(300):
+        node.done(node.send(ORDERS, properties={"filler": "x" * 500}), ORDERS)
+    node.journal.compact()
+    node.close()
+    first = list_history(node.folder / "retention", JournalName())[0]
+    whole = bytearray(first.path.read_bytes())
+    whole[len(whole) // 2] ^= 1
+    first.path.write_bytes(whole)
+
+    status, rows, said = audited(tmp_path, capsys, "--retention", str(node.folder / "retention"))
+
+    assert status == 1, said
+    damaged = [row for row in rows if row["finding"] == "damaged"]
+    assert damaged
+    assert {row["node"] for row in damaged} == {"node"}
+    assert all(row["detail"].startswith(f"{first.name}:") for row in damaged)
+
+
 def test_a_report_draws_what_happened(cluster, tmp_path):
     root, _ = cluster
     target = tmp_path / "report.html"
