@@ -4,15 +4,21 @@
         [--source journal] [--folder DIR]
 
 Journals of so many gigabytes in all, as bench_pipeline writes them, are read by each of local[1]
-and local[2], and what Spark gets is dropped. Seconds; MB/s of the journals' files; and the most
-memory (VmHWM, MiB) that one Python worker has had, from /proc, and the JVM beside it. Claim: a
-worker's memory does not follow the size of what is read, and time falls with cores.
+and local[2], and what Spark gets is dropped. Seconds; MB/s of the journals' files; rows/s, counted
+by a query of its own; and the most memory (VmHWM, MiB) that one Python worker has had, from /proc,
+and the JVM beside it. Then the time of one core over that of two, and whether the files fit the
+page cache, so that what was measured is known: memory that is free, or the disk. Claim: a worker's
+memory does not follow the size of what is read, and time falls with cores.
+
+Nothing is written where the folder has no room for it and a tenth more.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -81,6 +87,24 @@ def descendants() -> list[tuple[str, int]]:
     return found
 
 
+def check_room(folder: Path, size: int) -> None:
+    """End with one line where the folder has no room for so many bytes, and a tenth more."""
+    free = shutil.disk_usage(folder).free
+    if free < 1.1 * size:
+        sys.exit(
+            f"{folder}: {free / 1e9:.1f} GB free, {1.1 * size / 1e9:.1f} GB needed;"
+            " give another --folder or fewer --gigabytes"
+        )
+
+
+def available_bytes() -> int:
+    """Memory that the page cache may take, of /proc/meminfo."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) << 10
+    raise AssertionError("every Linux since 3.14 has MemAvailable")
+
+
 def main() -> None:
     """Write the journals, and read them by each master."""
     parser = argparse.ArgumentParser(description="a large journal read by Spark")
@@ -92,29 +116,46 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
         place = Path(name)
+        check_room(place, int(arguments.gigabytes * 1e9))
         print(machine_line(place))
         journals = [place / f"node-{number}" / "journal" for number in range(arguments.journals)]
         count = int(arguments.gigabytes * 1e9 / (arguments.body + OVERHEAD) / len(journals))
+        started = time.perf_counter()
         for journal in journals:
             fill(journal, count, arguments.body)
+        seconds = time.perf_counter() - started
         size = sum(file.stat().st_size for one in journals for file in one.iterdir())
-        print(f"{size / 1e9:.1f} GB, {arguments.source}")
-        print(f"{'master':10} {'seconds':>8} {'MB/s':>8} {'worker MiB':>11} {'JVM MiB':>8}")
+        fit = "fit" if size < available_bytes() else "do not fit"
+        print(
+            f"{size / 1e9:.1f} GB in {len(journals)} journals, written in {seconds:.0f} s;"
+            f" they {fit} the page cache; {arguments.source}",
+            flush=True,
+        )
+        print(
+            f"{'master':10} {'seconds':>8} {'MB/s':>8} {'rows/s':>10}"
+            f" {'worker MiB':>11} {'JVM MiB':>8}"
+        )
+        taken = []
+        rows = 0
         for master in MASTERS:
             spark = open_session(master)
             try:
                 frame = spark.read.format(arguments.source).load(list(map(str, journals)))
+                # Also a first reading, after which each master finds all as warm as the other.
+                rows = frame.count()
                 with Peaks() as peaks:
                     started = time.perf_counter()
                     drop(frame)
                     seconds = time.perf_counter() - started
             finally:
                 spark.stop()
+            taken.append(seconds)
             print(
-                f"{master:10} {seconds:8.1f} {size / seconds / 1e6:8.1f}"
+                f"{master:10} {seconds:8.1f} {size / seconds / 1e6:8.1f} {rows / seconds:10,.0f}"
                 f" {peaks.workers_kib / 1024:11.0f} {peaks.jvm_kib / 1024:8.0f}",
                 flush=True,
             )
+        print(f"{rows:,} rows; {MASTERS[0]} took {taken[0] / taken[1]:.2f} times as long")
 
 
 if __name__ == "__main__":
