@@ -8,14 +8,15 @@ from pathlib import Path
 
 from tests.pipeline.small_spark import small_spark
 
-# A few records each, so that a kill falls between any two steps of a batch.
-ROWS_MAX = 1000
+# By how: a few records each, so that a kill falls between any two steps of a batch; at the end,
+# when all is read that was written while Spark started again and again, more.
+ROWS_MAX = {"forever": 1000, "available-now": 50_000}
 
 
-def follow(spark, root, source, folder, trigger):
+def follow(spark, root, source, folder, trigger, rows_max):
     """Start a query that writes the ids of all adds."""
     frame = (
-        spark.readStream.format(source).option("maxRecordsPerTrigger", ROWS_MAX).load(str(folder))
+        spark.readStream.format(source).option("maxRecordsPerTrigger", rows_max).load(str(folder))
     )
     return (
         frame.where("kind IN ('add', 'damage')")
@@ -32,8 +33,8 @@ def main(root, how):
     trigger = {"availableNow": True} if how == "available-now" else {"processingTime": "0 seconds"}
     spark = small_spark(root)
     queries = [
-        follow(spark, root, "journal", root / "node" / "journal", trigger),
-        follow(spark, root, "retention", root / "node" / "history", trigger),
+        follow(spark, root, "journal", root / "node" / "journal", trigger, ROWS_MAX[how]),
+        follow(spark, root, "retention", root / "node" / "history", trigger, ROWS_MAX[how]),
     ]
     for query in queries:
         query.awaitTermination()
