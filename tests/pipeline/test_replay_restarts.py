@@ -1,0 +1,175 @@
+"""`pipeline replay` and its broker are killed and started again: each message comes out once.
+
+The history is a real broker's, of which nothing is left but that: it paged, had large messages and
+transactions, and all was consumed.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] brings it")
+
+from broker.client import AckMode
+from broker.storage.binding_records import RoutingType
+from journal.errors import WrongUse
+from pipeline.session import check_installed
+from tests.pipeline.instances import ROOT, Instance
+
+COUNT = 3000
+LARGE = 7
+LARGE_SIZE = 250_000
+WAIT_S = 300
+HISTORY = (
+    '<journal-retention-directory unit="DAYS" period="7">data/retention'
+    "</journal-retention-directory>"
+)
+# Far fewer than there are messages: without notes of how far it came most would be sent twice.
+FEW_IDS = "<id-cache-size>200</id-cache-size>"
+
+
+def large_body(number):
+    return bytes([number]) * LARGE_SIZE
+
+
+def make_history(instance):
+    """Send, roll back, and consume all; the keys that were sent."""
+    sent = []
+    with instance.client() as client:
+        with client.session() as session:
+            session.create_queue("in", routing_type=RoutingType.ANYCAST)
+            with session.producer("in") as producer:
+                waiting = []
+                for number in range(COUNT):
+                    waiting.append(producer.post(f"{number}", properties={"key": f"{number}"}))
+                    sent.append(f"{number}")
+                for one in waiting:
+                    one.result()
+                for number in range(LARGE):
+                    producer.send(large_body(number), properties={"key": f"large{number}"})
+                    sent.append(f"large{number}")
+        with client.session(AckMode.TRANSACTED) as session, session.producer("in") as producer:
+            for end in ("rollback", "commit"):
+                for number in range(10):
+                    producer.send("", properties={"key": f"{end}{number}"})
+                getattr(session, end)()
+            sent += [f"commit{number}" for number in range(10)]
+        with client.session() as session, session.consumer("in") as consumer:
+            for _ in sent:
+                consumer.receive(WAIT_S).read()
+            # With a file of the history that has the last of them.
+            session.manage("broker", "replay", "nowhere", None, None)
+    return sent
+
+
+def start(instance, target, tmp_path):
+    words = ["replay", instance.folder, "--address", "in", "--target", "out", "--url", target.url]
+    words += ["--checkpoint", tmp_path / "checkpoint", "--master", "local[2]"]
+    words += ["--conf", "spark.driver.memory=512m", "--conf", "spark.sql.shuffle.partitions=2"]
+    words += ["--conf", f"spark.local.dir={tmp_path / 'local'}"]
+    words += ["--conf", "spark.driver.bindAddress=127.0.0.1"]
+    words += ["--conf", "spark.driver.host=127.0.0.1"]
+    # A group of its own, so that a kill takes Java and the workers along.
+    return subprocess.Popen(
+        [sys.executable, "-m", "pipeline.cli.main", *map(str, words)],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=(tmp_path / "replay.log").open("ab"),
+        start_new_session=True,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+    )
+
+
+def count_of(target):
+    with target.client() as client, client.session() as session:
+        return session.attribute("queue.out", "messageCount")
+
+
+def wait_for(target, count, process):
+    """Until the queue has so many, or the replay has ended."""
+    end = time.monotonic() + WAIT_S
+    while process.poll() is None and count_of(target) < count:
+        assert time.monotonic() < end, "nothing comes"
+        time.sleep(0.005)
+
+
+def kill_group(process):
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        assert process.poll() is not None
+    process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)  # Each start of Spark takes a minute on a busy machine.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_each_message_is_sent_once_over_kills(tmp_path, effort):
+    try:
+        check_installed()
+    except WrongUse as missing:
+        pytest.skip(str(missing))
+    luck = random.Random(9)
+    source = Instance(
+        tmp_path / "source",
+        HISTORY,
+        "<max-size-messages>50</max-size-messages>",
+    )
+    target = Instance(tmp_path / "target", FEW_IDS).start()
+    interrupted = 0
+    try:
+        source.start()
+        sent = make_history(source)
+        assert source.stop() == 0
+        with target.client() as client, client.session() as session:
+            session.create_queue("out", routing_type=RoutingType.ANYCAST)
+        rounds = effort(8, least=2)
+        for number in range(rounds):
+            process = start(source, target, tmp_path)
+            try:
+                before = count_of(target)
+                step = luck.randint(1, 2 * (len(sent) - before) // (rounds - number + 1) + 1)
+                wait_for(target, min(before + step, len(sent) - 1), process)
+                interrupted += process.poll() is None
+                if number % 2:
+                    kill_group(process)
+                else:
+                    target.kill()
+                    # It says what happened, and ends.
+                    assert process.wait(WAIT_S) == 1
+                    target.start()
+            finally:
+                kill_group(process)
+        last = start(source, target, tmp_path)
+        try:
+            assert last.wait(WAIT_S) == 0, (tmp_path / "replay.log").read_text()[-3000:]
+        finally:
+            kill_group(last)
+        found = []
+        with (
+            target.client() as client,
+            client.session() as session,
+            session.consumer("out") as consumer,
+        ):
+            for _ in range(session.attribute("queue.out", "messageCount")):
+                message = consumer.receive(WAIT_S)
+                key = message.get("key")
+                body = message.read()
+                if key.startswith("large"):
+                    assert body == large_body(int(key.removeprefix("large")))
+                found.append(key)
+    finally:
+        try:
+            target.stop()
+        finally:
+            if source.process.poll() is None:
+                source.kill()
+
+    assert Counter(found) == Counter(sent)
+    assert interrupted >= 1
