@@ -66,7 +66,7 @@ EXTENSIONS: dict[str, list[str]] = {
     "jdbcstore.writer": [],
     "jdbcstore.appends": [],
     "jdbcstore.record_tables.copy_binary": [],
-    "jdbcstore.record_tables.execute_packet": [],
+    "jdbcstore.record_tables.mysql_commands": [],
     "jdbcstore.record_tables.mysql_exchange": [],
     "jdbcstore.tickets": [],
     "pipeline.column_room": [],

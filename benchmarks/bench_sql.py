@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import sqlite3
 import statistics
@@ -132,6 +133,7 @@ class Bare(ABC):
 
     def __init__(self, url: str) -> None:
         self.url = sqlalchemy_url(url)
+        self.numbers = itertools.count(1)
         made = SqlStore(DatabaseStoreOptions(connection_url=url, message_table_name="BARE"))
         made.open()
         made.close()
@@ -151,11 +153,9 @@ class Bare(ABC):
 
         def work(n: int) -> None:
             insert = self.single(connections[n])
-            number = first = n * 10_000_000
             while time.perf_counter() < end:
-                number += 1
-                insert(number)
-            counts[n] = number - first
+                insert(next(self.numbers))
+                counts[n] += 1
 
         counts = [0] * clients
         rate = run_threads(work, clients, counts)
@@ -239,9 +239,9 @@ class BareMariaDb(Bare):
         connection = self.connect()
         cursor = connection.cursor()
         statement = f"INSERT INTO bare ({COLUMNS}) VALUES ({','.join(['%s'] * 11)})"
-        rows = [row(n) for n in range(BARE_ROWS)]
 
         def commit_rows() -> int:
+            rows = [row(number) for number in itertools.islice(self.numbers, BARE_ROWS)]
             cursor.executemany(statement, rows)
             connection.commit()
             return BARE_ROWS
@@ -254,17 +254,16 @@ class BareMariaDb(Bare):
         """Rows that the server makes itself; needs its SEQUENCE engine."""
         connection = self.connect()
         cursor = connection.cursor()
-        count, made = max(1, round(rows_per_commit)), 0
+        count = max(2, round(rows_per_commit))
 
         def commit_rows() -> int:
-            nonlocal made
+            first, *_, last = itertools.islice(self.numbers, count)
             cursor.execute(
-                f"INSERT INTO bare ({COLUMNS}) SELECT seq + {made}, {ADD_RECORD}, 0, 0, 45, "
-                f"{len(BODY)}, %s, 0, '', 0, seq + {made} FROM seq_1_to_{count}",
+                f"INSERT INTO bare ({COLUMNS}) SELECT seq, {ADD_RECORD}, 0, 0, 45, "
+                f"{len(BODY)}, %s, 0, '', 0, seq FROM seq_{first}_to_{last}",
                 (BODY,),
             )
             connection.commit()
-            made += count
             return count
 
         rate = self.loop(commit_rows, seconds)
@@ -274,8 +273,6 @@ class BareMariaDb(Bare):
 
 class BareSqlite(Bare):
     """By sqlite3."""
-
-    number = 0
 
     def connect(self) -> Any:  # noqa: ANN401 - The driver's own.
         """A connection with the store's pragmas."""
@@ -288,9 +285,7 @@ class BareSqlite(Bare):
         statement = f"INSERT INTO BARE ({COLUMNS}) VALUES ({','.join('?' * 11)})"
 
         def insert(number: int) -> None:
-            del number
-            self.number += 1
-            connection.execute(statement, row(self.number))
+            connection.execute(statement, row(number))
             connection.commit()
 
         return insert
@@ -302,8 +297,7 @@ class BareSqlite(Bare):
         count = max(1, round(rows_per_commit))
 
         def commit_rows() -> int:
-            rows = [row(self.number + n) for n in range(1, count + 1)]
-            self.number += count
+            rows = [row(number) for number in itertools.islice(self.numbers, count)]
             connection.executemany(statement, rows)
             connection.commit()
             return count

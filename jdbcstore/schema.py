@@ -81,8 +81,7 @@ def journal_table(name: str, dialect: Dialect) -> Table:
     _index(table, dialect, "_IDX", "id")
     _index(table, dialect, "_TX_IDX", "txId")
     if not dialect.seq_is_key:
-        # Ours: the reference sorts the whole table at every start, and cannot find a batch again.
-        _index(table, dialect, "_SEQ_IDX", "seq")
+        _seq_index(table, dialect)
     return table
 
 
@@ -153,9 +152,14 @@ def _column(name: str, kind: AnyType, *, nullable: bool = True) -> Column[Any]:
     return Column(_plain(name), kind, nullable=nullable, autoincrement=False)
 
 
-def _index(table: Table, dialect: Dialect, suffix: str, column: str) -> None:
+def _seq_index(table: Table, dialect: Dialect) -> Index:
+    """Ours: the reference sorts the whole table at every start, and cannot find a batch again."""
+    return _index(table, dialect, "_SEQ_IDX", "seq")
+
+
+def _index(table: Table, dialect: Dialect, suffix: str, column: str) -> Index:
     name = dialect.index_name(str(table.name), suffix)
-    Index(quoted_name(name, quote=True), table.c[column])
+    return Index(quoted_name(name, quote=True), table.c[column])
 
 
 def create_if_missing(
@@ -181,7 +185,7 @@ def create_if_missing(
     """
     for attempt in range(CREATE_ATTEMPTS):
         try:
-            _create_missing_parts(connection, table)
+            _create_missing_parts(connection, table, dialect)
             _fill_empty(connection, table, rows)
         except DBAPIError as error:
             if not connection.invalidated:
@@ -194,16 +198,24 @@ def create_if_missing(
             return
 
 
-def _create_missing_parts(connection: Connection, table: Table) -> None:
+def _create_missing_parts(connection: Connection, table: Table, dialect: Dialect) -> None:
     inspector = sqlalchemy.inspect(connection)
+    wanted = set(table.indexes)
     if not inspector.has_table(table.name):
         # Not through Table.create(): its indexes follow below, one by one, so that a table whose
         # indexes were not reached (databases that commit after each DDL) is completed here too.
         connection.execute(sqlalchemy.schema.CreateTable(table))
         connection.commit()
         inspector = sqlalchemy.inspect(connection)
+    elif (
+        "seq" in table.c
+        and not dialect.reference_has_key
+        and not inspector.get_pk_constraint(table.name)["constrained_columns"]
+    ):
+        # Old tables, of the reference or ours, stay as they are: without the key.
+        wanted.add(_seq_index(table, dialect))
     present = {str(found["name"]).lower() for found in inspector.get_indexes(table.name)}
-    for index in sorted(table.indexes, key=lambda index: str(index.name)):
+    for index in sorted(wanted, key=lambda index: str(index.name)):
         if str(index.name).lower() not in present:
             connection.execute(sqlalchemy.schema.CreateIndex(index))
     connection.commit()

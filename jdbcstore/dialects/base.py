@@ -147,6 +147,8 @@ class Dialect:
     """Characters of a table name at most; indexes have names of their own."""
     seq_is_key: ClassVar[bool] = True
     """Whether seq is the journal table's primary key; if not, we add an index on it."""
+    reference_has_key: ClassVar[bool] = True
+    """Whether it is the key of the reference's table too, where it is ours."""
     table_options: ClassVar[dict[str, Any]] = {}
     """Keyword arguments for SQLAlchemy's Table."""
     index_name_max: ClassVar[int] = 63

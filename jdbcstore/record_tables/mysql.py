@@ -21,8 +21,8 @@ from sqlalchemy import delete, func, select, text, update
 from jdbcstore.batch import Batch
 from jdbcstore.errors import StatementCancelled
 from jdbcstore.record_tables.base import id_runs
-from jdbcstore.record_tables.execute_packet import execute_command, plain_rows
 from jdbcstore.record_tables.generic import IN_LIST_MAX, GenericTable
+from jdbcstore.record_tables.mysql_commands import Commands, plain_rows
 from jdbcstore.record_tables.mysql_exchange import exchange
 from jdbcstore.rows import signed_byte
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MySqlTable", "literal"]
 
-COM_QUERY: Final = 0x03
+QUERY: Final = b"\x03"  # COM_QUERY
 COM_STMT_PREPARE: Final = 0x16
 # Rows of one INSERT, from the most down: 6 parameters each, of 65,535. Powers of two, so that any
 # number of rows takes few statements, and there are few to prepare.
@@ -56,17 +56,12 @@ def literal(value: bytes) -> bytes:
     return b"x'%b'" % value.hex().encode("ascii")
 
 
-def packets(commands: list[bytes]) -> bytes:
-    """Commands as they are sent; each is shorter than PACKET_MAX."""
-    return b"".join([len(one).to_bytes(3, "little") + b"\0" + one for one in commands])
-
-
-def is_plain_socket(driver: Any, commands: list[bytes]) -> bool:  # noqa: ANN401 - As below.
+def is_plain_socket(driver: Any, commands: Commands) -> bool:  # noqa: ANN401 - As below.
     """Whether exchange() can send them: without TLS, and each is one packet."""
-    return not driver._secure and max(map(len, commands)) < PACKET_MAX
+    return not driver._secure and commands.longest < PACKET_MAX
 
 
-def converse(driver: Any, commands: list[bytes]) -> list[Any]:  # noqa: ANN401 - PyMySQL has no types.
+def converse(driver: Any, commands: Commands) -> list[Any]:  # noqa: ANN401 - PyMySQL has no types.
     """Send commands together, and take the answers in their order; the results.
 
     Raises:
@@ -74,12 +69,12 @@ def converse(driver: Any, commands: list[bytes]) -> list[Any]:  # noqa: ANN401 -
             rolls back.
     """
     # A longer command goes as several packets; then the driver cuts it.
-    if max(map(len, commands)) >= PACKET_MAX:
-        return [converse_long(driver, one) for one in commands]
-    driver._write_bytes(packets(commands))
+    if commands.longest >= PACKET_MAX:
+        return [converse_long(driver, commands[place]) for place in range(len(commands))]
+    driver._write_bytes(commands.packets())
     results: list[Any] = []
     failed = None
-    for _ in commands:
+    for _ in range(len(commands)):
         driver._next_seq_id = 1
         try:
             driver._read_query_result()
@@ -93,7 +88,7 @@ def converse(driver: Any, commands: list[bytes]) -> list[Any]:  # noqa: ANN401 -
     return results
 
 
-def converse_all(driver: Any, commands: list[bytes], timeout_ms: int) -> tuple[int, int]:  # noqa: ANN401 - As above.
+def converse_all(driver: Any, commands: Commands, timeout_ms: int) -> tuple[int, int]:  # noqa: ANN401 - As above.
     """Run commands; (rows they returned, how many of the others changed nothing).
 
     Raises:
@@ -109,7 +104,7 @@ def converse_all(driver: Any, commands: list[bytes], timeout_ms: int) -> tuple[i
     return rows, idle
 
 
-def exchange_all(driver: Any, commands: list[bytes], timeout_ms: int) -> tuple[int, int]:  # noqa: ANN401 - As above.
+def exchange_all(driver: Any, commands: Commands, timeout_ms: int) -> tuple[int, int]:  # noqa: ANN401 - As above.
     """The same, and commit if there was a row and no command that changed nothing.
 
     Raises:
@@ -119,8 +114,7 @@ def exchange_all(driver: Any, commands: list[bytes], timeout_ms: int) -> tuple[i
     try:
         rows, idle, failed = exchange(
             driver._sock.fileno(),
-            packets(commands),
-            len(commands),
+            commands,
             timeout_ms if timeout_ms > 0 else -1,
         )
     except BaseException:
@@ -145,6 +139,8 @@ class MySqlTable(GenericTable):
     _packet_size_max = 0
     # Prepared INSERTs of this connection: statement by number of rows.
     _inserts: dict[int, int]
+    # What write() sends; its memory is used again.
+    _commands: Commands
     # (id, when it began) of this session, and of the one before as long as it may be running.
     _session: tuple[int, float] | None = None
     _old_session: tuple[int, float] | None = None
@@ -167,6 +163,7 @@ class MySqlTable(GenericTable):
             raise
         self._session = (int(number), time.monotonic())
         self._inserts = {}
+        self._commands = Commands()
         self._connection = connection
 
     def disconnect(self) -> None:
@@ -226,11 +223,12 @@ class MySqlTable(GenericTable):
         fence = self.fence.fence_statement(may_raise=False)
         driver: Any = self.connection.connection.driver_connection
         which = self._deleted(batch)
-        commands = [
-            bytes([COM_QUERY]) + driver.cursor().mogrify(fence.sql, fence.parameters).encode(),
-            *(bytes([COM_QUERY]) + self._delete_head + one for one in which),
-            *self._insert_commands(driver, batch),
-        ]
+        commands = self._commands
+        commands.clear()
+        commands.add(QUERY + driver.cursor().mogrify(fence.sql, fence.parameters).encode())
+        for one in which:
+            commands.add(QUERY + self._delete_head + one)
+        self._add_inserts(commands, driver, batch)
         run = exchange_all if is_plain_socket(driver, commands) else converse_all
         is_committed = False
         try:
@@ -292,9 +290,8 @@ class MySqlTable(GenericTable):
             if not deleted and self.connection.execute(remaining, values).scalar_one():
                 raise StatementCancelled("a DELETE was cancelled, and did not say so")
 
-    def _insert_commands(self, driver: Any, batch: Batch) -> list[bytes]:  # noqa: ANN401 - As below.
-        """The commands that insert the rows of a batch."""
-        commands = []
+    def _add_inserts(self, commands: Commands, driver: Any, batch: Batch) -> None:  # noqa: ANN401 - As below.
+        """Add what inserts the rows of a batch."""
         room = self.packet_size_max - PACKET_MARGIN
         start = done = 0
         while found := plain_rows(batch, start, ROWS_PER_INSERT[0], room):
@@ -302,13 +299,12 @@ class MySqlTable(GenericTable):
             statement = self._inserts.get(count)
             if statement is None:
                 statement = self._inserts[count] = self._prepare(driver, count)
-            command, start = execute_command(batch, start, count, statement)
-            commands.append(command)
+            start = commands.add_rows(batch, start, count, statement)
             done += count
         if done < batch.insert_count:
             staged = [row for row in batch.live_rows() if row[4] or row[5]]
-            commands += [bytes([COM_QUERY]) + one for one in self.statements(staged)]
-        return commands
+            for one in self.statements(staged):
+                commands.add(QUERY + one)
 
     def insert_rows(self, rows: list[Row]) -> None:
         """Insert rows, inside a transaction."""
@@ -316,7 +312,9 @@ class MySqlTable(GenericTable):
         batch = Batch()
         for row in rows:
             batch.stage(row)
-        converse(driver, self._insert_commands(driver, batch))
+        commands = Commands()
+        self._add_inserts(commands, driver, batch)
+        converse(driver, commands)
 
     def _deleted(self, batch: Batch) -> list[bytes]:
         """Conditions of DELETE statements; ids are numbers, so they stand in the text."""

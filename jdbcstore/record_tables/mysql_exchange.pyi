@@ -1,3 +1,3 @@
-def exchange(
-    fd: int, commands: bytes, count: int, timeout_ms: int
-) -> tuple[int, int, bytes | None]: ...
+from jdbcstore.record_tables.mysql_commands import Commands
+
+def exchange(fd: int, commands: Commands, timeout_ms: int) -> tuple[int, int, bytes | None]: ...

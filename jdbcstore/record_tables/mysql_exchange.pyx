@@ -18,6 +18,8 @@ from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, memmove
 
+from jdbcstore.record_tables.mysql_commands cimport Commands
+
 cdef extern from "<sys/socket.h>" nogil:
     int MSG_DONTWAIT, MSG_NOSIGNAL
     ssize_t recv(int fd, void *to, size_t size, int flags)
@@ -196,7 +198,7 @@ cdef Step transact(Talk *talk) noexcept nogil:
     return step
 
 
-def exchange(int fd, bytes commands not None, int count, int timeout_ms):
+def exchange(int fd, Commands commands not None, int timeout_ms):
     """Send commands together; COMMIT if all is done, with a row from one and changes by the others.
 
     Does not hold the GIL while it waits.
@@ -204,8 +206,7 @@ def exchange(int fd, bytes commands not None, int count, int timeout_ms):
     Args:
         fd: a socket without TLS, on which nothing is left unread, and which nobody closes
             meanwhile: its number might be another file's by then.
-        commands: packets with their heads.
-        count: how many.
+        commands: each shorter than a packet; nobody changes them meanwhile.
         timeout_ms: what one wait for the socket may take; -1: for ever.
 
     Returns:
@@ -222,11 +223,11 @@ def exchange(int fd, bytes commands not None, int count, int timeout_ms):
     talk.fd = fd
     talk.timeout_ms = timeout_ms
     talk.code = 0
-    talk.data = PyBytes_AS_STRING(commands)
-    talk.size = PyBytes_GET_SIZE(commands)
+    talk.data = commands.data
+    talk.size = commands.size
     talk.commit = PyBytes_AS_STRING(COMMIT)
     talk.commit_size = PyBytes_GET_SIZE(COMMIT)
-    talk.answers_left = count
+    talk.answers_left = len(commands.places)
     talk.phase = FIRST
     talk.columns_left = talk.row_count = talk.idle_count = talk.errors = 0
     talk.filled = talk.error_size = 0

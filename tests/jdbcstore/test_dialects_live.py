@@ -55,6 +55,21 @@ def row(record_id, seq, body=b"body"):
     return (record_id, 11, 0, 0, 3, len(body), body, 0, b"", 0, seq)
 
 
+def test_a_table_without_a_key_gets_the_index_that_a_load_needs(database):
+    """Those of the reference have none, nor have those that we made before."""
+    if database.dialect.reference_has_key:
+        pytest.skip(f"{database.dialect.name}: the reference's table has the key where ours has it")
+    table = create(database, journal_table("Old", database.dialect))
+    with database.connect() as connection:
+        connection.execute(sqlalchemy.text("ALTER TABLE old DROP PRIMARY KEY"))
+        connection.commit()
+    create(database, journal_table("Old", database.dialect))
+
+    with database.connect() as connection:
+        found = sqlalchemy.inspect(connection).get_indexes(table.name)
+    assert ["seq"] in [index["column_names"] for index in found]
+
+
 def ids(database, table):
     with database.connect(read_only=True) as connection:
         return (

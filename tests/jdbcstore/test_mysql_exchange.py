@@ -8,11 +8,12 @@ import time
 
 import pytest
 
-from jdbcstore.record_tables.mysql import packets
+from jdbcstore.record_tables.mysql_commands import Commands
 from jdbcstore.record_tables.mysql_exchange import exchange
 
-COMMIT = packets([b"\x03COMMIT"])
-COMMANDS = packets([b"\x03SELECT 1", b"\x03INSERT"])
+COMMIT = Commands([b"\x03COMMIT"]).packets()
+SENT = Commands([b"\x03SELECT 1", b"\x03INSERT"])
+COMMANDS = SENT.packets()
 OK = b"\0\1\0\2\0\0\0"  # One row changed.
 IDLE = b"\0\0\0\2\0\0\0"
 END = b"\xfe\0\0\2\0"
@@ -68,7 +69,7 @@ def talk(first, second=None, *, piece=65536, timeout_ms=60_000):
     thread = threading.Thread(target=server.play, args=(first, second, piece))
     thread.start()
     try:
-        found = exchange(ours.fileno(), COMMANDS, 2, timeout_ms)
+        found = exchange(ours.fileno(), SENT, timeout_ms)
     except OSError as error:
         found = error
     finally:
@@ -160,13 +161,13 @@ def test_what_is_no_answer_ends_the_talk(first):
 def test_silence_ends_with_the_timeout():
     ours, peer = socket.socketpair()
     with ours, peer, pytest.raises(TimeoutError, match="20 ms"):
-        exchange(ours.fileno(), COMMANDS, 2, 20)
+        exchange(ours.fileno(), SENT, 20)
 
 
 def test_a_peer_that_takes_nothing_ends_with_the_timeout():
     ours, peer = socket.socketpair()
     with ours, peer, pytest.raises(TimeoutError, match="silent"):
-        exchange(ours.fileno(), bytes(64 << 20), 1, 20)
+        exchange(ours.fileno(), Commands([bytes(64 << 20)]), 20)
 
 
 def test_a_signal_in_the_middle_is_handled_and_the_commit_sent_once():
@@ -192,7 +193,7 @@ def test_a_signal_in_the_middle_is_handled_and_the_commit_sent_once():
     thread = threading.Thread(target=play)
     thread.start()
     try:
-        found = exchange(ours.fileno(), COMMANDS, 2, 60_000)
+        found = exchange(ours.fileno(), SENT, 60_000)
     finally:
         ours.close()
         thread.join()
