@@ -74,6 +74,12 @@ class Rows:
             connection.execute(self.table.insert(), plain | columns)
             connection.commit()
 
+    def drop_key(self):
+        """What the reference makes on MySQL and MariaDB: seq is no key, and may be missing."""
+        change = f"ALTER TABLE {self.table.name} DROP PRIMARY KEY, MODIFY seq BIGINT"
+        with self.database.connect() as connection:
+            connection.execute(sqlalchemy.text(change))
+
     def names(self):
         with self.database.connect() as connection:
             return sorted(sqlalchemy.inspect(connection).get_table_names())

@@ -1,6 +1,5 @@
-CREATE TABLE `messages` ( id BIGINT, recordType SMALLINT, compactCount SMALLINT, txId BIGINT, userRecordType SMALLINT, variableSize INTEGER, record LONGBLOB, txDataSize INTEGER, txData LONGBLOB, txCheckNoRecords INTEGER, seq BIGINT )ENGINE=InnoDB;
+CREATE TABLE `messages` ( id BIGINT, recordType SMALLINT, compactCount SMALLINT, txId BIGINT, userRecordType SMALLINT, variableSize INTEGER, record LONGBLOB, txDataSize INTEGER, txData LONGBLOB, txCheckNoRecords INTEGER, seq BIGINT NOT NULL, PRIMARY KEY (seq) )ENGINE=InnoDB;
 CREATE INDEX `messages_idx` ON `messages` (id);
-CREATE INDEX `messages_seq_idx` ON `messages` (seq);
 CREATE INDEX `messages_tx_idx` ON `messages` (txId);
 CREATE TABLE `large_messages` ( ID BIGINT NOT NULL AUTO_INCREMENT, FILENAME VARCHAR(255), EXTENSION VARCHAR(10), DATA LONGBLOB, PRIMARY KEY (ID) )ENGINE=InnoDB;
 CREATE INDEX `large_messages_idx` ON `large_messages` (FILENAME);
