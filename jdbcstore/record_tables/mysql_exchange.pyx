@@ -195,6 +195,8 @@ cdef Step transact(Talk *talk) noexcept nogil:
         talk.commit_size = 0
         talk.answers_left = 1
         step = drive(talk)
+    if talk.commit_size == 0:
+        talk.idle_count = 0     # All had changed something; the COMMIT says that it has not.
     return step
 
 

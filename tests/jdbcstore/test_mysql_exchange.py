@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from jdbcstore import DatabaseStoreOptions, SqlStore
 from jdbcstore.record_tables.mysql_commands import Commands
 from jdbcstore.record_tables.mysql_exchange import exchange
 
@@ -16,6 +17,7 @@ SENT = Commands([b"\x03SELECT 1", b"\x03INSERT"])
 COMMANDS = SENT.packets()
 OK = b"\0\1\0\2\0\0\0"  # One row changed.
 IDLE = b"\0\0\0\2\0\0\0"
+DONE = b"\0\0\0\0\0\0\0"  # What a COMMIT answers.
 END = b"\xfe\0\0\2\0"
 ERROR = b"\xff\xbd\x04#40001Deadlock"
 ROW = b"\x011"
@@ -81,7 +83,7 @@ def talk(first, second=None, *, piece=65536, timeout_ms=60_000):
 
 @pytest.mark.parametrize("piece", [1, 2, 7, 65536])
 def test_what_succeeds_behind_a_row_is_committed(piece):
-    found, heard = talk(rows(ROW) + answer(OK), answer(OK), piece=piece)
+    found, heard = talk(rows(ROW) + answer(OK), answer(DONE), piece=piece)
 
     assert found == (1, 0, None)
     assert heard == COMMANDS + COMMIT
@@ -180,7 +182,7 @@ def test_a_signal_in_the_middle_is_handled_and_the_commit_sent_once():
     def play():
         for heard, said in (
             (COMMANDS, rows(ROW) + answer(OK)),
-            (COMMANDS + COMMIT, answer(OK)),
+            (COMMANDS + COMMIT, answer(DONE)),
         ):
             server.hear(len(heard))
             told = len(seen)
@@ -202,3 +204,26 @@ def test_a_signal_in_the_middle_is_handled_and_the_commit_sent_once():
 
     assert found == (1, 0, None)
     assert server.heard == COMMANDS + COMMIT
+
+
+@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+def test_a_batch_takes_one_commit(database):
+    store = SqlStore(DatabaseStoreOptions(connection_url=database.url))
+    store.open()
+    try:
+        store.load()
+        driver = store.place.table.connection.connection.driver_connection
+
+        def commits():
+            with driver.cursor() as cursor:
+                cursor.execute("SHOW SESSION STATUS LIKE 'Com_commit'")
+                return int(cursor.fetchone()[1])
+
+        before = commits()
+        for record_id in range(1, 21):
+            store.add(record_id, 1, b"body", sync=True)
+        for record_id in range(1, 21):
+            store.delete(record_id, sync=True)
+        assert commits() - before == 40
+    finally:
+        store.close()
