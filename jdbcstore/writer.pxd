@@ -16,6 +16,9 @@ cdef class GroupWriter:
     cdef object bell                    # a lock that the parked thread waits for
     cdef object writing                 # a lock that is held while a batch is written
     cdef int64_t taken_size             # of the batches that are closed and not durable
+    cdef int64_t taken_count            # operations of the same batches
+    cdef int64_t peak                   # operations that waited at once since the last commit
+    cdef int64_t share                  # operations of one batch, at most
     cdef int64_t wanted                 # batches below are to be written as soon as can be
     cdef int64_t owed                   # batches below are to be durable once somebody hurries
     cdef double sync_period_s

@@ -9,6 +9,10 @@ An idle store commits at once. While a commit runs the next batch fills, so the 
 producers do, and no timer holds up anybody who waits. What nobody waits for goes at the latest
 `sync_period_s` after it was appended.
 
+A batch takes no more than half of what lately waited at once. If all that wait were in one, the
+database would be idle until all of them had been told and had come again, and after that they would
+be in one again.
+
 Who writes: a producer that blocks and finds nobody writing writes itself, which saves it two
 switches of threads; everything else is written by the writer's own thread.
 
@@ -42,6 +46,8 @@ cdef enum:
     # bytes are held twice while they are sent.
     BATCH_SIZE_MAX = 8 * 1024 * 1024
     BATCH_OPERATIONS_MAX = 16384
+    # No batch is cut smaller for the sake of those who wait: a commit has its price, too.
+    SHARE_MIN = 500
     # Appenders wait while more than this is accepted and not durable, in bytes; a row counts its
     # body and what it costs in memory beside it.
     PENDING_SIZE_MAX = 64 * 1024 * 1024
@@ -78,6 +84,7 @@ cdef class GroupWriter:
         self.filling = Batch(0)
         self.write = write
         self.sync_period_s = sync_period_s
+        self.share = SHARE_MIN
         self.ready = deque()
         self.gates = {}
         self.bell = new_lock()
@@ -142,8 +149,9 @@ cdef class GroupWriter:
         elif self.filling_since == 0.0:
             self.filling_since = monotonic_s()
             is_first = True         # To have the thread set its alarm.
+        self.peak = max(self.peak, self.taken_count + self.filling.operation_count)
         if self.filling.size > BATCH_SIZE_MAX \
-                or self.filling.operation_count > BATCH_OPERATIONS_MAX:
+                or self.filling.operation_count >= min(self.share, BATCH_OPERATIONS_MAX):
             self.cut()
         elif is_first:
             self.ring()
@@ -260,6 +268,7 @@ cdef class GroupWriter:
         cdef Batch following = Batch.__new__(Batch)     # With no tuple of arguments.
         following.number = batch.number + 1
         self.taken_size += memory_size(batch)
+        self.taken_count += batch.operation_count
         self.filling = following
         self.filling_since = 0.0
         return batch
@@ -289,6 +298,9 @@ cdef class GroupWriter:
         self.is_busy = False
         self.commits += 1
         self.taken_size -= memory_size(batch)
+        self.taken_count -= batch.operation_count
+        self.share = max(SHARE_MIN, self.peak // 2)
+        self.peak = self.taken_count + self.filling.operation_count
         if self.ready or self.filling.operation_count or self.is_stopping:
             self.ring()
         # Sets `durable` first of all; then the event loop is woken, without the GIL.

@@ -1,5 +1,6 @@
 """Group commit without a database: those who wait when a write does not end well."""
 
+import itertools
 import threading
 
 import pytest
@@ -142,3 +143,34 @@ def test_close_of_a_failed_store_waits_for_the_producer_who_writes():
     producer.join(WAIT_S)
 
     assert ended == ["write", "close"]
+
+
+@pytest.mark.parametrize("waiting", [1000, 4000])
+def test_a_batch_takes_half_of_those_who_wait(waiting):
+    """In one batch all would wait for it together, and the database then for all of them."""
+    go_on, written, sizes = threading.Semaphore(0), threading.Semaphore(0), []
+
+    def write(batch):
+        assert go_on.acquire(timeout=WAIT_S)
+        sizes.append(batch.operation_count)
+        written.release()
+
+    writer = GroupWriter(write, 3600, "test-writer")
+    appends = appends_to(writer)
+    writer.start()
+    ids = itertools.count(1)
+    coming = waiting
+    try:
+        for _ in range(40):  # Who is told comes again.
+            for _ in range(coming):
+                appends.add(next(ids), 1, b"x", sync=True, done=lambda _: None)
+            go_on.release()
+            assert written.acquire(timeout=WAIT_S)
+            coming = sizes[-1]
+    finally:
+        go_on.release(10_000)
+        writer.stop()
+
+    half = waiting // 2
+    assert max(sizes) <= half
+    assert sum(sizes[20:40]) >= 20 * half * 0.6
