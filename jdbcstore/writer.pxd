@@ -21,8 +21,13 @@ cdef class GroupWriter:
     cdef int64_t share                  # operations of one batch, at most
     cdef int64_t wanted                 # batches below are to be written as soon as can be
     cdef int64_t owed                   # batches below are to be durable once somebody hurries
+    cdef int64_t blocked                # threads in wait()
+    cdef int64_t present                # of them, who came while the batch that fills did
+    cdef int64_t company                # `blocked` when the last commit ended
+    cdef double company_until           # when those who are missing are waited for no longer
     cdef double sync_period_s
     cdef double filling_since           # when the first that nobody waits for came; 0.0: none yet
+    cdef double parked_until            # when the parked thread looks by itself
     cdef bint is_busy, is_parked, is_stopping
 
     # Accepting: room, the batch, the operation put into it, its ticket.
@@ -42,6 +47,6 @@ cdef class GroupWriter:
     cdef int ring(self) except -1
     cdef Batch take_due(self)
     cdef Batch close_filling(self)
-    cdef double seconds_left(self) noexcept
+    cdef double due_at(self) noexcept
     cdef int commit(self, Batch batch) except -1
     cdef Batch next_for_thread(self)

@@ -11,7 +11,9 @@ producers do, and no timer holds up anybody who waits. What nobody waits for goe
 
 A batch takes no more than half of what lately waited at once. If all that wait were in one, the
 database would be idle until all of them had been told and had come again, and after that they would
-be in one again.
+be in one again. Producers that block are different: there are few, and none can do anything else.
+A batch that they wait for also waits for those of them who were told at the commit before and are
+about to come again: for no longer than half of what that commit took, which together they gain.
 
 Who writes: a producer that blocks and finds nobody writing writes itself, which saves it two
 switches of threads; everything else is written by the writer's own thread.
@@ -31,6 +33,9 @@ from libc.time cimport time_t
 from jdbcstore.batch cimport Batch
 from jdbcstore.tickets cimport Tickets
 from journal.errors import JournalClosed
+
+cdef extern from "<math.h>":
+    double INFINITY
 
 cdef extern from "<time.h>":
     struct timespec:
@@ -52,6 +57,9 @@ cdef enum:
     # body and what it costs in memory beside it.
     PENDING_SIZE_MAX = 64 * 1024 * 1024
     OPERATION_SIZE = 128
+
+# Seconds that a batch waits for company at most, however slow the database is.
+cdef double COMPANY_WAIT_MAX_S = 0.05
 
 
 cdef inline double monotonic_s() noexcept:
@@ -207,23 +215,31 @@ cdef class GroupWriter:
             Exception: what ended the store.
         """
         cdef Batch batch
-        while ticket >= self.tickets.durable:
-            if self.tickets.error is not None:
-                raise self.tickets.error
-            self.wanted = max(self.wanted, ticket + 1)
-            batch = None if self.is_busy else self.take_due()
-            if batch is not None:
-                self.is_busy = True
-                self.commit(batch)
-                continue
-            # Whoever waits for it passes through, one after the other.
-            gate = self.gates.get(ticket)
-            if gate is None:
-                gate = new_lock()
+        self.blocked += 1
+        if ticket == self.filling.number:
+            self.present += 1
+        try:
+            while ticket >= self.tickets.durable:
+                if self.tickets.error is not None:
+                    raise self.tickets.error
+                self.wanted = max(self.wanted, ticket + 1)
+                batch = None if self.is_busy else self.take_due()
+                if batch is not None:
+                    self.is_busy = True
+                    self.commit(batch)
+                    continue
+                if self.parked_until > self.due_at():
+                    self.ring()         # To have the thread set its alarm.
+                # Whoever waits for it passes through, one after the other.
+                gate = self.gates.get(ticket)
+                if gate is None:
+                    gate = new_lock()
+                    gate.acquire()
+                    self.gates[ticket] = gate
                 gate.acquire()
-                self.gates[ticket] = gate
-            gate.acquire()
-            gate.release()
+                gate.release()
+        finally:
+            self.blocked -= 1
         return 0
 
     def sync(self):
@@ -256,12 +272,20 @@ cdef class GroupWriter:
             return None
         if self.ready:
             return self.ready.popleft()
-        if not self.filling.operation_count:
-            return None
-        if self.wanted > self.filling.number or self.is_stopping \
-                or (self.filling_since != 0.0 and self.seconds_left() <= 0):
+        if self.filling.operation_count and self.due_at() <= monotonic_s():
             return self.close_filling()
         return None
+
+    cdef double due_at(self) noexcept:
+        """When to write the filling batch: a monotonic time in seconds, infinite for never."""
+        cdef double at = INFINITY
+        if self.is_stopping:
+            return 0.0
+        if self.filling_since != 0.0:
+            at = self.filling_since + self.sync_period_s
+        if self.wanted > self.filling.number:
+            at = 0.0 if self.present >= self.company else min(at, self.company_until)
+        return at
 
     cdef Batch close_filling(self):
         cdef Batch batch = self.filling
@@ -271,15 +295,14 @@ cdef class GroupWriter:
         self.taken_count += batch.operation_count
         self.filling = following
         self.filling_since = 0.0
+        self.present = 0
         return batch
-
-    cdef double seconds_left(self) noexcept:
-        """Until the filling batch is due although nobody waits for it."""
-        return self.filling_since + self.sync_period_s - monotonic_s()
 
     cdef int commit(self, Batch batch) except -1:
         """Write one batch, and tell everybody. The caller has set `is_busy`."""
+        cdef double started, ended
         self.writing.acquire()          # Waits for nobody: one at a time writes.
+        started = monotonic_s()
         try:
             try:
                 self.write(batch)
@@ -295,6 +318,9 @@ cdef class GroupWriter:
             closed.__cause__ = interrupt
             self.fail(closed)
             raise
+        ended = monotonic_s()
+        self.company = self.blocked
+        self.company_until = ended + min((ended - started) / 2, COMPANY_WAIT_MAX_S)
         self.is_busy = False
         self.commits += 1
         self.taken_size -= memory_size(batch)
@@ -322,7 +348,7 @@ cdef class GroupWriter:
         cdef Batch batch
         cdef double timeout_s
         while self.tickets.error is None:
-            timeout_s = -1.0
+            self.parked_until = INFINITY
             if not self.is_busy:
                 batch = self.take_due()
                 if batch is not None:
@@ -330,8 +356,11 @@ cdef class GroupWriter:
                     return batch
                 if self.is_stopping:
                     return None
-                if self.filling_since != 0.0:
-                    timeout_s = max(0.0, self.seconds_left())
+                if self.filling.operation_count:
+                    self.parked_until = self.due_at()
+            timeout_s = -1.0
+            if self.parked_until != INFINITY:
+                timeout_s = max(0.0, self.parked_until - monotonic_s())
             self.is_parked = True
             if not self.bell.acquire(True, timeout_s):
                 if self.is_parked:

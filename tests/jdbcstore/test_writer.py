@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import time
 
 import pytest
 
@@ -174,3 +175,37 @@ def test_a_batch_takes_half_of_those_who_wait(waiting):
     half = waiting // 2
     assert max(sizes) <= half
     assert sum(sizes[20:40]) >= 20 * half * 0.6
+
+
+@pytest.mark.parametrize("absent", [0, 1])
+def test_a_batch_waits_for_the_producers_of_the_commit_before_but_not_for_ever(absent):
+    """Four block, record after record; `absent` of them stop after the first."""
+    rounds, sizes = 6, []
+
+    def write(batch):
+        time.sleep(0.1)  # Half of it is how long the next batch may wait.
+        sizes.append(batch.operation_count)
+
+    def produce(first_id, count):
+        for record_id in range(first_id, first_id + count):
+            appends.add(record_id, 1, b"x")
+
+    writer = GroupWriter(write, 3600, "test-writer")
+    appends = appends_to(writer)
+    writer.start()
+    producers = [
+        threading.Thread(
+            target=produce, args=(100 * n + 1, 1 if n < absent else rounds), daemon=True
+        )
+        for n in range(4)
+    ]
+    for producer in producers:
+        producer.start()
+    for producer in producers:
+        producer.join(WAIT_S)
+        assert not producer.is_alive()
+    writer.stop()
+
+    assert sum(sizes) == absent + (4 - absent) * rounds
+    # In turns, each batch without those who were told while it began, it would be twice as many.
+    assert len(sizes) <= rounds + 3
