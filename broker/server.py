@@ -4,8 +4,7 @@
                         │             └─▶ storage failed ─▶ `failure`, exit status 1
                         └ lock, load, recover, listen
 
-Everything else receives what it needs from here. `serve()` is what a process does: start, serve
-until SIGTERM or SIGINT, stop.
+Everything else receives what it needs from here.
 
 Threads: the event loop's alone, but for a database's lease, which tells of its loss from its own.
 """
@@ -14,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import time
 import traceback
 import uuid
@@ -51,6 +49,7 @@ from broker.storage.open import Stores, open_stores
 from broker.storage.page_work import ThreadWork
 from broker.storage.page_writer import PageWriter
 from broker.stored_settings import StoredSettings
+from broker.timers import Timers
 from broker.transport.acceptor import Acceptor
 from broker.xa import XaTransactions
 from journal.errors import JournalError
@@ -67,13 +66,12 @@ if TYPE_CHECKING:
     from broker.session import SessionOptions
     from broker.storage.page_folders import PageFolders
 
-__all__ = ["Broker", "serve"]
+__all__ = ["Broker"]
 
 log = logging.getLogger("broker")
 
 _PROGRESS_S: Final = 2.0  # Between two lines about a load.
 _SLOW_CONSUMER_SCAN_MS: Final = 1000  # slow-consumer-check-period is whole seconds.
-EXIT_OK, EXIT_FAILED = 0, 1
 _OURS: Final = ("broker", "journal", "jdbcstore")
 
 
@@ -121,7 +119,7 @@ class Broker:
         self._stores: Stores | None = None
         self._aside: BytesAside | None = None
         self._failed = asyncio.Event()
-        self._timers: list[asyncio.TimerHandle] = []
+        self._timers: Timers | None = None
         # How far start() came: whether there is a core, and who speaks to clients.
         self._is_composed = False
         self._core_protocol: CoreProtocol | None = None
@@ -297,6 +295,7 @@ class Broker:
 
     def _start_timers(self, protocol: CoreProtocol) -> None:
         options, core = self.options, self.core
+        timers = self._timers = Timers(self._loop, self._storage_failed)
         context = core.storage.new_context()
         expiry, addresses = ExpiryReaper(core), AddressReaper(core)
         if self._stores is not None:
@@ -307,15 +306,15 @@ class Broker:
                 min_free=options.min_disk_free,
             )
             disk.look()
-            self._every(options.disk_scan_period, disk.look)
-        self._every(options.message_expiry_scan_period, expiry.look)
-        self._every(options.address_queue_scan_period, addresses.look)
+            timers.every(options.disk_scan_period, disk.look)
+        timers.every(options.message_expiry_scan_period, expiry.look)
+        timers.every(options.address_queue_scan_period, addresses.look)
         slow = SlowConsumers(core, self._owners, self._kill)
-        self._every(_SLOW_CONSUMER_SCAN_MS, lambda: self._look_for(slow))
-        self._every(
+        timers.every(_SLOW_CONSUMER_SCAN_MS, lambda: self._look_for(slow))
+        timers.every(
             options.transaction_timeout_scan_period, lambda: core.transactions.reap(context)
         )
-        self._every(options.connection_ttl_check_interval, protocol.check)
+        timers.every(options.connection_ttl_check_interval, protocol.check)
 
     def _look_for(self, slow: SlowConsumers) -> None:
         """Look at all queues only if any setting asks for it: there may be very many."""
@@ -336,22 +335,6 @@ class Broker:
         connection = self.connections.get(owner.origin.connection_id)
         if session is not None and connection is not None:
             connection.kill(session)
-
-    def _every(self, period_ms: int, work: Callable[[], object]) -> None:
-        if period_ms <= 0:
-            return
-
-        def tick() -> None:
-            try:
-                work()
-            except JournalError as error:
-                self._storage_failed(error)
-                return
-            # Anything else is for _unhandled().
-            self._timers[place] = self._loop.call_later(period_ms / 1000, tick)
-
-        place = len(self._timers)
-        self._timers.append(self._loop.call_later(period_ms / 1000, tick))
 
     # --- failure ------------------------------------------------------------------------------
 
@@ -396,9 +379,8 @@ class Broker:
             JournalError: the storage had failed, or fails now.
         """
         self.is_started = False
-        for timer in self._timers:
-            timer.cancel()
-        self._timers.clear()
+        if self._timers is not None:
+            self._timers.cancel()
         for acceptor in self.acceptors:
             await acceptor.stop()
         if self._core_protocol is not None:
@@ -536,36 +518,3 @@ def _is_ours(error: Exception) -> bool:
         frame.f_globals.get("__name__", "").partition(".")[0] in _OURS
         for frame, _ in traceback.walk_tb(error.__traceback__)
     )
-
-
-async def serve(broker: Broker, *, on_start: Callable[[Broker], object] | None = None) -> int:
-    """Serve until SIGTERM or SIGINT; the exit status: 1 where the storage has failed.
-
-    Args:
-        broker: not started.
-        on_start: called once it serves.
-
-    Raises:
-        JournalError: the storage cannot be opened.
-        BrokerError: the broker cannot be started.
-    """
-    loop = asyncio.get_running_loop()
-    stopping = asyncio.Event()
-    await broker.start()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    if on_start is not None:
-        on_start(broker)
-    waits = [asyncio.ensure_future(stopping.wait()), asyncio.ensure_future(broker.failed())]
-    try:
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for wait in waits:
-            wait.cancel()
-    has_failed = broker.failure is not None
-    try:
-        await broker.stop()
-    except JournalError as error:
-        log.critical("%s", error)
-        has_failed = True
-    return EXIT_FAILED if has_failed else EXIT_OK

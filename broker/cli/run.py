@@ -13,6 +13,7 @@ import click
 
 from broker.cli.instance import BROKER_XML, INSTANCE
 from broker.cli.logs import FORMATS, set_up
+from broker.cli.serving import serve
 from broker.config import load
 from broker.config.effect import without_effect
 from broker.config.options import (
@@ -22,7 +23,7 @@ from broker.config.options import (
     security_of,
 )
 from broker.errors import BrokerError
-from broker.server import Broker, serve
+from broker.server import Broker
 from journal.cli.folder import example
 from journal.cli.guard import say
 

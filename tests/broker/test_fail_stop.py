@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from broker.server import EXIT_FAILED, EXIT_OK, serve
+from broker.cli.serving import EXIT_FAILED, EXIT_OK, serve
 from broker.storage.context import Completions
 from tests.broker.bench import Sink, message
 from tests.broker.test_recovery import Life
