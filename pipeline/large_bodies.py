@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from broker.large_body import ReadableBody
     from pipeline.places import Place
 
-__all__ = ["with_large_bodies"]
+__all__ = ["body_pieces", "open_bodies", "with_large_bodies"]
+
+# Of one read: a server answers with all of it at once.
+PIECE_SIZE: Final = 1 << 20
 
 
 def with_large_bodies(
@@ -25,7 +28,8 @@ def with_large_bodies(
 ) -> Iterator[pa.RecordBatch]:
     """Give rows of `messages` with the bodies of large messages that are no larger than a limit.
 
-    Memory: a batch is cut so that what is added to it is 8 MiB, or a single body.
+    Memory: a batch is cut so that what is added to it is 8 MiB, or a single body; twice, as bytes
+    and as a column.
 
     Args:
         batches: of `messages`, without them.
@@ -38,13 +42,21 @@ def with_large_bodies(
     if not size_max:
         yield from batches
         return
-    with _open_bodies(place) as find:
+    with open_bodies(place) as find:
         for batch in batches:
             yield from _filled(batch, find, size_max)
 
 
 @contextmanager
-def _open_bodies(place: Place) -> Iterator[Callable[[int], ReadableBody | None]]:
+def open_bodies(place: Place) -> Iterator[Callable[[int], ReadableBody | None]]:
+    """What finds a body by its message's id, None where there is none; nothing is written.
+
+    Args:
+        place: of the message journal; of a table no lease is asked for.
+
+    Raises:
+        JournalIOError: here or by what is given: it cannot be looked at.
+    """
     with ExitStack() as stack:
         folder = place.large_messages
         if place.database is not None:
@@ -77,35 +89,57 @@ def _filled(
         yield batch
         return
     ids = batch.column("message_id").to_pylist()
-    found: dict[int, bytes] = {}
+    found: dict[int, bytearray] = {}
     sizes: dict[int, int] = {}
     first = held = 0
     for row, message_id in enumerate(ids):
         body = find(message_id) if is_large[row] else None
         if body is None:
             continue
-        sizes[row] = body.size
-        if body.size > size_max:
-            continue
-        if held and held + body.size > BODIES_MAX:
+        is_read = body.size <= size_max
+        if is_read and held and held + body.size > BODIES_MAX:
             yield _part(batch, first, row, found, sizes)
             first, held = row, 0
             found.clear()
-        found[row] = _whole(body)
-        held += body.size
+        if is_read:
+            whole = _whole(body)
+            if whole is None:
+                # As if it had been gone when it was looked for.
+                continue
+            found[row] = whole
+            held += body.size
+        sizes[row] = body.size
     yield _part(batch, first, len(ids), found, sizes)
 
 
-def _whole(body: ReadableBody) -> bytes:
+def _whole(body: ReadableBody) -> bytearray | None:
+    """All of a body; None where it was deleted meanwhile."""
+    whole = bytearray()
+    for piece in body_pieces(body):
+        whole += piece
+    return whole if len(whole) == body.size else None
+
+
+def body_pieces(body: ReadableBody) -> Iterator[bytes]:
+    """Give a body in pieces; they end before its size where rows of it were deleted meanwhile.
+
+    Raises:
+        JournalIOError: it cannot be read.
+    """
     body.hold()
     try:
-        return body.read(0, body.size)
+        for offset in range(0, body.size, PIECE_SIZE):
+            size = min(PIECE_SIZE, body.size - offset)
+            piece = body.read(offset, size)
+            yield piece
+            if len(piece) < size:
+                return
     finally:
         body.release()
 
 
 def _part(
-    batch: pa.RecordBatch, first: int, end: int, found: dict[int, bytes], sizes: dict[int, int]
+    batch: pa.RecordBatch, first: int, end: int, found: dict[int, bytearray], sizes: dict[int, int]
 ) -> pa.RecordBatch:
     """Rows from `first` to `end` with what was found of them."""
     part = batch.slice(first, end - first)

@@ -65,7 +65,7 @@ MESSAGES: Final = (
     Column(
         "is_large",
         "boolean",
-        "its body is a file of its own; read with the option maxLargeBodyBytes",
+        "its body is a file, or rows, of its own; read with the option maxLargeBodyBytes",
     ),
     Column("type", "string", "of a Core message: DEFAULT, OBJECT, TEXT, BYTES, MAP, STREAM"),
     Column("durable", "boolean", "survives a restart where its queues do"),

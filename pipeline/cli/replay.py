@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections import defaultdict
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +20,7 @@ from journal.cli.guard import DAMAGED, say
 from journal.cli.progress import Progress
 from pipeline.broker_options import BrokerOptions
 from pipeline.cli.sources import read, source_options, spark_of
+from pipeline.large_bodies import open_bodies
 from pipeline.options import SourceOptions
 from pipeline.places import find_histories, find_places, journals_and_histories, node_id_of
 from pipeline.replay import Asked, parts_of, select
@@ -27,9 +29,11 @@ from pipeline.replay_progress import ReplayProgress, default_folder, job_of
 from pipeline.replay_sending import ReplaySender
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from broker.large_body import ReadableBody
 
 __all__ = ["replay"]
 
@@ -169,8 +173,12 @@ def replay(
         total = selection.count()
         large = selection.large_ids()
         parts = parts_of(stored.frames(spark), stored.origins, large) if large else ()
-        bodies = ReplayBodies(stored.large_folders, parts)
-        with ReplaySender(options, job, progress) as sender, Progress("replay") as bar:
+        with (
+            stored.large_tables() as tables,
+            ReplaySender(options, job, progress) as sender,
+            Progress("replay") as bar,
+        ):
+            bodies = ReplayBodies(stored.large_folders, tables, parts)
             sender.send(selection.messages(), bodies, lambda done: bar(0, 0, done, total))
     finally:
         spark.stop()
@@ -234,9 +242,24 @@ class _Stored:
                 self.origins[place.node] = node_id
             self.origins.setdefault(place.node, place.node)
         self.large_folders: dict[str, list[Path]] = defaultdict(list)
+        self._tables = [place for place in journals if place.database is not None]
         for place in journals:
             if place.large_messages is not None:
                 self.large_folders[self.origins[place.node]].append(place.large_messages)
+
+    @contextmanager
+    def large_tables(self) -> Iterator[dict[str, list[Callable[[int], ReadableBody | None]]]]:
+        """By node, what finds the body of a large message in a database.
+
+        Raises:
+            JournalError: the database cannot be asked.
+        """
+        found: dict[str, list[Callable[[int], ReadableBody | None]]] = defaultdict(list)
+        with ExitStack() as stack:
+            for place in self._tables:
+                find = stack.enter_context(open_bodies(place))
+                found[self.origins[place.node]].append(find)
+            yield found
 
     def frames(self, spark: SparkSession) -> list[DataFrame]:
         """What the sources have."""

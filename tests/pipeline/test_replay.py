@@ -13,8 +13,11 @@ from pipeline.cli.guard import run
 from pipeline.cli.main import pipeline as commands
 from pipeline.cli.replay import Moment
 from pipeline.replay_progress import ReplayProgress
+from tests.journal.golden import GOLDEN
 from tests.pipeline.instances import Instance
 from tests.pipeline.planted import HOUR_MS, MESSAGE, NOW_MS, ORDERS, Node
+from tests.pipeline.test_large_tables import fill
+from tests.unpack import unpack
 
 COUNT = 60
 
@@ -217,6 +220,34 @@ def test_a_database_has_what_it_has(spark, nodes, served, capsys, tmp_path):
 
     assert status == 0, said
     assert keys(served, "rows") == ["row"]
+
+
+def test_a_large_message_of_a_database_has_its_body(spark, served, capsys, tmp_path):
+    unpack(GOLDEN / "broker_large" / "broker.tar.gz", tmp_path / "data")
+    # The other one's is gone.
+    bodies = [tmp_path / "data" / "large" / f"{number}.msg" for number in (11, 12)]
+    kept = bodies[0].read_bytes()
+    bodies[1].unlink()
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    fill(url, tmp_path / "data")
+
+    status, out, _ = replayed(
+        capsys,
+        *(url, "--address", "large", "--target", "large.rows", "--routing-type", "anycast"),
+        *("--url", served.url, "--json"),
+    )
+
+    assert status == 1
+    said = json.loads(out.splitlines()[-1])
+    assert (said["found"], said["sent"]) == (3, 2)
+    assert said["problems"] == ["store: message 12: its body is not there"]
+    with (
+        served.client() as client,
+        client.session() as session,
+        session.consumer("large.rows") as consumer,
+    ):
+        found = [consumer.receive(60) for _ in range(2)]
+        assert [one.read() for one in found if one.is_large] == [kept]
 
 
 def test_damage_is_told_and_the_rest_is_sent_where_that_is_asked_for(
