@@ -19,6 +19,7 @@ import enum
 from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError, ErrorCode
+from broker.paging.late_notes import LateNotes
 from broker.storage.context import Gate
 
 if TYPE_CHECKING:
@@ -219,7 +220,17 @@ class Transaction:
         else:
             gate = Gate()
             context.after_gate(gate, done, *arguments)
-            storage.after_pages(lambda: gate.open(append, storage))
+            storage.after_pages(lambda: self._note_late(lambda: gate.open(append, storage)))
+
+    def _note_late(self, then: Callable[[], object]) -> None:
+        """Where it commits what an earlier life put into pages, tell the history; then go on."""
+        core, paged = self._core, self.paged
+        is_commit = self.state is TransactionState.COMMITTED
+        if is_commit and paged is not None and paged.loaded and core.history is not None:
+            assert core.paging is not None, "it has pages"
+            LateNotes(core.paging, core.history, paged.loaded, then).go_on()
+        else:
+            then()
 
     def commit(self, context: OperationContext, done: After, *arguments: object) -> None:
         """Let all of it count; `done(error, *arguments)` once it is durable and applied.

@@ -154,15 +154,25 @@ class PagedPart:
         sent: what it put into pages; None where it put nothing there.
         notes: those messages, and queues, where a history shall know of them once it commits.
         acknowledged: how many durable references it acknowledged, of other transactions' pages.
+        loaded: what of `sent` a start has found: of that there are no notes, but in pages.
     """
 
-    __slots__ = ("_appends", "_is_recorded", "_transactions", "acknowledged", "notes", "sent")
+    __slots__ = (
+        "_appends",
+        "_is_recorded",
+        "_transactions",
+        "acknowledged",
+        "loaded",
+        "notes",
+        "sent",
+    )
 
     def __init__(self, transactions: PageTransactions, appends: PageAppends) -> None:
         self._transactions = transactions
         self._appends = appends
         self._is_recorded = False
         self.sent: PageTransaction | None = None
+        self.loaded: PageTransaction | None = None
         self.notes: list[tuple[Message, list[int]]] = []
         self.acknowledged: dict[PageTransaction, int] = {}
 
@@ -180,7 +190,7 @@ class PagedPart:
     def load(self, sent: PageTransaction | None) -> None:
         """Of a prepared transaction: its records are there."""
         self._is_recorded = True
-        self.sent = sent
+        self.sent = self.loaded = sent
 
     def record(self, tx_id: int) -> bool:
         """Append what has to be known of it, before its end is; whether there was anything."""
@@ -205,7 +215,7 @@ class PagedPart:
         """It was asked to commit: who comes upon its messages waits for that.
 
         Args:
-            history: gets to know of them, before the commit that makes that durable.
+            history: gets to know of those in `notes`, before the commit that makes that durable.
         """
         if history is not None:
             for message, queue_ids in self.notes:

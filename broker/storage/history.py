@@ -87,11 +87,33 @@ class MessageHistory:
             RecordTooLarge: it does not fit one file.
             JournalError: the journal has failed.
         """
-        message_id = message.message_id
-        if message.is_large:
-            kind, body = _LARGE_MESSAGE, message.encode_headers()
-        else:
-            kind, body = _MESSAGE, message.record()
+        is_large = message.is_large
+        body = message.encode_headers() if is_large else message.record()
+        self.note_record(message.message_id, body, queue_ids, is_large=is_large, done=done)
+
+    def note_record(
+        self,
+        message_id: int,
+        body: bytes,
+        queue_ids: Sequence[int],
+        *,
+        is_large: bool,
+        done: Done | None = None,
+    ) -> None:
+        """The same by the bytes of its record.
+
+        Args:
+            message_id: of it.
+            body: of record 45, or 30 of a large one.
+            queue_ids: of the queues that have it there; at least one.
+            is_large: which of the two.
+            done: as for note_message().
+
+        Raises:
+            RecordTooLarge: it does not fit one file.
+            JournalError: the journal has failed.
+        """
+        kind = _LARGE_MESSAGE if is_large else _MESSAGE
         self._journal.event(message_id, kind, body, sync=False, wait=False)
         for queue_id in queue_ids[:-1]:
             self._note_reference(message_id, queue_id)

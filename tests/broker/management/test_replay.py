@@ -10,8 +10,11 @@ from broker.loaded_messages import decode_message
 from broker.management.errors import ManagementError
 from broker.management.registry import Resources
 from broker.settings import AddressSettings, SettingsRepository
+from broker.storage.message_records import Xid
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
+from broker.storage.wire import RecordType
 from journal.folder import JournalName
+from journal.reader import read_file
 from journal.retention import TIME_FORMAT, list_history
 from tests.broker.bench import message
 from tests.broker.test_recovery import Life, durable
@@ -153,8 +156,8 @@ def test_a_large_message_has_its_body_again(tmp_path):
     run(tmp_path, story)
 
 
-async def send_large(life, body):
-    session = life.session()
+async def send_large(life, body, session=None):
+    session = session or life.session()
     large = message("")
     large.is_large = True
     session.begin_large(large)
@@ -245,6 +248,123 @@ def test_a_crash_leaves_the_history_what_pages_have(tmp_path):
             assert life.broker.core.postoffice.addresses.queues["copies"].message_count == 20
 
     asyncio.run(lives())
+
+
+def test_a_large_message_that_was_prepared_in_a_page_comes_back_whole(tmp_path):
+    body = bytes(range(256)) * 1000
+    options = {"store": with_history(tmp_path), "settings": paging_soon()}
+
+    async def lives():
+        async with Life(tmp_path, **options) as life:
+            await life.queue("q")
+            await life.queue("copies")
+            await life.send(*(message(f"{n}", n=n) for n in range(5)))
+            session = life.session(is_xa=True, auto_commit_sends=False)
+            session.xa_start(DECIDED)
+            await send_large(life, body, session)
+            session.xa_end(DECIDED, has_failed=False)
+            await durable(session.xa_prepare, DECIDED)
+        async with Life(tmp_path, **options) as life:
+            await durable(life.session(is_xa=True).xa_commit, DECIDED, False)
+            # Its file goes with its page.
+            queue = life.broker.core.postoffice.addresses.queues["q"]
+            async with asyncio.timeout(60):
+                while queue.message_count or list((tmp_path / "largemessages").iterdir()):
+                    await consume_all(life)
+            await replay(life, "broker", "q", "copies", "n IS NULL")
+            (found,) = life.broker.core.postoffice.addresses.queues["copies"].references()
+            assert found.message.large.read(0, len(body) + 1) == body
+
+    asyncio.run(lives())
+
+
+DECIDED, REFUSED = Xid(1, b"b", b"decided"), Xid(1, b"b", b"refused")
+FILLER = "x" * 1000
+
+
+async def prepare(life, xid, *messages):
+    session = life.session(is_xa=True, auto_commit_sends=False)
+    session.xa_start(xid)
+    await life.send(*messages, session=session)
+    session.xa_end(xid, has_failed=False)
+    await durable(session.xa_prepare, xid)
+
+
+def records_of(folder):
+    """All that the history has, in the order of its files."""
+    copies = sorted(list_history(folder / "history", JournalName()), key=lambda one: one.file_id)
+    return [record for copy in copies for record in read_file(copy.path, is_newest=False)]
+
+
+@pytest.mark.parametrize("how", ["stop", "crash"])
+@pytest.mark.parametrize("counted_at_once", [32 << 20, -1])
+def test_what_was_prepared_in_pages_is_sent_at_its_commit_after_a_restart(
+    tmp_path, monkeypatch, how, counted_at_once
+):
+    """Whether its pages are counted by then, or not."""
+    monkeypatch.setattr("broker.paging.loading._COUNTED_AT_ONCE", counted_at_once)
+    texts = [f"prepared {number} {FILLER}" for number in range(20)]
+
+    def life_in(folder):
+        return Life(folder, store=with_history(folder), settings=paging_soon())
+
+    async def lives():
+        folder = tmp_path / "first"
+        async with life_in(folder) as life:
+            for name in ("q", "copies"):
+                await life.queue(name)
+            await life.send(*(message(f"{n} {FILLER}") for n in range(5)))
+            # Two in turn share pages; not all of them are durable.
+            await prepare(life, REFUSED, message(f"refused {FILLER}"))
+            await prepare(life, DECIDED, *map(message, texts), message("weak", durable=False))
+            await prepare(life, Xid(1, b"b", b"open"), message(f"open {FILLER}"))
+            assert len(life.broker.core.paging.stores["q"].pages) > 3
+            if how == "crash":
+                folder = life.crash_copy("crashed")
+        async with life_in(folder) as life:
+            session = life.session(is_xa=True)
+            # All at once: the others wait for it, and come behind it.
+            decided = durable(session.xa_commit, DECIDED, False)
+            await asyncio.gather(decided, durable(session.xa_rollback, REFUSED))
+            await life.send(message("later"))
+            await replay(life, "broker", "q", "copies", None)
+            queues = life.broker.core.postoffice.addresses.queues
+            assert queues["copies"].message_count == 5 + 20 + 1
+            assert queues["q"].message_count == 5 + 21 + 1
+        async with life_in(folder) as life:
+            await replay(life, "broker", "q", "copies", None)
+            queues = life.broker.core.postoffice.addresses.queues
+            assert queues["copies"].message_count == 2 * (5 + 20 + 1)
+        return folder
+
+    folder = asyncio.run(lives())
+    records = records_of(folder)
+    found = {}
+    for place, record in enumerate(records):
+        if record.kind == "event" and record.user_type == RecordType.ADD_MESSAGE_PROTOCOL:
+            text = decode_message(record.record_id, record.body)
+            if text.address == "q":
+                found.setdefault(bytes(text.body).decode(), []).append((place, record.record_id))
+    assert [text for text in found if text.startswith("prepared")] == texts
+    assert not [text for text in found if text.startswith(("refused", "open", "weak"))]
+    places = [found[text] for text in texts]
+    # Each once, between what it was prepared and committed by, with its queue.
+    assert {len(one) for one in places} == {1}
+    (prepared_at,) = [
+        place
+        for place, record in enumerate(records)
+        if record.kind == "prepare" and b"decided" in record.body
+    ]
+    (committed_at,) = [
+        place
+        for place, record in enumerate(records)
+        if record.kind == "commit" and record.tx_id == records[prepared_at].tx_id
+    ]
+    assert all(prepared_at < place < committed_at for ((place, _),) in places)
+    for ((place, message_id),) in places:
+        following = records[place + 1]
+        assert (following.kind, following.user_type) == ("event", RecordType.ADD_REF)
+        assert following.record_id == message_id
 
 
 def test_there_has_to_be_a_history(tmp_path):
