@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from broker.message import Message
 from broker.selector import parse
 from broker.storage.encoding import RecordFormatError
+from broker.storage.stored_messages import Persister
 from broker.storage.wire import RecordType
 from pipeline.history import BODY_PART, MESSAGES, NEEDED, SENT_KINDS, counted, once
 from pipeline.message_content import message_content
@@ -263,6 +264,9 @@ class _Judge:
         except RecordFormatError:
             # Nobody knows where it was sent to.
             return problem
+        if content["protocol"] != Persister.CORE.name:
+            # The Core protocol carries no other message, and as a Core message it would be another.
+            problem = f"its protocol is {content['protocol']}: only Core messages are sent again"
         asked = self._asked
         is_there = content.get("address") == asked.address
         return (

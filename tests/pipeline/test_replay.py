@@ -6,6 +6,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] brings it")
 
+from broker.storage.records import encode_record
+from broker.storage.stored_messages import AmqpMessageV3
 from jdbcstore import SqlStore
 from jdbcstore.options import DatabaseStoreOptions
 from journal.reader import read_file
@@ -248,6 +250,32 @@ def test_a_large_message_of_a_database_has_its_body(spark, served, capsys, tmp_p
     ):
         found = [consumer.receive(60) for _ in range(2)]
         assert [one.read() for one in found if one.is_large] == [kept]
+
+
+def test_messages_of_amqp_are_told_of_and_the_others_sent(spark, served, capsys, tmp_path):
+    node = Node(tmp_path / "node")
+    for number in range(2):
+        node.send(ORDERS, properties={"key": f"core{number}"})
+        node.next_id += 1
+        # One of them is not asked for.
+        address = ("orders", "bills")[number]
+        amqp = AmqpMessageV3(node.next_id, 0, address, b"\x00Sw\xa1\x02hi", None, 0)
+        node.journal.add(node.next_id, MESSAGE, encode_record(amqp))
+    node.close()
+
+    status, out, _ = replayed(
+        capsys,
+        *(node.folder, "--address", "orders", "--target", "no.amqp", "--routing-type", "anycast"),
+        *("--url", served.url, "--json"),
+    )
+
+    assert status == 1
+    (problem,) = json.loads(out)["problems"]
+    assert problem == (
+        f"{node.node_id}: message {node.next_id - 2}: its protocol is AMQP_V3:"
+        " only Core messages are sent again"
+    )
+    assert keys(served, "no.amqp") == ["core0", "core1"]
 
 
 def test_damage_is_told_and_the_rest_is_sent_where_that_is_asked_for(
