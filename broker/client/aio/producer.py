@@ -52,6 +52,7 @@ class AsyncProducer:
         self._address = address
         self._number = session.state.add_producer(address)
         self._is_closed = False
+        self._order = asyncio.Lock()
         self._group_id = self._state.options.group_id
         if self._group_id is None and self._state.options.auto_group:
             self._group_id = f"{self._state.name}.{self._number}"
@@ -132,14 +133,16 @@ class AsyncProducer:
                 return await self._send_large(message, _Chunks(packed), len(body), wants_answer)
             message.set(LARGE_SIZE, PropertyType.LONG, len(body))
             message.body = packed
-        await self._acquire(message.address, len(message.encode()))
-        self._state.has_work = True
-        packet = Send(message, sender_id=self._number)
-        if wants_answer:
-            reply = self._state.channel.call_correlated(packet)
-        else:
-            self._state.channel.post(packet)
-            reply = None
+        # Who has waited for credit goes on a turn after it came: nobody may overtake it meanwhile.
+        async with self._order:
+            await self._acquire(message.address, len(message.encode()))
+            self._state.has_work = True
+            packet = Send(message, sender_id=self._number)
+            if wants_answer:
+                reply = self._state.channel.call_correlated(packet)
+            else:
+                self._state.channel.post(packet)
+                reply = None
         await self._session.connection.drain()
         return reply
 
