@@ -71,7 +71,7 @@ build: $(VENV) ## build the extensions in place
 debug: $(VENV) ## the same with C asserts and bounds checks (`make build` goes back)
 	@QUIVER_BUILD=debug $(PY) setup.py --quiet egg_info build_ext --inplace
 
-run: build ## show the main job on real data: read, decode, copy, kill a writer, measure this disk
+run: build ## show the main job: read a broker's journal, kill a writer and a broker, measure this disk
 	@PYTHON=$(PY) sh docs/guide/tour.sh
 
 test: build ## what a developer runs before a commit
