@@ -1,9 +1,10 @@
 """The typed header of writer.pyx."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from jdbcstore.batch cimport Batch
 from jdbcstore.tickets cimport Tickets
+from journal.waiting_room cimport WaitingRoom
 
 cdef class GroupWriter:
     cdef readonly Tickets tickets       # how far all is durable, and who is to be told
@@ -11,7 +12,8 @@ cdef class GroupWriter:
     cdef readonly int64_t commits       # how many batches were written, for statistics
     cdef object write                   # makes one batch durable, or raises what ends the store
     cdef object ready                   # a deque of closed batches, the oldest first
-    cdef dict gates                     # by ticket: held until it is durable
+    cdef WaitingRoom room               # of those who wait for a ticket
+    cdef int has_failed                 # whether tickets.error is set
     cdef object thread
     cdef object bell                    # a lock that the parked thread waits for
     cdef object writing                 # a lock that is held while a batch is written

@@ -28,11 +28,13 @@ Where that cannot be helped it is said, and done before or after the step that m
 import threading
 from collections import deque
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.time cimport time_t
 
 from jdbcstore.batch cimport Batch
 from jdbcstore.tickets cimport Tickets
 from journal.errors import JournalClosed
+from journal.waiting_room cimport WOKEN_BY_A_SIGNAL, WaitingRoom
 
 cdef extern from "<math.h>":
     double INFINITY
@@ -94,7 +96,7 @@ cdef class GroupWriter:
         self.sync_period_s = sync_period_s
         self.share = SHARE_MIN
         self.ready = deque()
-        self.gates = {}
+        self.room = WaitingRoom()
         self.bell = new_lock()
         self.bell.acquire()
         self.writing = new_lock()
@@ -215,6 +217,7 @@ cdef class GroupWriter:
             Exception: what ended the store.
         """
         cdef Batch batch
+        cdef int result
         self.blocked += 1
         if ticket == self.filling.number:
             self.present += 1
@@ -230,14 +233,11 @@ cdef class GroupWriter:
                     continue
                 if self.parked_until > self.due_at():
                     self.ring()         # To have the thread set its alarm.
-                # Whoever waits for it passes through, one after the other.
-                gate = self.gates.get(ticket)
-                if gate is None:
-                    gate = new_lock()
-                    gate.acquire()
-                    self.gates[ticket] = gate
-                gate.acquire()
-                gate.release()
+                with nogil:
+                    result = self.room.wait(
+                        ticket, <uint64_t *>&self.tickets.durable, &self.has_failed)
+                if result == WOKEN_BY_A_SIGNAL:
+                    PyErr_CheckSignals()
         finally:
             self.blocked -= 1
         return 0
@@ -257,10 +257,8 @@ cdef class GroupWriter:
     def fail(self, error):
         """The end: everybody who waits, or asks from now on, gets `error`."""
         self.tickets.fail(error)
-        # Nobody makes a gate any more.
-        while self.gates:
-            _, gate = self.gates.popitem()
-            gate.release()
+        self.has_failed = 1
+        self.room.tell_all()
         self.is_busy = False
         self.ring()
 
@@ -301,6 +299,7 @@ cdef class GroupWriter:
     cdef int commit(self, Batch batch) except -1:
         """Write one batch, and tell everybody. The caller has set `is_busy`."""
         cdef double started, ended
+        self.room.leave_gate()
         self.writing.acquire()          # Waits for nobody: one at a time writes.
         started = monotonic_s()
         try:
@@ -331,9 +330,7 @@ cdef class GroupWriter:
             self.ring()
         # Sets `durable` first of all; then the event loop is woken, without the GIL.
         self.tickets.advance(batch.number + 1)
-        gate = self.gates.pop(batch.number, None)
-        if gate is not None:
-            gate.release()
+        self.room.tell(batch.number, batch.number + 1)
         return 0
 
     def run(self):

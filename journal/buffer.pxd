@@ -3,6 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from journal.files.base cimport BackEnd, OpenFile
+from journal.waiting_room cimport WaitingRoom
 
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_mutex_t:
@@ -19,7 +20,6 @@ cdef extern from "<pthread.h>" nogil:
 
 cdef enum:
     SLOTS_MAX = 16
-    WAIT_WORDS = 64
 
 # What reserve() says.
 cdef enum:
@@ -74,11 +74,7 @@ cdef class GroupBuffer:
     # Waiting.
     cdef uint32_t signal                # parks the flusher
     cdef uint32_t room_word, room_waiters
-    cdef uint32_t words[WAIT_WORDS]     # parks those who wait for batch n at n % WAIT_WORDS
-    cdef uint32_t waiters[WAIT_WORDS]   # parked there, or about to be
-    cdef uint64_t gate                  # when its holder passed it, 0: open
-    cdef uint32_t gate_losses           # late holders, in GATE_LOSS, less the prompt ones since
-    cdef uint32_t gate_rest             # groups for which the gate is left open
+    cdef WaitingRoom waiting            # of those who wait for batches
     cdef int event_fd
     cdef bint event_wanted
     # Counters.
@@ -94,6 +90,7 @@ cdef class GroupBuffer:
     cdef uint64_t sync_all(self) noexcept nogil
     cdef void hurry(self) noexcept nogil
     cdef void release(self) noexcept nogil
+    cdef int wait_on(self, uint64_t batch, uint64_t *counter) noexcept nogil
     cdef int wait_synced(self, uint64_t batch) noexcept nogil
     cdef int wait_written(self, uint64_t batch) noexcept nogil
     cdef int wait_for_room(self) noexcept nogil
@@ -104,11 +101,7 @@ cdef class GroupBuffer:
     cdef void begin_slot(self) noexcept nogil
     cdef void seal(self) noexcept nogil
     cdef bint next_is_free(self) noexcept nogil
-    cdef int wait_on(self, uint64_t batch, uint64_t *counter) noexcept nogil
     cdef void tell(self, uint64_t first, uint64_t end) noexcept nogil
-    cdef void pass_gate(self) noexcept nogil
-    cdef void leave_gate(self) noexcept nogil
-    cdef void note_late(self) noexcept nogil
     cdef void run(self) noexcept nogil
     cdef bint due(self, uint64_t now) noexcept nogil
     cdef void sleep(self, uint64_t now) noexcept nogil

@@ -32,48 +32,15 @@ import errno
 
 from libc.string cimport memset
 
+from journal.atomics cimport add32, load32, load64, store64
 from journal.files.base cimport io_alloc, io_free
 from journal.format cimport (
     END_MARK, LEADER_SIZE, MARK, ORDINAL_MAX, encode_mark, leader_padding)
-from journal.native cimport (
-    qv_completion, qv_event_bump, qv_event_close, qv_event_fd, qv_event_take, qv_now_ns, qv_park,
-    qv_park_until, qv_sleep_ns, qv_timer_slack, qv_unpark)
-
-cdef extern from *:
-    """
-    #include <stdint.h>
-    #define qv_load32(p) __atomic_load_n((p), __ATOMIC_SEQ_CST)
-    #define qv_load64(p) __atomic_load_n((p), __ATOMIC_SEQ_CST)
-    #define qv_store32(p, v) __atomic_store_n((p), (v), __ATOMIC_SEQ_CST)
-    #define qv_store64(p, v) __atomic_store_n((p), (v), __ATOMIC_SEQ_CST)
-    #define qv_swap_if(p, e, v) __atomic_compare_exchange_n((p), (e), (v), 0, __ATOMIC_SEQ_CST, \
-                                                            __ATOMIC_SEQ_CST)
-    #define qv_add32(p, v) __atomic_add_fetch((p), (v), __ATOMIC_SEQ_CST)
-
-    #include <sched.h>
-    #if defined(__x86_64__) || defined(__i386__)
-    #define qv_pause() __builtin_ia32_pause()
-    #elif defined(__aarch64__)
-    #define qv_pause() __asm__ volatile("yield")
-    #else
-    #define qv_pause() ((void)0)
-    #endif
-
-    /* When this thread passed a gate that it has not left yet; 0: none. */
-    static __thread uint64_t passed_ns;
-    #define qv_passed_ns() (passed_ns)
-    #define qv_set_passed_ns(v) (passed_ns = (v))
-    """
-    uint32_t load32 "qv_load32"(uint32_t *p) noexcept nogil
-    uint64_t load64 "qv_load64"(uint64_t *p) noexcept nogil
-    void store32 "qv_store32"(uint32_t *p, uint32_t value) noexcept nogil
-    void store64 "qv_store64"(uint64_t *p, uint64_t value) noexcept nogil
-    bint swap64_if "qv_swap_if"(uint64_t *p, uint64_t *seen, uint64_t value) noexcept nogil
-    uint32_t add32 "qv_add32"(uint32_t *p, uint32_t value) noexcept nogil
-    int sched_yield() noexcept nogil
-    void pause_spin "qv_pause"() noexcept nogil
-    uint64_t get_passed_ns "qv_passed_ns"() noexcept nogil
-    void set_passed_ns "qv_set_passed_ns"(uint64_t value) noexcept nogil
+from journal.native cimport qv_completion
+from journal.parking cimport (
+    bump_event, close_event, now_ns, open_event, park, park_until, set_timer_slack, sleep_ns,
+    take_event, unpark)
+from journal.waiting_room cimport WOKEN_BY_A_SIGNAL, WaitingRoom
 
 cdef int EIO = errno.EIO
 cdef int EAGAIN = errno.EAGAIN
@@ -87,24 +54,6 @@ cdef enum:
 cdef uint64_t JOIN_NS = 25_000
 cdef uint64_t IDLE_NS = 500_000_000
 cdef uint64_t FOREVER = <uint64_t>-1
-
-# The gate between waking up and the GIL, see pass_gate(). From there through the GIL to the next
-# wait takes a thread 3 to 6 us. A holder older than HOLD_NS was preempted: whoever waits yields its
-# processor, which may be the one that the holder waits for. One older than GATE_NS is on other
-# business. A yield moves a thread behind all others, so it must not come early; a preempted holder
-# that loses the gate ends in a crowd at the GIL. 64 threads on two processors, rate over the limit
-# program's: 1.4 with a GATE_NS of 50 us, 1.1 with 20 us. docs/decisions/0010 has the alternatives.
-cdef uint64_t HOLD_NS = 7_000
-cdef uint64_t GATE_NS = 50_000
-cdef enum:
-    # Looks at a closed gate, about 20 us of them: with as many processors as threads all of them
-    # would spin until the last one's turn.
-    LOOKS_MAX = 256
-    # Of the holders at least a fifth must come back in time, over a hundred or more, or the gate
-    # stays open for a while. Often or quickly is worse: threads that crowd at the GIL are late.
-    GATE_LOSS = 4               # what a late holder adds to the losses; a prompt one takes one off
-    GATE_LOSSES_MAX = 512
-    GATE_REST = 1024            # groups until the gate is tried again
 
 
 cdef class GroupBuffer:
@@ -134,6 +83,7 @@ cdef class GroupBuffer:
         # Half of the slots are on their way to the disk while the other half is filled.
         self.slot_count = min(max(3, 2 * back_end.queue_depth), 8)
         self.event_fd = -1
+        self.waiting = WaitingRoom()
         pthread_mutex_init(&self.lock, NULL)
         self.mark_block = <uint8_t *>io_alloc(BUFFER_ALIGNMENT, BUFFER_ALIGNMENT)
         if self.mark_block == NULL:
@@ -144,7 +94,7 @@ cdef class GroupBuffer:
                 raise MemoryError
             # Touch the pages now and not in the middle of an append.
             memset(self.slots[i].data, 0, self.capacity)
-        self.event_fd = qv_event_fd()
+        self.event_fd = open_event()
         if self.event_fd < 0:
             raise OSError(-self.event_fd, "cannot open an eventfd")
 
@@ -157,7 +107,7 @@ cdef class GroupBuffer:
             io_free(self.slots[i].data)
         io_free(self.mark_block)
         if self.event_fd >= 0:
-            qv_event_close(self.event_fd)
+            close_event(self.event_fd)
         pthread_mutex_destroy(&self.lock)
 
     cdef int start(self) except -1:
@@ -225,7 +175,7 @@ cdef class GroupBuffer:
         memset(slot.data + slot.used, 0, start - slot.used)
         where[0] = slot.data + start
         if slot.records == 0 and not self.timer_off:
-            slot.started_ns = qv_now_ns()
+            slot.started_ns = now_ns()
         slot.used = end
         return RESERVED
 
@@ -287,7 +237,7 @@ cdef class GroupBuffer:
             add32(&self.signal, 1)
         pthread_mutex_unlock(&self.lock)
         if wake:
-            qv_unpark(&self.signal, False)
+            unpark(&self.signal, False)
 
     cdef uint64_t padded(self, uint64_t size) noexcept nogil:
         cdef uint64_t alignment = self.back_end.alignment
@@ -339,70 +289,10 @@ cdef class GroupBuffer:
     # Waiting, without the lock.
 
     cdef int wait_on(self, uint64_t batch, uint64_t *counter) noexcept nogil:
-        cdef uint32_t i = batch % WAIT_WORDS
-        cdef uint32_t seen
-        cdef bint parked = False
-        self.leave_gate()
-        while True:
-            seen = load32(&self.words[i])
-            if load64(counter) > batch:
-                if parked:
-                    self.pass_gate()
-                return 0
-            if self.error:
-                return -self.error
-            add32(&self.waiters[i], 1)
-            if load64(counter) <= batch and not self.error:
-                parked = True
-                qv_park(&self.words[i], seen)
-            add32(&self.waiters[i], <uint32_t>-1)
-
-    # A batch's waiters are woken all at once, by one call. Then they would queue up again, for the
-    # GIL, where each sleeps and is woken once more: three switches a record instead of one, most
-    # of them to a processor that has to be roused first. So they pass a gate one at a time on
-    # their way to the GIL, and whoever finds it closed stays runnable. The holder leaves it when it
-    # waits for its next record, which is when it gives up the GIL. Nobody depends on that: after
-    # GATE_NS the next one takes the gate over, whoever has looked LOOKS_MAX times goes on without
-    # it, and where holders are mostly late, since they do more than append, it stays open.
-
-    cdef void pass_gate(self) noexcept nogil:
-        """Wait for one's turn to ask for the GIL, for a moment."""
-        cdef uint64_t holder, now
-        cdef int looks = 0
-        while not load32(&self.gate_rest) and looks < LOOKS_MAX:
-            looks += 1
-            holder = load64(&self.gate)     # When it was passed last.
-            now = qv_now_ns()
-            if holder == 0 or now > holder + GATE_NS:
-                if swap64_if(&self.gate, &holder, now):
-                    set_passed_ns(now)
-                    if holder:
-                        self.note_late()
-                    return
-            elif now < holder + HOLD_NS:
-                pause_spin()
-            else:
-                sched_yield()
-
-    cdef void leave_gate(self) noexcept nogil:
-        """Let the next one pass, if this thread holds the gate and nobody took it over."""
-        cdef uint64_t mine = get_passed_ns()
-        cdef uint32_t losses
-        if mine:
-            set_passed_ns(0)
-            # Before the gate opens: only its holder, and who takes it over, counts losses.
-            losses = load32(&self.gate_losses)
-            if losses:
-                store32(&self.gate_losses, losses - 1)
-            swap64_if(&self.gate, &mine, 0)
-
-    cdef void note_late(self) noexcept nogil:
-        """A holder was late. The count may miss one when two meet: it is a rule of thumb."""
-        cdef uint32_t losses = load32(&self.gate_losses) + GATE_LOSS
-        if losses >= GATE_LOSSES_MAX:
-            losses = 0
-            store32(&self.gate_rest, GATE_REST)
-        store32(&self.gate_losses, losses)
+        cdef int result = WOKEN_BY_A_SIGNAL
+        while result == WOKEN_BY_A_SIGNAL:      # Python looks at it once the disk has answered.
+            result = self.waiting.wait(batch, counter, &self.error)
+        return result
 
     cdef int wait_synced(self, uint64_t batch) noexcept nogil:
         """Return when the batch is on disk: 0, or -errno of the failure that ended the buffer.
@@ -439,7 +329,7 @@ cdef class GroupBuffer:
             seen = load32(&self.room_word)
             self.room_waiters = 1
             self.release()
-            qv_park(&self.room_word, seen)
+            park(&self.room_word, seen)
 
     cdef void tell(self, uint64_t first, uint64_t end) noexcept nogil:
         """Wake those who wait for batches first ... end - 1, for room, and the event loop.
@@ -447,49 +337,37 @@ cdef class GroupBuffer:
         Gives up the lock meanwhile: who is woken wants it at once, with the GIL in hand.
         """
         cdef bint event = self.event_wanted, room = self.room_waiters
-        cdef uint32_t rest = load32(&self.gate_rest)
-        cdef uint64_t batch
         self.event_wanted = False
         self.room_waiters = 0
         add32(&self.room_word, 1)
         pthread_mutex_unlock(&self.lock)
         if event:
-            qv_event_bump(self.event_fd)
-        if rest:
-            store32(&self.gate_rest, rest - 1)
-        if end - first > WAIT_WORDS:
-            first = end - WAIT_WORDS
-        for batch in range(first, end):
-            add32(&self.words[batch % WAIT_WORDS], 1)
-            if load32(&self.waiters[batch % WAIT_WORDS]):
-                qv_unpark(&self.words[batch % WAIT_WORDS], True)
+            bump_event(self.event_fd)
+        self.waiting.tell(first, end)
         if room:
-            qv_unpark(&self.room_word, True)
+            unpark(&self.room_word, True)
         pthread_mutex_lock(&self.lock)
 
     cdef void fail(self, int error) noexcept nogil:
         """The end: under the lock. Everybody who waits or asks from now on gets `error`."""
-        cdef uint32_t i
         if not self.error:
             self.error = error
-        qv_event_bump(self.event_fd)
-        for i in range(WAIT_WORDS):
-            add32(&self.words[i], 1)
-            qv_unpark(&self.words[i], True)
+        bump_event(self.event_fd)
+        self.waiting.tell_all()
         add32(&self.room_word, 1)
-        qv_unpark(&self.room_word, True)
+        unpark(&self.room_word, True)
 
     # The flusher thread.
 
     cdef void run(self) noexcept nogil:
         cdef uint64_t now
-        qv_timer_slack(TIMER_SLACK_NS)
+        set_timer_slack(TIMER_SLACK_NS)
         pthread_mutex_lock(&self.lock)
         while not self.error:
             if self.taken < self.head:
                 self.flush_group()
                 continue
-            now = qv_now_ns()
+            now = now_ns()
             if self.slots[self.head % self.slot_count].records:
                 if self.due(now):
                     self.join_late_comers()
@@ -535,9 +413,9 @@ cdef class GroupBuffer:
         self.parked_until = deadline
         pthread_mutex_unlock(&self.lock)
         if deadline == FOREVER:
-            qv_park(&self.signal, seen)
+            park(&self.signal, seen)
         else:
-            qv_park_until(&self.signal, seen, deadline)
+            park_until(&self.signal, seen, deadline)
         pthread_mutex_lock(&self.lock)
         self.parked = False
 
@@ -546,7 +424,7 @@ cdef class GroupBuffer:
         if self.slots[self.head % self.slot_count].records < self.last_group_records \
                 and self.join_ns and not self.stopping:
             pthread_mutex_unlock(&self.lock)
-            qv_sleep_ns(self.join_ns)
+            sleep_ns(self.join_ns)
             pthread_mutex_lock(&self.lock)
 
     cdef void flush_group(self) noexcept nogil:
@@ -576,11 +454,11 @@ cdef class GroupBuffer:
         sync = self.wanted > self.synced or self.owed > self.synced or last.closes_file
         pthread_mutex_unlock(&self.lock)
 
-        started = qv_now_ns()
+        started = now_ns()
         result = self.write_group(first, end, sync and self.datasync)
         if result == 0 and last.closes_file and self.marks:
             result = self.write_end_mark(last)
-        spent = qv_now_ns() - started
+        spent = now_ns() - started
 
         pthread_mutex_lock(&self.lock)
         self.idle_since_ns = started + spent
@@ -677,7 +555,7 @@ cdef class GroupBuffer:
         if self.datasync:
             result = self.back_end.sync(file)
         pthread_mutex_lock(&self.lock)
-        self.idle_since_ns = qv_now_ns()
+        self.idle_since_ns = now_ns()
         if result < 0:
             self.fail(-result)
             return
@@ -725,9 +603,9 @@ cdef void *flusher_main(GroupBuffer self) noexcept nogil:
 
 cdef void event_bump(int fd) noexcept nogil:
     """Make an eventfd readable."""
-    qv_event_bump(fd)
+    bump_event(fd)
 
 
 cdef uint64_t event_take(int fd) noexcept nogil:
     """Empty an eventfd."""
-    return qv_event_take(fd)
+    return take_event(fd)

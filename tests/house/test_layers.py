@@ -44,6 +44,7 @@ MAY_USE = {
         "journal.completion",
         "journal.id_map",
         "journal.loaded",
+        "journal.waiting_room",
     ),
     # Commands that `journal` finds by entry point.
     "jdbcstore.cli": ("jdbcstore", "journal"),

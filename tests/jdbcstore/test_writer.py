@@ -1,6 +1,7 @@
 """Group commit without a database: those who wait when a write does not end well."""
 
 import itertools
+import signal
 import threading
 import time
 
@@ -96,6 +97,35 @@ def test_an_interrupted_write_ends_the_store_and_tells_all_who_wait():
     assert isinstance(outcomes["second"], JournalClosed)
     with pytest.raises(JournalClosed, match="interrupted"):
         writer.sync()
+    writer.stop()
+
+
+def test_who_waits_for_the_write_of_another_can_be_interrupted():
+    writing, go_on = threading.Event(), threading.Event()
+
+    def write(batch):
+        writing.set()
+        assert go_on.wait(WAIT_S)
+
+    def wait():
+        main = threading.main_thread().ident
+        threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT)).start()
+        writer.sync()
+
+    writer = GroupWriter(write, 3600, "test-writer")
+    appends = appends_to(writer)
+    writer.start()
+    first = threading.Thread(target=appends.add, args=(1, 1, b"body"), daemon=True)
+    first.start()
+    assert writing.wait(WAIT_S)
+    appends.add(2, 1, b"body", sync=False)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            wait()
+    finally:
+        go_on.set()
+        first.join(WAIT_S)
+    writer.sync()  # It was the wait that ended, not the store.
     writer.stop()
 
 

@@ -1,0 +1,8 @@
+# All of it is for cimport (waiting_room.pxd).
+from typing import Self
+
+from typing_extensions import disjoint_base
+
+@disjoint_base
+class WaitingRoom:
+    def __new__(cls) -> Self: ...

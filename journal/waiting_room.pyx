@@ -1,0 +1,145 @@
+"""Threads that wait for a number that only grows, until a counter is beyond it: batches on disk.
+
+A number's waiters are woken all at once, by one call. Then they would queue up again, for the
+GIL, where each sleeps and is woken once more: three switches a record instead of one, most
+of them to a processor that has to be roused first. So they pass a gate one at a time on
+their way to the GIL, and whoever finds it closed stays runnable. The holder leaves it when it
+waits for its next record, which is when it gives up the GIL. Nobody depends on that: after
+GATE_NS the next one takes the gate over, whoever has looked LOOKS_MAX times goes on without
+it, and where holders are mostly late, since they do more than append, it stays open.
+
+Threads: any, without the GIL; the gate is for those who ask for the GIL next.
+"""
+
+from libc.errno cimport EINTR
+
+from journal.atomics cimport add32, load32, load64, store32, swap64_if
+from journal.parking cimport now_ns, park, unpark
+
+cdef extern from *:
+    """
+    #include <sched.h>
+    #if defined(__x86_64__) || defined(__i386__)
+    #define qv_pause() __builtin_ia32_pause()
+    #elif defined(__aarch64__)
+    #define qv_pause() __asm__ volatile("yield")
+    #else
+    #define qv_pause() ((void)0)
+    #endif
+
+    /* When this thread passed a gate that it has not left yet; 0: none. */
+    static __thread uint64_t passed_ns;
+    #define qv_passed_ns() (passed_ns)
+    #define qv_set_passed_ns(v) (passed_ns = (v))
+    """
+    int sched_yield() noexcept nogil
+    void pause_spin "qv_pause"() noexcept nogil
+    uint64_t get_passed_ns "qv_passed_ns"() noexcept nogil
+    void set_passed_ns "qv_set_passed_ns"(uint64_t value) noexcept nogil
+
+# The gate between waking up and the GIL, see pass_gate(). From there through the GIL to the next
+# wait takes a thread 3 to 6 us. A holder older than HOLD_NS was preempted: whoever waits yields its
+# processor, which may be the one that the holder waits for. One older than GATE_NS is on other
+# business. A yield moves a thread behind all others, so it must not come early; a preempted holder
+# that loses the gate ends in a crowd at the GIL. 64 threads on two processors, rate over the limit
+# program's: 1.4 with a GATE_NS of 50 us, 1.1 with 20 us. docs/decisions/0010 has the alternatives.
+cdef uint64_t HOLD_NS = 7_000
+cdef uint64_t GATE_NS = 50_000
+cdef enum:
+    # Looks at a closed gate, about 20 us of them: with as many processors as threads all of them
+    # would spin until the last one's turn.
+    LOOKS_MAX = 256
+    # Of the holders at least a fifth must come back in time, over a hundred or more, or the gate
+    # stays open for a while. Often or quickly is worse: threads that crowd at the GIL are late.
+    GATE_LOSS = 4               # what a late holder adds to the losses; a prompt one takes one off
+    GATE_LOSSES_MAX = 512
+    GATE_REST = 1024            # groups until the gate is tried again
+
+
+cdef class WaitingRoom:
+    """See the module's text."""
+
+    cdef int wait(self, uint64_t number, uint64_t *counter, int *error) noexcept nogil:
+        """Return 0 once the counter is beyond the number; or -error, once there is one.
+
+        WOKEN_BY_A_SIGNAL: the handlers of Python have not run, and the number is not reached.
+        """
+        cdef uint32_t i = number % WAIT_WORDS
+        cdef uint32_t seen
+        cdef bint parked = False
+        cdef int result = 0
+        self.leave_gate()
+        while True:
+            seen = load32(&self.words[i])
+            if load64(counter) > number:
+                if parked:
+                    self.pass_gate()
+                return 0
+            if error[0]:
+                return -error[0]
+            add32(&self.waiters[i], 1)
+            if load64(counter) <= number and not error[0]:
+                parked = True
+                result = park(&self.words[i], seen)
+            add32(&self.waiters[i], <uint32_t>-1)
+            if result == -EINTR and load64(counter) <= number:
+                return WOKEN_BY_A_SIGNAL
+
+    cdef void tell(self, uint64_t first, uint64_t end) noexcept nogil:
+        """The counter has become `end`: wake those who wait for first ... end - 1."""
+        cdef uint32_t rest = load32(&self.gate_rest)
+        cdef uint64_t number
+        if rest:
+            store32(&self.gate_rest, rest - 1)
+        if end - first > WAIT_WORDS:
+            first = end - WAIT_WORDS
+        for number in range(first, end):
+            add32(&self.words[number % WAIT_WORDS], 1)
+            if load32(&self.waiters[number % WAIT_WORDS]):
+                unpark(&self.words[number % WAIT_WORDS], True)
+
+    cdef void tell_all(self) noexcept nogil:
+        """There is an error: wake everybody."""
+        cdef uint32_t i
+        for i in range(WAIT_WORDS):
+            add32(&self.words[i], 1)
+            unpark(&self.words[i], True)
+
+    cdef void pass_gate(self) noexcept nogil:
+        """Wait for one's turn to ask for the GIL, for a moment."""
+        cdef uint64_t holder, now
+        cdef int looks = 0
+        while not load32(&self.gate_rest) and looks < LOOKS_MAX:
+            looks += 1
+            holder = load64(&self.gate)     # When it was passed last.
+            now = now_ns()
+            if holder == 0 or now > holder + GATE_NS:
+                if swap64_if(&self.gate, &holder, now):
+                    set_passed_ns(now)
+                    if holder:
+                        self.note_late()
+                    return
+            elif now < holder + HOLD_NS:
+                pause_spin()
+            else:
+                sched_yield()
+
+    cdef void leave_gate(self) noexcept nogil:
+        """Let the next one pass, if this thread holds the gate and nobody took it over."""
+        cdef uint64_t mine = get_passed_ns()
+        cdef uint32_t losses
+        if mine:
+            set_passed_ns(0)
+            # Before the gate opens: only its holder, and who takes it over, counts losses.
+            losses = load32(&self.gate_losses)
+            if losses:
+                store32(&self.gate_losses, losses - 1)
+            swap64_if(&self.gate, &mine, 0)
+
+    cdef void note_late(self) noexcept nogil:
+        """A holder was late. The count may miss one when two meet: it is a rule of thumb."""
+        cdef uint32_t losses = load32(&self.gate_losses) + GATE_LOSS
+        if losses >= GATE_LOSSES_MAX:
+            losses = 0
+            store32(&self.gate_rest, GATE_REST)
+        store32(&self.gate_losses, losses)
