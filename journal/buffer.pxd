@@ -41,6 +41,7 @@ cdef struct Slot:
     uint64_t used               # bytes filled
     uint64_t size               # bytes to write, once sealed: `used` in whole blocks
     uint64_t records
+    uint64_t awaited            # of its records, those that somebody waits for
     uint64_t started_ns         # when its first record came
     uint32_t ordinal_end        # leaders in the file up to here
     uint32_t marked_ordinal     # what its own mark claims
@@ -66,7 +67,7 @@ cdef class GroupBuffer:
     cdef uint64_t wanted                # batches below are to be synced as soon as can be
     cdef uint64_t hurried               # batches below are to be written as soon as can be
     cdef uint64_t owed                  # batches below are to be synced when they are written
-    cdef uint64_t last_group_records
+    cdef uint64_t last_group_awaited
     cdef uint64_t idle_since_ns
     cdef uint64_t parked_until          # when the parked flusher looks by itself
     cdef int error                      # errno of the first failure, 0: none

@@ -9,9 +9,9 @@ only grow: synced <= written <= taken <= head.
 
 When the flusher is free it takes the batch being filled if anybody waits for it, otherwise at
 the latest `timeout_ns` after its first record, synced if any record asks for it. A lone record
-that somebody waits for waits for no timer. After a
-group of more than one record it gives late-comers a moment (`join_ns`): their producers were just
-woken by the last group and are about to ask again. All batches that are ready go as one group:
+that somebody waits for waits for no timer. Where more of them were in the last group it gives
+late-comers a moment (`join_ns`): their producers were just woken and are about to ask again. What
+nobody waits for does not count: it comes when it comes. All batches that are ready go as one group:
 written side by side where the back end has a queue, then one sync for all of them.
 
 A group never crosses a file: the last batch of a file is on disk before the first of the next is
@@ -187,6 +187,7 @@ cdef class GroupBuffer:
         if self.leaders:
             self.file.ordinal += 1
         if sync == SYNCED or (sync and self.timer_off):
+            slot.awaited += 1
             self.wanted = self.head + 1
         elif sync:
             self.owed = self.head + 1
@@ -264,6 +265,7 @@ cdef class GroupBuffer:
         slot.used = 0
         slot.size = 0
         slot.records = 0
+        slot.awaited = 0
         slot.started_ns = 0
         slot.closes_file = False
 
@@ -421,7 +423,7 @@ cdef class GroupBuffer:
 
     cdef void join_late_comers(self) noexcept nogil:
         # As many as last time have come already: nobody to wait for.
-        if self.slots[self.head % self.slot_count].records < self.last_group_records \
+        if self.slots[self.head % self.slot_count].awaited < self.last_group_awaited \
                 and self.join_ns and not self.stopping:
             pthread_mutex_unlock(&self.lock)
             sleep_ns(self.join_ns)
@@ -430,7 +432,7 @@ cdef class GroupBuffer:
     cdef void flush_group(self) noexcept nogil:
         """Write every batch that is ready, sync once if anybody waits, and tell them."""
         cdef uint64_t first = self.taken, end, old_synced = self.synced
-        cdef uint64_t started, spent, bytes = 0, records = 0
+        cdef uint64_t started, spent, bytes = 0, awaited = 0
         cdef Slot *last = NULL
         cdef OpenFile *file
         cdef bint sync
@@ -444,7 +446,7 @@ cdef class GroupBuffer:
         while end < self.head:
             last = &self.slots[end % self.slot_count]
             bytes += last.size
-            records += last.records
+            awaited += last.awaited
             end += 1
             if last.closes_file:
                 break
@@ -470,7 +472,7 @@ cdef class GroupBuffer:
         self.io_ns += spent
         if spent > self.io_ns_max:
             self.io_ns_max = spent
-        self.last_group_records = records
+        self.last_group_awaited = awaited
         store64(&self.written, end)
         if sync:
             self.syncs += 1
