@@ -101,6 +101,12 @@ class Consumers:
         """Give them all, in order."""
         return [consumer for level in self.levels for consumer in level.members]
 
+    def look_again(self) -> None:
+        """A group has no owner any more: let all look at what they passed over on its account."""
+        for consumer in self.all():
+            if consumer.cursor is not None:
+                consumer.cursor.reset()
+
     def next_ready(self) -> Consumer | None:
         """Give the next that can take: highest priority first, in turn."""
         for level in self.levels:
@@ -215,6 +221,8 @@ def _hand_over(queue: Queue, consumer: Consumer, reference: Reference) -> None:
     if not queue.binding.non_destructive:
         queue.waiting.remove(reference)
         queue.delivering_count += 1
+        if key is not None and queue.groups.owner(key) is None:
+            queue.consumers.look_again()
     consumer.handle(reference, message)
 
 

@@ -159,13 +159,20 @@ class Queue:
         return self.filter is None or self.filter.matches(message)
 
     def add(self, reference: Reference) -> None:
-        """Take a new reference, whose records are durable, and deliver what can be."""
+        """Take a new reference, whose records are durable, and deliver what can be.
+
+        Behind the answers of this turn: so the producer sends on while the consumer is served.
+        """
         if self.is_deleted:
             self._forget(reference)
             return
         self.added_count += 1
         self._place(reference)
-        self.deliver()
+        if self._has_ring or self.last_values is not None:
+            # Else the next ones of this turn would push it out, though a consumer takes it.
+            self.deliver()
+        else:
+            self.deliver_later()
 
     def load(self, reference: Reference) -> None:
         """Take a reference from the journal or a page; whoever brings it has it delivered."""
@@ -355,9 +362,19 @@ class Queue:
         self._refresh()
         if not self._is_open:
             self._consider_opening()
-        for other in self.consumers.all():
-            if self.binding.group_rebalance and other.cursor is not None:
-                other.cursor.reset()
+        if self.binding.group_rebalance:
+            self.consumers.look_again()
+
+    def reset_groups(self, group: str | None = None) -> None:
+        """Let a group, or all, have no consumer any more; the next message finds one anew."""
+        if group is None:
+            self.groups.reset()
+        else:
+            self.groups.reset_group(group)
+        if not self.binding.non_destructive:
+            # There a cursor is all that tells what its consumer has seen.
+            self.consumers.look_again()
+        self.deliver_later()
 
     def _consider_opening(self) -> None:
         """Begin to deliver once enough consumers are there, or the first one waited enough."""
@@ -395,9 +412,7 @@ class Queue:
             if consumer in self.browsers:
                 self.browsers.remove(consumer)
         elif self.consumers.remove(consumer) and self.groups.forget(consumer):
-            for other in self.consumers.all():
-                if other.cursor is not None:
-                    other.cursor.reset()
+            self.consumers.look_again()
         if self.consumers.count == 0:
             self._stop_open_timer()
             self._is_open = self.binding.consumers_before_dispatch <= 0

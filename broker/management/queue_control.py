@@ -265,13 +265,14 @@ class QueueControl(QueueQueries):
     @operation("resetAllGroups")
     def reset_groups(self) -> None:
         """No group has a consumer any more."""
-        self.queue.groups.reset()
+        self.queue.reset_groups()
 
     @operation("resetGroup", NAME)
     def reset_group(self, group: str) -> None:
         """This group has no consumer any more."""
-        self.queue.groups.reset_group(group)
+        self.queue.reset_groups(group)
 
     @operation("flushExecutor")
     def flush(self) -> None:
-        """Nothing waits to be done: deliveries are in the turn of their cause."""
+        """Deliver what can be, without waiting for the next turn."""
+        self.queue.deliver()

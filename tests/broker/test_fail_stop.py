@@ -83,8 +83,8 @@ def test_the_broker_ends_with_status_1_and_loses_nothing(tmp_path, where, caplog
         session.create_consumer(0, "q", FaultySink()).receive_credits(-1)
         session.start()
         if where == "callback":
-            queue.resume()
-            session.send(message("kept"), lambda error: answers.append(type(error)))
+            session.send(message("kept"), fail)
+            session.context.after(lambda error: answers.append(type(error)))
         elif where == "turn":
             asyncio.get_running_loop().call_soon(queue.resume)
         else:

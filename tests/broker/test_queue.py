@@ -11,6 +11,7 @@ def send(bench, *bodies, **attributes):
     session = bench.session()
     for body in bodies:
         session.send(message(body, **attributes), done)
+    bench.loop.run_turns()
 
 
 @pytest.fixture
@@ -35,6 +36,28 @@ def test_a_message_goes_to_a_consumer_that_waits(bench):
     send(bench, "1")
 
     assert sink.bodies == ["1"]
+
+
+def test_a_message_goes_out_behind_the_answers_of_its_turn(bench):
+    sink, session = bench.consume(), bench.session()
+    seen = []
+
+    for body in "12":
+        session.send(message(body), lambda error: seen.append(list(sink.bodies)))
+    bench.loop.run_turns()
+
+    assert (seen, sink.bodies) == ([[], []], ["1", "2"])
+
+
+@pytest.mark.parametrize("attributes", [{"ring_size": 1}, {"last_value": True}])
+def test_what_a_consumer_takes_is_not_pushed_out_by_the_next_of_its_turn(attributes):
+    bench = Bench()
+    bench.queue(**attributes)
+    sink = bench.consume()
+
+    send(bench, "1", "2", _AMQ_LVQ_NAME="same")
+
+    assert sink.bodies == ["1", "2"]
 
 
 def test_nothing_comes_before_credits(bench):
@@ -254,12 +277,27 @@ def test_a_group_moves_on_with_what_its_consumer_gave_back_first(bench):
 
 
 def test_a_negative_sequence_ends_a_group(bench):
-    sinks = [bench.consume() for _ in range(2)]
+    owner, other = bench.consume(credits=200), bench.consume()
     session = bench.session()
+
     for sequence in (1, -1, 1):
         session.send(message(str(sequence), _AMQ_GROUP_ID="g", _AMQ_GROUP_SEQUENCE=sequence), done)
+    bench.loop.run_turns()
 
-    assert sorted(len(sink.got) for sink in sinks) == [1, 2]
+    # The other one had passed over the third while the group was the owner's.
+    assert (owner.bodies, other.bodies) == (["1", "-1"], ["1"])
+
+
+@pytest.mark.parametrize("group", ["g", None])
+def test_a_group_that_is_reset_goes_to_whoever_can_take(bench, group):
+    owner, other = bench.consume(credits=100), bench.consume()
+    send(bench, "1", "2", _AMQ_GROUP_ID="g")
+    assert (owner.bodies, other.bodies) == (["1"], [])
+
+    bench.addresses.queues["q"].reset_groups(group)
+    bench.loop.run_turns()
+
+    assert (owner.bodies, other.bodies) == (["1"], ["2"])
 
 
 def test_the_first_of_a_group_is_marked():

@@ -131,6 +131,7 @@ def test_an_address_that_gets_full_and_empty_again(bench):
     sink.session.acknowledge(0, sink.ids[0], done)
 
     session.send(message("taken too"), done)
+    bench.loop.run_turns()
 
     assert sink.bodies == ["taken", "taken too"]
 
