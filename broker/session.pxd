@@ -25,6 +25,7 @@ cdef class Session(LargeWork):
     cdef public object user
 
     cpdef object new_id(self)
+    cpdef object expect(self, Message message)
 
     @cython.locals(way=Way)
     cpdef object accept(self, Message message)

@@ -160,6 +160,11 @@ class Session(LargeWork):
         """Give an id for a message that comes."""
         return self._storage.new_id()
 
+    def expect(self, message: Message) -> None:
+        """Get the storage ready for a message that comes next, whose sender waits for it."""
+        if self._sends_alone and message.durable:
+            self._storage.expect()
+
     def accept(self, message: Message) -> Routing:
         """Send a message that has its id; whoever waits for it asks the context.
 

@@ -228,6 +228,9 @@ class SqlStore(TransactionalAppends):
         """
         self._loaded().hurry()
 
+    def expect(self) -> None:
+        """Nothing: beside a round trip to the database the writer's waking does not count."""
+
     def durable(self, ticket: int) -> Completion:
         """An awaitable of the running loop, done once everything up to `ticket` is durable.
 

@@ -195,6 +195,10 @@ class RecordStore(Protocol):
         """Have what was appended without hurry made durable as soon as can be; does not wait."""
         ...
 
+    def expect(self) -> None:
+        """Get ready for a record that somebody waits for: it may come at once, or not at all."""
+        ...
+
     def durable(self, ticket: Ticket) -> Awaitable[None]:
         """The same as an awaitable of the running event loop."""
         ...

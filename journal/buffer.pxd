@@ -57,7 +57,7 @@ cdef class GroupBuffer:
     # State, all under `lock`.
     cdef pthread_mutex_t lock
     cdef pthread_t thread
-    cdef bint running, stopping, parked
+    cdef bint running, stopping, parked, expecting
     cdef Slot slots[SLOTS_MAX]
     cdef OpenFile *file                 # what the slot being filled goes to
     cdef uint64_t head                  # number of the batch being filled
@@ -90,7 +90,9 @@ cdef class GroupBuffer:
     cdef uint64_t file_room(self, OpenFile *file) noexcept nogil
     cdef uint64_t sync_all(self) noexcept nogil
     cdef void hurry(self) noexcept nogil
+    cdef void expect(self) noexcept nogil
     cdef void release(self) noexcept nogil
+    cdef void wake(self) noexcept nogil
     cdef int wait_on(self, uint64_t batch, uint64_t *counter) noexcept nogil
     cdef int wait_synced(self, uint64_t batch) noexcept nogil
     cdef int wait_written(self, uint64_t batch) noexcept nogil
@@ -106,6 +108,7 @@ cdef class GroupBuffer:
     cdef void run(self) noexcept nogil
     cdef bint due(self, uint64_t now) noexcept nogil
     cdef void sleep(self, uint64_t now) noexcept nogil
+    cdef void look_out(self, uint64_t until) noexcept nogil
     cdef void join_late_comers(self) noexcept nogil
     cdef void flush_group(self) noexcept nogil
     cdef int write_group(self, uint64_t first, uint64_t end, bint sync) noexcept nogil

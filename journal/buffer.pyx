@@ -32,7 +32,7 @@ import errno
 
 from libc.string cimport memset
 
-from journal.atomics cimport add32, load32, load64, store64
+from journal.atomics cimport add32, load32, load64, pause_spin, store64
 from journal.files.base cimport io_alloc, io_free
 from journal.format cimport (
     END_MARK, LEADER_SIZE, MARK, ORDINAL_MAX, encode_mark, leader_padding)
@@ -53,6 +53,9 @@ cdef enum:
 # so it is longer than C threads would want. And half a second without work before an idle mark.
 cdef uint64_t JOIN_NS = 25_000
 cdef uint64_t IDLE_NS = 500_000_000
+# A processor that sleeps takes about as long to wake: who expects a record and looks out for it any
+# longer had better sleep again.
+cdef uint64_t EXPECT_NS = 50_000
 cdef uint64_t FOREVER = <uint64_t>-1
 
 
@@ -224,21 +227,38 @@ cdef class GroupBuffer:
                 self.wanted = self.owed
             self.release()
 
+    cdef void expect(self) noexcept nogil:
+        """Somebody is about to add what he waits for: let the flusher wake meanwhile.
+
+        Without the lock. A flusher that is awake looks at what comes by itself.
+        """
+        if not self.parked:
+            return
+        pthread_mutex_lock(&self.lock)
+        if self.parked:
+            self.expecting = True
+            self.wake()
+        else:
+            pthread_mutex_unlock(&self.lock)
+
     cdef void release(self) noexcept nogil:
         """Give up the lock, and wake the flusher if it has reason to look."""
         cdef Slot *slot = &self.slots[self.head % self.slot_count]
-        cdef bint wake = False
         # The first record of a batch starts the timer: no news for who looks in time by himself.
         if self.parked and (self.stopping or self.wanted > self.synced
                             or self.hurried > self.written or self.taken < self.head
                             or (slot.records == 1
                                 and slot.started_ns + self.timeout_ns < self.parked_until)):
-            self.parked = False
-            wake = True
-            add32(&self.signal, 1)
+            self.wake()
+        else:
+            pthread_mutex_unlock(&self.lock)
+
+    cdef void wake(self) noexcept nogil:
+        """Wake the flusher, which is parked, and give up the lock."""
+        self.parked = False
+        add32(&self.signal, 1)
         pthread_mutex_unlock(&self.lock)
-        if wake:
-            unpark(&self.signal, False)
+        unpark(&self.signal, False)
 
     cdef uint64_t padded(self, uint64_t size) noexcept nogil:
         cdef uint64_t alignment = self.back_end.alignment
@@ -385,7 +405,10 @@ cdef class GroupBuffer:
             elif self.mark_due() and now >= self.idle_since_ns + self.idle_ns:
                 self.write_mark()
                 continue
-            self.sleep(now)
+            if self.expecting:
+                self.look_out(now + EXPECT_NS)
+            else:
+                self.sleep(now)
         pthread_mutex_unlock(&self.lock)
 
     cdef bint due(self, uint64_t now) noexcept nogil:
@@ -420,6 +443,14 @@ cdef class GroupBuffer:
             park_until(&self.signal, seen, deadline)
         pthread_mutex_lock(&self.lock)
         self.parked = False
+
+    cdef void look_out(self, uint64_t until) noexcept nogil:
+        """Stay awake until what is expected has come, or for a moment."""
+        self.expecting = False
+        pthread_mutex_unlock(&self.lock)
+        while load64(&self.wanted) <= load64(&self.synced) and now_ns() < until:
+            pause_spin()
+        pthread_mutex_lock(&self.lock)
 
     cdef void join_late_comers(self) noexcept nogil:
         # As many as last time have come already: nobody to wait for.

@@ -13,19 +13,12 @@ Threads: any, without the GIL; the gate is for those who ask for the GIL next.
 
 from libc.errno cimport EINTR
 
-from journal.atomics cimport add32, load32, load64, store32, swap64_if
+from journal.atomics cimport add32, load32, load64, pause_spin, store32, swap64_if
 from journal.parking cimport now_ns, park, unpark
 
 cdef extern from *:
     """
     #include <sched.h>
-    #if defined(__x86_64__) || defined(__i386__)
-    #define qv_pause() __builtin_ia32_pause()
-    #elif defined(__aarch64__)
-    #define qv_pause() __asm__ volatile("yield")
-    #else
-    #define qv_pause() ((void)0)
-    #endif
 
     /* When this thread passed a gate that it has not left yet; 0: none. */
     static __thread uint64_t passed_ns;
@@ -33,7 +26,6 @@ cdef extern from *:
     #define qv_set_passed_ns(v) (passed_ns = (v))
     """
     int sched_yield() noexcept nogil
-    void pause_spin "qv_pause"() noexcept nogil
     uint64_t get_passed_ns "qv_passed_ns"() noexcept nogil
     void set_passed_ns "qv_set_passed_ns"(uint64_t value) noexcept nogil
 

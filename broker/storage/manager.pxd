@@ -19,6 +19,7 @@ cdef class StorageManager:
     cdef public object pages
 
     cpdef object new_id(self)
+    cpdef object expect(self)
     cpdef object store_message(self, Message message, tx_id)
     cpdef object store_reference(self, queue_id, message_id, tx_id, bint is_last)
     cpdef object acknowledge(self, queue_id, message_id, tx_id, bint is_last)

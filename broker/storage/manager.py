@@ -149,6 +149,10 @@ class StorageManager:
 
     # --- messages -----------------------------------------------------------------------------
 
+    def expect(self) -> None:
+        """Get the store ready for a message whose sender waits."""
+        self._messages.expect()
+
     def store_message(self, message: Message, tx_id: int | None) -> None:
         """Record a message; it counts once a reference does.
 
@@ -368,6 +372,9 @@ class NullStorage(StorageManager):
 
     def sync(self) -> None:
         """Nothing to wait for."""
+
+    def expect(self) -> None:
+        """Nothing to get ready."""
 
     def store_message(self, message: Message, tx_id: int | None) -> None:
         """Keep nothing."""

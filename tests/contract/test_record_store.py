@@ -280,6 +280,23 @@ def test_to_hurry_what_is_durable_does_nothing(store):
     assert store.durable_ticket > ticket
 
 
+def test_what_is_expected_may_come_late_or_never(stores, store, tmp_path):
+    called = []
+    for record_id in range(1, 40, 2):
+        store.expect()
+        time.sleep(record_id % 3 / 1000)
+        ticket = store.add(record_id, 0, b"x", sync=True)
+        assert store.durable_ticket > ticket
+        store.add(record_id + 1, 0, b"y", sync=True, done=called.append, hurry=False)
+        store.expect()
+
+    assert reaped(store, called, 20) == [None] * 20
+    store.expect()
+    store.close()
+    if stores.can.survives_abandonment:
+        assert len(records(stores.abandoned_view(tmp_path))) == 40
+
+
 def test_a_callback_is_called_at_the_latest_by_close(store):
     called = []
     store.add(1, 0, b"x", sync=True, done=called.append)

@@ -141,6 +141,8 @@ class SessionChannel:
             message.read(chunk, start, at, session.new_id())
         except RecordFormatError as error:
             raise PacketFormatError(f"Send: {error}") from error
+        if wants_answer:
+            session.expect(message)
         try:
             session.accept(message)
         except (BrokerError, JournalError) as error:

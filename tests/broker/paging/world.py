@@ -132,6 +132,9 @@ class SimulatedStore:
     def hurry(self):
         pass  # When a record is durable is for the test to say.
 
+    def expect(self):
+        pass
+
     def reap(self):
         while self._waiting and self._waiting[0][0] <= self.durable:
             self._waiting.pop(0)[1](None)
