@@ -111,10 +111,22 @@ def descendants(pid: int) -> list[int]:
 
 def has_ended(pid: int) -> bool:
     """Whether a process is gone, or is left only for its parent to ask about."""
+    return _state_of(Path("/proc") / str(pid)) == "Z"
+
+
+def stands_still(pid: int) -> bool:
+    """Whether each thread of a process has come to the stop that a signal has asked for."""
     try:
-        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        return all(_state_of(task) in "TZ" for task in Path(f"/proc/{pid}/task").iterdir())
     except OSError:
-        return True
+        return has_ended(pid)
+
+
+def _state_of(task: Path) -> str:
+    try:
+        return (task / "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
 
 
 def remove_abandoned_folders() -> None:
@@ -236,8 +248,11 @@ class Server:
 
     def pause(self) -> None:
         """Stop every process of the server where it stands, connections open."""
-        self._signal_all(signal.SIGSTOP)
+        pids = self._signal_all(signal.SIGSTOP)
         self._paused = True
+        # A thread goes on until the kernel comes to it, and may answer once more.
+        while not all(map(stands_still, pids)):
+            time.sleep(0.001)
 
     def resume(self) -> None:
         """Let it go on after `pause()`."""
