@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import signal
 from typing import TYPE_CHECKING
@@ -21,10 +20,6 @@ log = logging.getLogger("broker")
 
 EXIT_OK, EXIT_FAILED = 0, 1
 
-# New containers before Python looks for cycles among them; its own 700 are on their way at any time
-# where messages come in bursts, half a dozen each, and none of them is in a cycle.
-GC_THRESHOLD = 20_000
-
 
 async def serve(broker: Broker, *, on_start: Callable[[Broker], object] | None = None) -> int:
     """Serve until SIGTERM or SIGINT; the exit status: 1 where the storage has failed.
@@ -37,7 +32,6 @@ async def serve(broker: Broker, *, on_start: Callable[[Broker], object] | None =
         JournalError: the storage cannot be opened.
         BrokerError: the broker cannot be started.
     """
-    gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     await broker.start()
