@@ -39,6 +39,8 @@ MESSAGES: Final = tuple(
 )
 # Of events with a part of a large message's body.
 BODY_PART: Final = int(RecordType.ADD_MESSAGE_BODY)
+# Of events that tell which transaction the other events of their message are of.
+TRANSACTION: Final = int(RecordType.PAGE_TRANSACTION)
 # Of messages that are no updates; what went into a page is an event, with an event a queue.
 SENT_KINDS: Final = ("add", "add_tx", "event")
 _REFERENCE: Final = int(RecordType.ADD_REF)
@@ -137,7 +139,8 @@ def counted(records: DataFrame) -> DataFrame:
     """Records that counted, with `counts`, where they began to: in transaction, at its commit.
 
     Args:
-        records: of once(); the ends of transactions among them.
+        records: of once(); the ends of transactions among them, and what tells of which transaction
+            events are (broker.storage.history).
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
@@ -147,20 +150,35 @@ def counted(records: DataFrame) -> DataFrame:
         | f.col("kind").isin("delete", "delete_tx")
         | f.col("kind").isin(*_ENDS)
     )
+    wanted = records.where(is_wanted & (f.col("kind") != "event")).unionByName(
+        _with_transaction(records).where(is_wanted)
+    )
     # The id of a transaction may be used again after a restart: the next end is its own.
     after = (
         Window.partitionBy("node", "tx_id").orderBy("own").rowsBetween(0, Window.unboundedFollowing)
     )
     end = f.struct("kind", "own")
     in_transaction = (
-        records.where(is_wanted & f.col("tx_id").isNotNull())
+        wanted.where(f.col("tx_id").isNotNull())
         .withColumn("end", f.first(f.when(f.col("kind").isin(*_ENDS), end), True).over(after))
         .where("kind NOT IN ('commit', 'rollback') AND end.kind = 'commit'")
         .withColumn("counts", f.col("end.own"))
         .drop("end")
     )
-    alone = records.where(is_wanted & f.col("tx_id").isNull()).withColumn("counts", f.col("own"))
+    alone = wanted.where(f.col("tx_id").isNull()).withColumn("counts", f.col("own"))
     return alone.unionByName(in_transaction)
+
+
+def _with_transaction(records: DataFrame) -> DataFrame:
+    """The events, with the transaction that they are of."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    of_message = Window.partitionBy("node", "record_id")
+    told = f.when(f.col("user_type") == TRANSACTION, _long(f.col("body"), 0))
+    return records.where(
+        (f.col("kind") == "event") & f.col("user_type").isin(*_WANTED, TRANSACTION)
+    ).withColumn("tx_id", f.max(told).over(of_message))
 
 
 def _first(records: DataFrame, *keys: str) -> DataFrame:

@@ -32,8 +32,8 @@ _KNOWN: Final = (
 )
 # Of a table: seconds of work for a task, beside which its start and its connection cost little.
 ROWS_PER_TASK: Final = 100_000
-# Of files, as Spark has it for its own (spark.sql.files.maxPartitionBytes): some 0.1 s of a core to
-# read, so that this is most of a task's work, not its start (benchmarks.bench_pipeline prints both).
+# Of files, as Spark has it for its own (spark.sql.files.maxPartitionBytes): 0.1 s of a core, so
+# that reading is most of a task's work, not its start (benchmarks.bench_pipeline).
 BYTES_PER_TASK: Final = 128 << 20
 # Arrow counts the bytes of a column, and Java those of an array, with 31 bits.
 LARGE_BODY_BYTES_MAX: Final = 1 << 30

@@ -19,7 +19,7 @@ from broker.selector import parse
 from broker.storage.encoding import RecordFormatError
 from broker.storage.stored_messages import Persister
 from broker.storage.wire import RecordType
-from pipeline.history import BODY_PART, MESSAGES, NEEDED, SENT_KINDS, counted, once
+from pipeline.history import BODY_PART, MESSAGES, NEEDED, SENT_KINDS, TRANSACTION, counted, once
 from pipeline.message_content import message_content
 
 if TYPE_CHECKING:
@@ -147,13 +147,15 @@ def select(records: Sequence[DataFrame], origins: Mapping[str, str], asked: Aske
     for frame in frames[1:]:
         every = every.unionByName(frame)
     is_message = f.col("user_type").isin(*MESSAGES) & f.col("kind").isin(*SENT_KINDS)
+    tells = (f.col("user_type") == TRANSACTION) & (f.col("kind") == "event")
+    is_needed = is_message | tells | ~f.col("kind").isin(*SENT_KINDS)
     judge = f.udf(_Judge(asked), "string", useArrow=False)
     # Bodies of what is not wanted go no further than to the judge.
     wanted = (
-        every.where(f.col("kind").isin(*kinds) & (is_message | ~f.col("kind").isin(*SENT_KINDS)))
+        every.where(f.col("kind").isin(*kinds) & is_needed)
         .withColumn("problem", judge("user_type", "body", "copied_ms"))
         .where(f.col("problem").isNotNull() | ~is_message)
-        .withColumn("body", f.when(is_message, f.col("body")))
+        .withColumn("body", f.when(is_message | tells, f.col("body")))
         .withColumn("node", _renamed(origins))
         .persist()
     )

@@ -5,7 +5,8 @@
 A transaction of this life has its messages at hand (PagedPart.notes); of one that a start found
 prepared only its pages have them. They are read before its commit is appended, which makes events
 and commit durable in that order. A crash between the two leaves it prepared, and its manager
-commits it again: then there are events of a message twice, which readers of a history take for one.
+decides again. Committed, there are events of a message twice, which readers of a history take for
+one; rolled back, they are of a transaction that never counted, which the events say.
 
 Memory: one page and its messages.
 
@@ -109,7 +110,11 @@ class LateNotes:
                 continue
             try:
                 self._history.note_record(
-                    record.message_id, record.body, durable, is_large=record.is_large
+                    record.message_id,
+                    record.body,
+                    durable,
+                    is_large=record.is_large,
+                    tx_id=self._tx_id,
                 )
             except RecordTooLarge as error:
                 # Files of the journal are smaller than they were. The commit has to go on.

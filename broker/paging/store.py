@@ -270,7 +270,7 @@ class PagingStore:
             self.paging.part_of(tx).notes.append((message, queue_ids))
             return
         counter = self._core.storage.completions.messages
-        history.note_message(message, queue_ids, counter.done)
+        history.note_message(message, queue_ids, done=counter.done)
         counter.appended += 1
 
     def _page_for(self, size: int) -> Page:

@@ -217,9 +217,10 @@ class PagedPart:
         Args:
             history: gets to know of those in `notes`, before the commit that makes that durable.
         """
-        if history is not None:
+        if history is not None and self.sent is not None:
+            tx_id = self.sent.tx_id
             for message, queue_ids in self.notes:
-                history.note_message(message, queue_ids)
+                history.note_message(message, queue_ids, tx_id=tx_id)
         self.notes.clear()
         if self.sent is not None:
             self.sent.is_committing = True

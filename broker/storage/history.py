@@ -7,13 +7,22 @@ never sent. The history's files are those that were copied: a journal copies a f
 and copy_now() the one that is being written.
 
 What went into a page, and the body of a large message, is no record of the journal: it is noted
-there as events, which no load sees and only the history is for.
+there as events, which no load sees and only the history is for. What a transaction put into pages
+is noted while it commits, and a crash may come between the two; so the events of each message begin
+with one that tells of whom it is:
+
+    35  transaction, 1     where it is in transaction: it counts with that one's commit
+    45 or 30               the message
+    32  queue              for each that has it
+
+The reference reads the message alone, and sends it again whether that commit came or not.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+import struct
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import broker.packed as packed
@@ -40,8 +49,11 @@ _LARGE_MESSAGE: Final = int(RecordType.ADD_LARGE_MESSAGE)
 _MESSAGE: Final = int(RecordType.ADD_MESSAGE_PROTOCOL)
 _MESSAGES: Final = (_LARGE_MESSAGE, _MESSAGE)
 _REFERENCE: Final = int(RecordType.ADD_REF)
+_TRANSACTION: Final = int(RecordType.PAGE_TRANSACTION)
 _BODY: Final = int(RecordType.ADD_MESSAGE_BODY)
-_ALONE: Final = ("add", "event")
+_SENT: Final = ("add", "add_tx", "event")
+# As record 35 has them: the transaction, and how many references of it this is about.
+_LONG_INT: Final = struct.Struct(">qi")
 # Of one event, as the reference has them (LargeServerMessageImpl).
 BODY_PART_SIZE: Final = 10 * 1024
 
@@ -61,6 +73,19 @@ class HistoryMessage:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class _Undecided:
+    """What is read of a history before it is known what becomes of it.
+
+    Attributes:
+        messages: by transaction.
+        noted: transactions of messages whose event is to come.
+    """
+
+    messages: dict[int, list[HistoryMessage]] = field(default_factory=dict)
+    noted: dict[int, int] = field(default_factory=dict)
+
+
 class MessageHistory:
     """The history of an open message journal (journal-retention-directory). Threads: one.
 
@@ -74,13 +99,19 @@ class MessageHistory:
         self._name = JournalName(options.prefix, options.extension)
 
     def note_message(
-        self, message: Message, queue_ids: Sequence[int], done: Done | None = None
+        self,
+        message: Message,
+        queue_ids: Sequence[int],
+        *,
+        tx_id: int | None = None,
+        done: Done | None = None,
     ) -> None:
         """Note a message that went into a page.
 
         Args:
             message: with its id.
             queue_ids: of the queues that have it there; at least one.
+            tx_id: of the transaction whose commit it counts with; None: it counts.
             done: called once the history is sure to get it; None: with what is appended next.
 
         Raises:
@@ -89,7 +120,9 @@ class MessageHistory:
         """
         is_large = message.is_large
         body = message.encode_headers() if is_large else message.record()
-        self.note_record(message.message_id, body, queue_ids, is_large=is_large, done=done)
+        self.note_record(
+            message.message_id, body, queue_ids, is_large=is_large, tx_id=tx_id, done=done
+        )
 
     def note_record(
         self,
@@ -98,6 +131,7 @@ class MessageHistory:
         queue_ids: Sequence[int],
         *,
         is_large: bool,
+        tx_id: int | None = None,
         done: Done | None = None,
     ) -> None:
         """The same by the bytes of its record.
@@ -107,6 +141,7 @@ class MessageHistory:
             body: of record 45, or 30 of a large one.
             queue_ids: of the queues that have it there; at least one.
             is_large: which of the two.
+            tx_id: as for note_message().
             done: as for note_message().
 
         Raises:
@@ -114,6 +149,9 @@ class MessageHistory:
             JournalError: the journal has failed.
         """
         kind = _LARGE_MESSAGE if is_large else _MESSAGE
+        if tx_id is not None:
+            body_of_it = _LONG_INT.pack(tx_id, 1)
+            self._journal.event(message_id, _TRANSACTION, body_of_it, sync=False, wait=False)
         self._journal.event(message_id, kind, body, sync=False, wait=False)
         for queue_id in queue_ids[:-1]:
             self._note_reference(message_id, queue_id)
@@ -172,46 +210,58 @@ class MessageHistory:
         # By their ids: copies made in one second would be in no order.
         copies.sort(key=lambda copy: copy.file_id)
         given: set[int] = set()
-        open_: dict[int, list[HistoryMessage]] = {}
-        for copy in copies:
-            if first is not None and copy.time < first:
+        undecided = _Undecided()
+        early = [first is not None and copy.time < first for copy in copies]
+        for number, copy in enumerate(copies):
+            is_early = early[number]
+            if is_early and all(early[number + 1 : number + 2]):
+                # Of the last one before those that are asked for an event may be of what follows.
                 continue
             is_late = last is not None and copy.time > last
-            if is_late and not open_:
+            if is_late and not undecided.messages:
                 # Nothing there can count any more.
                 continue
             yield None
-            for message in self._messages_of(copy, open_, is_late=is_late):
+            for message in self._messages_of(copy, undecided, is_asked=not (is_early or is_late)):
                 if message.message_id not in given:
                     given.add(message.message_id)
                     yield message
 
     def _messages_of(
-        self, copy: HistoryFile, open_: dict[int, list[HistoryMessage]], *, is_late: bool
+        self, copy: HistoryFile, undecided: _Undecided, *, is_asked: bool
     ) -> Iterator[HistoryMessage]:
         """Those of one file that begin to count in it.
 
         Args:
             copy: the file.
-            open_: messages by transaction; changed.
-            is_late: only the ends of transactions matter.
+            undecided: changed.
+            is_asked: otherwise only what transactions have, and their ends, matter.
         """
         view = read_file(copy.path, is_newest=False)
         for record in view:
             if record.checksum == "bad" or record.verdict != "live":
                 continue
             if record.kind == "commit":
-                yield from open_.pop(_tx_of(record), ())
+                yield from undecided.messages.pop(_tx_of(record), ())
             elif record.kind == "rollback":
-                open_.pop(_tx_of(record), None)
-            elif not is_late and record.user_type in _MESSAGES:
+                undecided.messages.pop(_tx_of(record), None)
+            elif record.kind in _SENT and record.user_type in _MESSAGES:
                 assert record.record_id is not None
                 assert record.user_type is not None
+                tx_id = record.tx_id
+                if record.kind == "event":
+                    tx_id = undecided.noted.pop(record.record_id, None)
+                if not is_asked:
+                    continue
                 message = HistoryMessage(record.record_id, record.user_type, record.body or b"")
-                if record.kind in _ALONE:
+                if tx_id is None:
                     yield message
-                elif record.kind == "add_tx":
-                    open_.setdefault(_tx_of(record), []).append(message)
+                else:
+                    undecided.messages.setdefault(tx_id, []).append(message)
+            elif record.kind == "event" and record.user_type == _TRANSACTION:
+                assert record.record_id is not None
+                assert record.body is not None
+                undecided.noted[record.record_id] = int.from_bytes(record.body[:8])
         for damage in view.damages:
             log.warning("in the history: %s", damage)
 

@@ -1,4 +1,4 @@
-"""What a prepared transaction had put into pages counts in histories once, from its commit on."""
+"""What a transaction had put into pages counts in histories once, if its commit was written."""
 
 import asyncio
 from collections import Counter
@@ -9,9 +9,12 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] b
 
 from broker.loaded_messages import decode_message
 from broker.paging.late_notes import LateNotes
+from broker.paging.transactions import PagedPart
+from broker.storage.message_records import Xid
 from broker.storage.wire import RecordType
 from pipeline.history import NEEDED, history
 from pipeline.registration import register
+from pipeline.replay import Asked, select
 from tests.broker.bench import message
 from tests.broker.management.test_replay import (
     DECIDED,
@@ -26,10 +29,15 @@ from tests.broker.management.test_replay import (
 from tests.broker.test_recovery import Life, durable
 
 COUNT = 12
+UNDONE = Xid(1, b"b", b"undone")
 
 
 async def story(folder, monkeypatch):
-    """Prepared, crashed, asked to commit, crashed before the commit was written, committed."""
+    """Prepared, crashed, asked to commit, crashed before the commit was written, decided again.
+
+    Of two that were prepared one is committed and the other rolled back; a third one, which was not
+    prepared, nobody hears of again.
+    """
 
     def life_in(place):
         return Life(place, store=with_history(place), settings=paging_soon())
@@ -40,27 +48,50 @@ async def story(folder, monkeypatch):
         await life.send(*(message(f"{n} {FILLER}") for n in range(5)))
         await prepare(life, REFUSED, message(f"refused {FILLER}"))
         await prepare(life, DECIDED, *(message(f"{n} {FILLER}", mine=True) for n in range(COUNT)))
+        await prepare(life, UNDONE, message(f"undone {FILLER}", other=True))
         folder = life.crash_copy("prepared")
     async with life_in(folder) as life:
-        crashed = []
-        real = LateNotes.__init__
+        crashed, held = [], []
+        all_are_held, is_copied = asyncio.Event(), asyncio.Event()
+        real, committing = LateNotes.__init__, PagedPart.committing
 
-        def crash_before(notes, paging, noted, sent, then):
-            def crash():
+        def hold(notes, paging, noted, sent, then):
+            def noted_all():
+                held.append(then)
+                if len(held) == 2:
+                    all_are_held.set()
+
+            real(notes, paging, noted, sent, noted_all)
+
+        def crash(part, noted):
+            has_notes = bool(part.notes)
+            committing(part, noted)
+            if has_notes:
                 life.broker.core.storage.sync()
                 crashed.append(life.crash_copy("noted"))
-                then()
-
-            real(notes, paging, noted, sent, crash)
+                is_copied.set()
 
         with monkeypatch.context() as patched:
-            patched.setattr(LateNotes, "__init__", crash_before)
-            await durable(life.session(is_xa=True).xa_commit, DECIDED, False)
+            patched.setattr(LateNotes, "__init__", hold)
+            patched.setattr(PagedPart, "committing", crash)
+            session = life.session(auto_commit_sends=False)
+            await life.send(message(f"unheard of {FILLER}", other=True), session=session)
+            decided = [
+                asyncio.ensure_future(durable(life.session(is_xa=True).xa_commit, xid, False))
+                for xid in (DECIDED, UNDONE)
+            ]
+            await asyncio.wait_for(all_are_held.wait(), 60)
+            ended = asyncio.ensure_future(durable(session.commit))
+            await asyncio.wait_for(is_copied.wait(), 60)
+            for then in held:
+                then()
+            await asyncio.gather(*decided, ended)
     (folder,) = crashed
     async with life_in(folder) as life:
         session = life.session(is_xa=True)
-        assert set(session.xa_in_doubt()) == {DECIDED, REFUSED}
-        await durable(session.xa_rollback, REFUSED)
+        assert set(session.xa_in_doubt()) == {DECIDED, REFUSED, UNDONE}
+        for xid in (REFUSED, UNDONE):
+            await durable(session.xa_rollback, xid)
         await durable(session.xa_commit, DECIDED, False)
         # The broker's own; it has the files copied, too.
         await replay(life, "broker", "q", "copies", None)
@@ -72,18 +103,18 @@ async def story(folder, monkeypatch):
 def test_it_counts_once_from_its_commit_on(spark, tmp_path, monkeypatch):
     folder = asyncio.run(story(tmp_path / "first", monkeypatch))
     register(spark)
-    records = spark.read.format("retention").load(str(folder / "history")).select(*NEEDED)
+    every = spark.read.format("retention").load(str(folder / "history")).persist()
+    records = every.select(*NEEDED)
     found = records_of(folder)
-    noted = Counter(
-        record.record_id
+    texts = [
+        decode_message(record.record_id, record.body)
         for record in found
-        if record.kind == "event"
-        and record.user_type == RecordType.ADD_MESSAGE_PROTOCOL
-        and decode_message(record.record_id, record.body).get("mine")
-    )
-    # By each of the two that were asked to commit.
+        if record.kind == "event" and record.user_type == RecordType.ADD_MESSAGE_PROTOCOL
+    ]
+    noted = Counter(text.message_id for text in texts if text.get("mine"))
+    # By each of the two lives that were asked to commit.
     assert list(noted.values()) == [2] * COUNT
-    records.persist()
+    assert len([text for text in texts if text.get("other")]) == 2
     (prepared_at,) = {
         (row.file_id << 32) + row.offset
         for row in records.where("kind = 'prepare'").collect()
@@ -98,3 +129,5 @@ def test_it_counts_once_from_its_commit_on(spark, tmp_path, monkeypatch):
     assert len(sent) == len(places) == len(routed) == 5 + COUNT
     assert {row.message_id for row in routed} == set(places)
     assert all(places[message_id] > prepared_at for message_id in noted)
+    selection = select([every], {"": ""}, Asked("q", None, None, None, 0))
+    assert {found.message_id for found in selection.messages()} == set(places)
