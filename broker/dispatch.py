@@ -102,7 +102,7 @@ class Consumers:
         return [consumer for level in self.levels for consumer in level.members]
 
     def look_again(self) -> None:
-        """A group has no owner any more: let all look at what they passed over on its account."""
+        """Let all look at what they passed over."""
         for consumer in self.all():
             if consumer.cursor is not None:
                 consumer.cursor.reset()
@@ -222,7 +222,7 @@ def _hand_over(queue: Queue, consumer: Consumer, reference: Reference) -> None:
         queue.waiting.remove(reference)
         queue.delivering_count += 1
         if key is not None and queue.groups.owner(key) is None:
-            queue.consumers.look_again()
+            queue.look_again()
     consumer.handle(reference, message)
 
 

@@ -363,6 +363,14 @@ class Queue:
         if not self._is_open:
             self._consider_opening()
         if self.binding.group_rebalance:
+            self.look_again()
+
+    def look_again(self) -> None:
+        """A group has no owner any more: consumers look at what they passed over on its account.
+
+        Not where messages stay: there a cursor is all that tells what its consumer has seen.
+        """
+        if not self.binding.non_destructive:
             self.consumers.look_again()
 
     def reset_groups(self, group: str | None = None) -> None:
@@ -371,9 +379,7 @@ class Queue:
             self.groups.reset()
         else:
             self.groups.reset_group(group)
-        if not self.binding.non_destructive:
-            # There a cursor is all that tells what its consumer has seen.
-            self.consumers.look_again()
+        self.look_again()
         self.deliver_later()
 
     def _consider_opening(self) -> None:
@@ -412,7 +418,7 @@ class Queue:
             if consumer in self.browsers:
                 self.browsers.remove(consumer)
         elif self.consumers.remove(consumer) and self.groups.forget(consumer):
-            self.consumers.look_again()
+            self.look_again()
         if self.consumers.count == 0:
             self._stop_open_timer()
             self._is_open = self.binding.consumers_before_dispatch <= 0

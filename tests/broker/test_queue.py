@@ -378,6 +378,26 @@ def test_a_non_destructive_queue_shows_all_to_everybody():
     assert bench.addresses.queues["q"].message_count == 2
 
 
+@pytest.mark.parametrize("how", ["left", "reset"])
+def test_a_group_without_an_owner_shows_nobody_again_what_stays(how):
+    bench = Bench()
+    bench.queue(non_destructive=True)
+    leaving, staying = bench.consume(), bench.consume()
+    for key in "ab":
+        send(bench, f"{key}1", f"{key}2", _AMQ_GROUP_ID=key)
+    assert leaving.bodies
+    assert staying.bodies
+
+    if how == "left":
+        leaving.session.close(has_failed=False)
+    else:
+        bench.addresses.queues["q"].reset_groups()
+    send(bench, "of none")
+
+    for sink in (leaving, staying):
+        assert len(set(sink.bodies)) == len(sink.bodies)
+
+
 def test_dispatch_waits_for_enough_consumers():
     bench = Bench()
     bench.queue(consumers_before_dispatch=2)
