@@ -34,6 +34,8 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     """A session of two threads; tests are skipped where PySpark or Java is missing."""
+    if "libasan" in os.environ.get("LD_PRELOAD", ""):
+        pytest.skip("Java does not start beside the sanitizers' libraries")
     try:
         check_installed()
     except WrongUse as missing:
