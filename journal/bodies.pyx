@@ -19,6 +19,8 @@ from journal.files.base cimport io_read
 __all__ = ["BodyReader"]
 
 cdef enum:
+    ID_OFFSET = 8               # of the file id in a header
+    ID_SIZE = 8
     STEP_SIZE = 256 << 10       # as in window.pyx
     ALONE_SIZE = 4 << 10        # read where nothing says that the next body is near
 
@@ -68,8 +70,9 @@ cdef class BodyReader:
     cdef int move(self, int32_t file, uint64_t offset, uint32_t size) except -1:
         """Read a body, and what is behind it if the next ones are likely to stand there."""
         cdef uint64_t count = ALONE_SIZE
-        cdef int64_t got
+        cdef int64_t got, id_got
         cdef uint8_t *buffer
+        cdef uint8_t id_bytes[ID_SIZE]
         if file != self.file:
             self.change(file)
         if self.start <= offset <= self.end + STEP_SIZE:
@@ -85,9 +88,14 @@ cdef class BodyReader:
         self.start = self.end = 0
         with nogil:
             got = io_read(self.fd, self.buffer, count, offset)
-        if got < 0:
-            raise JournalIOError(<int>-got, "cannot read", os.fspath(self.loaded[file].path))
-        if <uint64_t>got != count:
+            # Behind the bodies: a file gets another id before it is used again (pool.py).
+            id_got = io_read(self.fd, id_bytes, ID_SIZE, ID_OFFSET)
+        if got < 0 or id_got < 0:
+            raise JournalIOError(
+                <int>-min(got, id_got), "cannot read", os.fspath(self.loaded[file].path))
+        if <uint64_t>got != count or id_got != ID_SIZE:
+            raise self.changed(file)
+        if int.from_bytes(id_bytes[:ID_SIZE], "big", signed=True) != self.loaded[file].file_id:
             raise self.changed(file)
         self.start = offset
         self.end = offset + count
@@ -113,4 +121,4 @@ cdef class BodyReader:
     def changed(self, file):
         """The error for a file that is not as it was loaded."""
         name = self.loaded[file].name
-        return JournalIOError(errno.EIO, f"{name}: changed while it was being read", name)
+        return JournalIOError(errno.ESTALE, f"{name}: changed while it was being read", name)

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+import errno
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from journal.errors import JournalIOError
 from journal.index import RecordIndex
 from journal.loader import Loader
 from journal.recovery import plan_recovery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from jdbcstore.snapshot import TableSnapshot
     from journal.delivery import LiveRecord
     from journal.errors import Damage
+    from journal.folder import JournalName
     from journal.loaded import FailedTransaction, LoadResult, PreparedTransaction
+    from journal.recovery import RecoveryPlan
     from pipeline.places import Place
 
 __all__ = [
+    "ATTEMPTS_MAX",
     "FolderJournal",
     "LiveJournal",
     "TableJournal",
     "open_journal",
     "open_table",
     "place_of",
+    "steady_plan",
     "table_parts",
 ]
+
+# A journal is looked at again where somebody uses its files again, or compacts them, meanwhile.
+ATTEMPTS_MAX: Final = 10
 
 
 def place_of(record: LiveRecord) -> dict[str, Any]:
@@ -36,6 +46,31 @@ def place_of(record: LiveRecord) -> dict[str, Any]:
     Of a table, an operation of an open transaction says its seq alone, not its table.
     """
     return {"file": getattr(record, "file", None), "offset": record.offset}
+
+
+def steady_plan(folder: Path, name: JournalName) -> RecoveryPlan:
+    """What a load would take, seen at one moment: a compaction replaces many files, one by one.
+
+    Raises:
+        JournalError: as plan_recovery(); JournalIOError EBUSY: the files change all the time.
+    """
+    seen = None
+    for attempt in range(ATTEMPTS_MAX):
+        try:
+            plan = plan_recovery(folder, name)
+        except JournalIOError as error:
+            if error.errno != errno.ENOENT or attempt + 1 == ATTEMPTS_MAX:
+                raise
+            seen = None
+            continue
+        if seen == _ids(plan):
+            return plan
+        seen = _ids(plan)
+    raise JournalIOError(errno.EBUSY, f"{folder}: its files change faster than they are listed")
+
+
+def _ids(plan: RecoveryPlan) -> list[tuple[str, int]]:
+    return [(file.name, file.file_id) for file in plan.files]
 
 
 class LiveJournal(Protocol):
@@ -70,16 +105,43 @@ class FolderJournal:
 
     Raises:
         UnsupportedFormat: something else wrote a file.
-        JournalIOError: a file cannot be read.
+        JournalIOError: a file cannot be read; EBUSY: they are used again too fast. ESTALE, also of
+            what it gives: one was used again since it was loaded.
     """
 
     def __init__(self, place: Place, user_version: int) -> None:
-        assert place.folder is not None
-        plan = plan_recovery(place.folder, place.name)
-        self.loader = Loader(
-            plan.files, RecordIndex(), user_version=user_version, damage="quarantine"
-        )
-        self._result: LoadResult = self.loader.load()
+        self._place = place
+        for attempt in range(ATTEMPTS_MAX):
+            plan = self._plan()
+            self.loader = Loader(
+                plan.files, RecordIndex(), user_version=user_version, damage="quarantine"
+            )
+            try:
+                self._result: LoadResult = self.loader.load()
+            except JournalIOError as error:
+                is_last = attempt + 1 == ATTEMPTS_MAX
+                if error.errno not in (errno.ENOENT, errno.ESTALE) or is_last:
+                    raise
+                continue
+            if self._is_as_planned(plan):
+                return
+        what = f"{place.journal}: its files change faster than they are read"
+        raise JournalIOError(errno.EBUSY, what)
+
+    def _plan(self) -> RecoveryPlan:
+        assert self._place.folder is not None
+        return steady_plan(self._place.folder, self._place.name)
+
+    def _is_as_planned(self, plan: RecoveryPlan) -> bool:
+        """Whether what was loaded was there at one moment, but for what came behind it.
+
+        Else the deletes of records that were read may have gone with a file that was used again.
+        """
+        planned = {file.name: file.file_id for file in plan.files}
+        if any(planned[file.name] != file.file_id for file in self._result.files):
+            return False
+        # One that was used again while it was read looks damaged.
+        return not self._result.damages or _ids(plan) == _ids(self._plan())
 
     @property
     def prepared(self) -> list[PreparedTransaction]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,10 +14,10 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
-from journal.errors import WrongUse
+from journal.errors import JournalIOError, WrongUse
 from pipeline.columns import Column, spark_schema
 from pipeline.filters import Wanted
-from pipeline.live_journal import table_parts
+from pipeline.live_journal import ATTEMPTS_MAX, table_parts
 from pipeline.options import SourceOptions
 
 if TYPE_CHECKING:
@@ -71,7 +72,23 @@ class Reader(DataSourceReader):
         """Give a task's rows as record batches."""
         if type(partition) is InputPartition:
             return iter(())  # Nothing is wanted: Spark asks for one task at least.
-        return self.batches(partition)
+        return self._steady_batches(partition)
+
+    def _steady_batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a task, begun again where a broker uses its files again before the first."""
+        for _ in range(ATTEMPTS_MAX - 1):
+            batches = iter(self.batches(part))
+            try:
+                first = next(batches, None)
+            except JournalIOError as error:
+                if error.errno != errno.ESTALE:
+                    raise
+                continue
+            if first is not None:
+                yield first
+                yield from batches
+            return
+        yield from self.batches(part)
 
     def parts_of(self, place: Place) -> Iterator[WholeJournal]:
         """The tasks for a journal whose records only together say what counts.
