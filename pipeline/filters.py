@@ -52,7 +52,7 @@ class Conditions:
         return value is not None and all(_BY_SIGN[sign](value, other) for sign, other in self.tests)
 
     def integers(self) -> tuple[int, int]:
-        """The least and the greatest 64-bit integer that can fit.
+        """The least and the greatest 64-bit integer that can fit; where none does, any two.
 
         >>> Conditions([(">", 3), ("<=", 9)]).integers()
         (4, 9)
@@ -68,7 +68,7 @@ class Conditions:
                 least = max(least, value + 1)
             if sign == "<":
                 greatest = min(greatest, value - 1)
-        return least, greatest
+        return min(least, LONG_MAX), max(greatest, LONG_MIN)
 
 
 class Wanted:

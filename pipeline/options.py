@@ -37,6 +37,10 @@ ROWS_PER_TASK: Final = 100_000
 BYTES_PER_TASK: Final = 128 << 20
 # Arrow counts the bytes of a column, and Java those of an array, with 31 bits.
 LARGE_BODY_BYTES_MAX: Final = 1 << 30
+INT_MAX: Final = (1 << 31) - 1
+LONG_MAX: Final = (1 << 63) - 1
+# Of a time that has a date, anywhere: the end of the year 9998, ms since 1970.
+TIME_MAX_MS: Final = 253_370_764_800_000
 # Of `readStream` alone.
 _OF_STREAMS: Final = ("startingOffsets", "startingTimestamp", "maxRecordsPerTrigger")
 
@@ -112,19 +116,21 @@ class SourceOptions:
             node=values.get("node"),
             is_live=flag_of(values, "live", default=is_stream),
             fails_on_data_loss=flag_of(values, "failOnDataLoss", default=True),
-            user_version=integer_of(values, "userVersion", 0),
+            user_version=_between(values, "userVersion", 0, -INT_MAX, INT_MAX),
             prefix=values.get("prefix"),
             extension=values.get("extension"),
-            as_of_ms=integer_of(values, "asOfMs", time.time_ns() // 1_000_000),
+            as_of_ms=_between(values, "asOfMs", time.time_ns() // 1_000_000, 0, LONG_MAX),
             user=values.get("user"),
             password=values.get("password"),
             table=values.get("table"),
             rows_per_task=_limit(values, "rowsPerTask") or ROWS_PER_TASK,
             bytes_per_task=_limit(values, "bytesPerTask") or BYTES_PER_TASK,
-            large_body_bytes_max=_size(values, "maxLargeBodyBytes", LARGE_BODY_BYTES_MAX),
+            large_body_bytes_max=_between(values, "maxLargeBodyBytes", 0, 0, LARGE_BODY_BYTES_MAX),
             takes_filters=flag_of(values, "filterPushdown", default=False),
             starting_offsets=one_of(values, "startingOffsets", ("earliest", "latest")),
-            starting_timestamp_ms=_integer_or_none(values, "startingTimestamp"),
+            starting_timestamp_ms=_between(values, "startingTimestamp", 0, 0, TIME_MAX_MS)
+            if "startingTimestamp" in values
+            else None,
             max_records_per_trigger=_limit(values, "maxRecordsPerTrigger"),
         )
 
@@ -190,19 +196,18 @@ def integer_of(values: Mapping[str, str], name: str, default: int) -> int:
         raise OptionError(f"{name}={values[name]!r}: must be a whole number") from None
 
 
-def _integer_or_none(values: Mapping[str, str], name: str) -> int | None:
-    return integer_of(values, name, 0) if name in values else None
-
-
-def _size(values: Mapping[str, str], name: str, most: int) -> int:
-    value = integer_of(values, name, 0)
-    if not 0 <= value <= most:
-        raise OptionError(f"{name}={value}: must be 0 to {most}")
+def _between(values: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    value = integer_of(values, name, default)
+    if not least <= value <= most:
+        raise OptionError(f"{name}={value}: must be {least} to {most}")
     return value
 
 
 def _limit(values: Mapping[str, str], name: str) -> int | None:
-    value = _integer_or_none(values, name)
-    if value is not None and value < 1:
+    if name not in values:
+        return None
+    value = integer_of(values, name, 0)
+    if value < 1:
         raise OptionError(f"{name}={value}: must be 1 or more")
-    return value
+    # More than that is no limit, and Spark counts with so many bits.
+    return min(value, LONG_MAX)

@@ -15,21 +15,29 @@ record that was not read has its id, and so was not read either. Nothing is read
 no add that is live is missed; a delete, the end of a transaction, or an update of an older record
 is missed if its file went before a batch was planned.
 
-A history is never compacted: its files are copies, made in the order of their ids.
+A history is never compacted: its files are copies, made in the order of their ids. Old ones are
+removed. Where none is left of those up to a position, what was between it and the oldest is taken
+for lost, unless the ids go on: a broker may leave some out, but nothing says which.
+
+Ids only grow. Where all of them are below a position, it is of something else that was there
+before: a new journal, or a backup that took its place.
 """
 
 from __future__ import annotations
 
 import errno
+import logging
+import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from journal.errors import JournalIOError
 from journal.folder import order_files, read_header
 from journal.reader import newest_with_data, read_bytes
-from journal.recovery import plan_recovery
 from journal.retention import list_history
+from pipeline.errors import DataLoss
 from pipeline.filters import LONG_MAX
+from pipeline.live_journal import steady_plan
 from pipeline.raw_columns import NO_ID, PackedFile
 from pipeline.raw_rows import FileToRead
 
@@ -41,10 +49,14 @@ if TYPE_CHECKING:
 
 __all__ = ["BEGIN", "DONE", "FileGone", "Follower", "Position", "Segment"]
 
+log: Final = logging.getLogger("pipeline.stream")
+
 # Of a position: all of its file was read.
 DONE: Final = -1
 # A folder is listed again where a file went between its listing and its reading.
 LISTINGS_MAX: Final = 10
+# Of compacted files that are read together; more wait on disk.
+HELD_MAX: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +123,24 @@ class Follower:
         place: of it.
         is_history: which of the two.
         user_version: of every file's header.
+        fails_on_data_loss: raise where something else has taken the journal's place; else that is
+            read from its beginning.
     """
 
-    def __init__(self, place: Place, *, is_history: bool, user_version: int) -> None:
+    def __init__(
+        self,
+        place: Place,
+        *,
+        is_history: bool,
+        user_version: int,
+        fails_on_data_loss: bool = True,
+    ) -> None:
         self.place = place
         self.is_history = is_history
         self.user_version = user_version
+        self.fails_on_data_loss = fails_on_data_loss
+        # The greatest id in the last listing, also of a file that holds nothing; LONG_MAX: no file.
+        self._listed_id = LONG_MAX
         # By name, file id and time of the last change: None, or the greatest id in a compacted one.
         self._moved: dict[tuple[str, int, int], int | None] = {}
 
@@ -159,8 +183,11 @@ class Follower:
             rows_max: after so many records no further; what was compacted comes in one piece.
 
         Raises:
+            DataLoss: all files are older than the position, and that is asked for.
             JournalIOError: a file cannot be read.
         """
+        if until is not None and until.file_id < start.file_id:
+            start = BEGIN  # So it was when this was planned: something else took its place.
         if until is not None and start.is_behind(until) and start.greatest_id >= until.greatest_id:
             return [], start
         for _ in range(LISTINGS_MAX):
@@ -174,12 +201,17 @@ class Follower:
         self, start: Position, until: Position | None, rows_max: int
     ) -> tuple[list[Segment], Position]:
         files = self._files()
+        if self._listed_id < start.file_id:
+            self._refuse_replaced(start)
+            start = BEGIN
+        at, segments = start, list[Segment]()
+        if self.is_history and files and start != BEGIN:
+            segments += self._removed(start, files[0].file_id, until)
         if until is not None:
             files = [file for file in files if file.file_id <= until.file_id]
         has_gap = not any(
             file.file_id == start.file_id and self._moved_id(file) is None for file in files
         )
-        at, segments = start, list[Segment]()
         moved_id = NO_ID
         for file in files:
             if file.file_id < start.file_id and not has_gap:
@@ -210,6 +242,26 @@ class Follower:
                 return segments, at
         return segments, _with_moved(segments, at, moved_id, until)
 
+    def _refuse_replaced(self, start: Position) -> None:
+        reason = f"all files are older than file {start.file_id}, which was read: they are others"
+        otherwise = "they are read from the beginning"
+        if self.fails_on_data_loss:
+            raise DataLoss(self.place.journal, [reason], otherwise)
+        log.warning("%s: %s; %s", self.place.journal, reason, otherwise)
+
+    def _removed(self, start: Position, oldest: int, until: Position | None) -> Iterator[Segment]:
+        """What was removed of a history behind a position: a file that no task will find."""
+        first = start.file_id + (start.offset == DONE)
+        if oldest <= first or (until is not None and until.file_id < first):
+            return
+        folder = self.place.folder
+        assert folder is not None
+        name = f"copies of files {first} to {oldest - 1}"
+        gone = FileToRead(
+            *(self.place.node, self.place.journal, folder / name, name, first, 0), is_newest=False
+        )
+        yield Segment(gone, 0, 0, start.greatest_id, start.greatest_id)
+
     # --- files ------------------------------------------------------------------------------------
 
     def open(self, file: FileToRead) -> PackedFile:
@@ -220,22 +272,24 @@ class Follower:
             JournalIOError: it cannot be read.
             UnsupportedFormat: something else wrote it.
         """
+        return self._packed(file, self._read(file))
+
+    def _packed(self, file: FileToRead, data: bytes | memoryview) -> PackedFile:
+        return PackedFile(file.name, data, is_newest=file.is_newest, user_version=self.user_version)
+
+    def _read(self, file: FileToRead) -> memoryview:
+        """All of a file as it was listed; FileGone if it is another one now."""
         try:
-            packed = PackedFile(
-                file.name,
-                read_bytes(file.path),
-                is_newest=file.is_newest,
-                user_version=self.user_version,
-            )
+            data = read_bytes(file.path)
             # It may have been used again while it was read.
             header = read_header(file.name, file.path)
         except JournalIOError as error:
             if error.errno == errno.ENOENT:
                 raise FileGone from error
             raise
-        if {packed.file_id, header.file_id} != {file.file_id}:
+        if {header.file_id, int.from_bytes(data[8:16], "big", signed=True)} != {file.file_id}:
             raise FileGone
-        return packed
+        return data
 
     def open_original(self, file: FileToRead) -> PackedFile | None:
         """Read a file if it still holds what was appended to it, and no compaction's copies.
@@ -250,19 +304,30 @@ class Follower:
         return None if packed.is_moved and not self.is_history else packed
 
     def moved_files(self) -> Iterator[tuple[FileToRead, PackedFile]]:
-        """What compactions have written, in the order of the file ids."""
+        """What compactions have written, in the order of the file ids.
+
+        Memory: a file. All are looked at before the first is given, and wait on disk where they
+        are large: a compaction meanwhile would give their records again.
+
+        Raises:
+            JournalIOError: a file cannot be read.
+            OSError: there is no room for temporary files.
+        """
         for _ in range(LISTINGS_MAX):
-            try:
-                # All before the first one: a compaction meanwhile would give records again.
-                found = [
-                    (file, self.open(file))
-                    for file in self._files()
-                    if self._moved_id(file) is not None
-                ]
-            except FileGone:
-                continue
-            yield from found
-            return
+            with tempfile.SpooledTemporaryFile(max_size=HELD_MAX) as held:
+                found = list[tuple[FileToRead, int]]()
+                try:
+                    for file in self._files():
+                        if self._moved_id(file) is not None:
+                            data = self._read(file)
+                            held.write(data)
+                            found.append((file, len(data)))
+                except FileGone:
+                    continue
+                held.seek(0)
+                for file, size in found:
+                    yield file, self._packed(file, held.read(size))
+                return
         raise self._changes_too_fast()
 
     def _changes_too_fast(self) -> JournalIOError:
@@ -296,7 +361,8 @@ class Follower:
     def _journal_files(self) -> list[FileToRead]:
         place = self.place
         assert place.folder is not None
-        files = [one for one in plan_recovery(place.folder, place.name).files if not one.is_short]
+        files = [one for one in steady_plan(place.folder, place.name).files if not one.is_short]
+        self._listed_id = max((file.file_id for file in files), default=LONG_MAX)
         newest = newest_with_data(files, self.user_version)
         return [
             FileToRead(
@@ -322,6 +388,7 @@ class Follower:
                         copied=copy.time,
                     ),
                 )
+        self._listed_id = max(copies, default=LONG_MAX)
         return [copies[file_id] for file_id in sorted(copies)]
 
 

@@ -57,7 +57,7 @@ def segment_batches(
             )
             return
         if follower.is_history:
-            reason = f"{file.name} was removed before it was read"
+            reason = f"{file.name}: removed before it was read"
             if fails_on_data_loss:
                 raise DataLoss(file.journal, [reason])
             yield from lost_batches(file, columns, EVERYTHING, reason)

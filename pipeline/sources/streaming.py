@@ -51,7 +51,8 @@ class Part(InputPartition):
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows the journals, or histories, that a query names; new ones, too.
 
-    An offset has a Position by folder, whole paths, so that a query may be started anywhere.
+    An offset has a Position by folder, whole paths without links, so that a query may be started
+    anywhere.
 
     Args:
         options: of the query.
@@ -153,12 +154,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if self.is_history
             else find_places(options, options.part, is_decoded=False)
         )
+        found: dict[str, Follower] = {}
         for place in places:
             if place.folder is None:
                 raise OptionError(f"{place.journal}: a database cannot be followed")
-            key = str(place.folder.absolute())
-            if key not in self._followers:
-                self._followers[key] = Follower(
-                    place, is_history=self.is_history, user_version=options.user_version
-                )
-        return self._followers
+            key = str(place.folder.resolve())
+            # One that is gone is left out, and keeps its position.
+            found[key] = self._followers.get(key) or Follower(
+                place,
+                is_history=self.is_history,
+                user_version=options.user_version,
+                fails_on_data_loss=options.fails_on_data_loss,
+            )
+        self._followers = found
+        return found

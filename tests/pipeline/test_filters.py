@@ -50,6 +50,9 @@ def test_what_cannot_be_taken_exactly_is_left_to_spark():
         ([("=", 5)], (5, 5)),
         ([(">", 5), ("<", 9)], (6, 8)),
         ([(">=", 5), ("<=", 9), ("in", (1, 7, 30))], (5, 9)),
+        # Nothing fits; the bounds are 64-bit integers still.
+        ([(">", LONG_MAX)], (LONG_MAX, LONG_MAX)),
+        ([("<", LONG_MIN)], (LONG_MIN, LONG_MIN)),
     ],
 )
 def test_tests_of_integers_have_bounds(tests, expected):
@@ -94,6 +97,17 @@ def test_a_task_reads_files_of_about_so_many_bytes(golden):
         found = [batch for part in parts for batch in whole.read(part)]
         assert sum(batch.num_rows for batch in found) == rows(whole)
         assert [file.name for part in parts for file in part.files] == files_of(whole)
+
+
+@pytest.mark.parametrize("test", [GreaterThan(("id",), LONG_MAX), LessThan(("id",), LONG_MIN)])
+@pytest.mark.parametrize(
+    ("kind", "column"), [(RawReader, "record_id"), (MessagesReader, "message_id")]
+)
+def test_beyond_the_last_id_there_is_nothing(kind, column, test, golden):
+    reader = kind(options(golden / "broker_basic"))
+
+    assert list(reader.pushFilters([type(test)((column,), test.value)])) == []
+    assert rows(reader) == 0
 
 
 def test_another_node_is_not_read_at_all(golden):

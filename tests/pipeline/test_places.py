@@ -117,11 +117,15 @@ def test_an_open_journal_is_read_only_if_that_is_asked_for(tmp_path):
         {"path": "a", "records": "dead"},
         {"path": "a", "live": "perhaps"},
         {"path": "a", "userVersion": "x"},
+        {"path": "a", "userVersion": str(1 << 31)},
+        {"path": "a", "asOfMs": str(1 << 63)},
+        {"path": "a", "startingTimestamp": str(1 << 60)},
+        {"path": "a", "startingTimestamp": "-1"},
     ],
 )
 def test_options_that_cannot_be_are_refused(given):
     with pytest.raises(OptionError):
-        SourceOptions.read(given)
+        SourceOptions.read(given, is_stream="startingTimestamp" in given)
 
 
 def test_option_names_are_compared_without_case():

@@ -21,10 +21,7 @@ def opened(folder, **options):
         JournalOptions(
             directory=folder,
             journal_type=JournalType.NIO,
-            file_size=FILE_SIZE,
-            min_files=2,
-            compact_min_files=0,
-            **options,
+            **{"file_size": FILE_SIZE, "min_files": 2, "compact_min_files": 0, **options},
         )
     )
 
