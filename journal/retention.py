@@ -210,7 +210,7 @@ class History:
         copies = self.copies()
         expired = 0
         if self.period_ms >= 0:
-            oldest = self.clock() - timedelta(milliseconds=self.period_ms)
+            oldest = self._oldest()
             while expired < len(copies) and copies[expired].time < oldest:
                 expired += 1
         if self.files_max > 0:
@@ -224,6 +224,13 @@ class History:
         if doomed:
             self.history.sync()
         return doomed
+
+    def _oldest(self) -> datetime:
+        """Since when copies are kept."""
+        try:
+            return self.clock() - timedelta(milliseconds=self.period_ms)
+        except OverflowError:
+            return datetime.min  # noqa: DTZ901 - local as the rest; before the year 1, or past timedelta
 
     def _copy(self, file: str, target: str) -> None:
         source = self.folder.open(file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import warnings
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -118,13 +119,17 @@ def _drawing(draw: Callable[[Axes], None], data: Sequence[object], *, height: fl
         "font.family": "sans-serif",
         "font.sans-serif": ["system-ui", "DejaVu Sans", "sans-serif"],
         "font.size": 9,
+        # Names of queues have dollars, and are no formulas.
+        "text.parse_math": False,
         "axes.spines.top": False,
         "axes.spines.right": False,
         "axes.edgecolor": "#9aa5b1",
         "axes.grid": True,
         "grid.color": "#e4e7eb",
     }
-    with mpl.rc_context(settings):
+    with mpl.rc_context(settings), warnings.catch_warnings():
+        # Names are text in the page: the fonts that count are the browser's.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=(10, height), layout="constrained")
         FigureCanvasSVG(figure)
         axes = figure.add_subplot()
@@ -139,11 +144,12 @@ def _drawing(draw: Callable[[Axes], None], data: Sequence[object], *, height: fl
 def _lines(axes: Axes, lines: Sequence[Series], unit: str) -> None:
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-    for name, points in lines:
+    drawn = []
+    for _, points in lines:
         # matplotlib's own unit: days since 1970.
         times = [x / _DAY_MS for x, _ in points]
         mark = "o" if len(points) < 3 else None
-        axes.plot(times, [y for _, y in points], label=_short(name), linewidth=1.6, marker=mark)
+        drawn += axes.plot(times, [y for _, y in points], linewidth=1.6, marker=mark)
     # These two of matplotlib have no types.
     locator = AutoDateLocator(tz=UTC)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
@@ -152,7 +158,9 @@ def _lines(axes: Axes, lines: Sequence[Series], unit: str) -> None:
     axes.set_xlabel("time, UTC")
     axes.set_ylabel(unit)
     axes.set_ylim(bottom=min(0, *axes.get_ylim()))
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
+    # Not by labels: one that begins with `_` would not be shown.
+    names = [_short(name) for name, _ in lines]
+    axes.legend(drawn, names, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
 
 
 def _short(name: str) -> str:

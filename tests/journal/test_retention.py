@@ -71,6 +71,16 @@ def test_copies_older_than_the_period_go(tmp_path):
     assert [copy.file_id for copy in history.copies()] == [3, 4]
 
 
+@pytest.mark.parametrize("days", [10**6, 2**31 - 1])
+def test_a_period_that_began_before_all_calendars_keeps_everything(tmp_path, days):
+    journal_folder(tmp_path)
+    history = history_of(tmp_path, Clock(), period_ms=days * 86_400_000)
+    for number in range(1, 4):
+        history.keep(f"activemq-data-{number}.amq", number)
+
+    assert [copy.file_id for copy in history.copies()] == [1, 2, 3]
+
+
 def test_the_oldest_of_too_many_go(tmp_path):
     journal_folder(tmp_path, files=12)
     clock = Clock()

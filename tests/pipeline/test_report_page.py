@@ -1,6 +1,7 @@
 """A report is one page that needs nothing else."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -46,3 +47,23 @@ def test_what_is_not_recorded_is_said():
 
     assert text.count("Nothing is recorded of it.") == 6
     assert "<svg" not in text
+
+
+@pytest.mark.filterwarnings("error")
+def test_names_are_text_whatever_is_in_them():
+    names = ("$SYS.$\\frac$", "_hidden", "a$x_$b", "日本語")
+    wild = replace(
+        FULL,
+        rates=[(name, LINE) for name in names],
+        depths=[(f"{name} · {name}", LINE) for name in names],
+        flows=[(name, name, 1) for name in names],
+        files=[(name, f"{name}.amq", 10, 1) for name in names],
+    )
+
+    text = page(wild, "Orders", MADE)
+
+    # In the legends of rates and depths, beside both axes of flows, and below a bar.
+    for name in names:
+        assert text.count(f">{name}<") == 3
+        assert f">{name} · {name}<" in text
+        assert f">{name} {name}.amq<" in text
