@@ -48,6 +48,8 @@ _COLUMNS: Final = (
 # Set by a broker that moves a message to the expiry address.
 _EXPIRED: Final = "_AMQ_ACTUAL_EXPIRY"
 _ORIGINAL_QUEUE: Final = "_AMQ_ORIG_QUEUE"
+# Of the message that one was moved from.
+_ORIGINAL_ID: Final = "_AMQ_ORIG_MESSAGE_ID"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +103,10 @@ def findings(
         .unionByName(_of_messages(messages))
     )
     if told is None:
+        kept = _kept(messages, references)
         return (
-            found.unionByName(_duplicated(messages, "duplicate_id", "duplicate id"))
-            .unionByName(_duplicated(messages, "user_id", "user id"))
+            found.unionByName(_duplicated(kept, "duplicate_id", "duplicate id"))
+            .unionByName(_duplicated(kept, "user_id", "user id"))
             .select(*_COLUMNS)
         )
     return (
@@ -124,7 +127,7 @@ def summary(found: DataFrame) -> DataFrame:
 
 
 def _queues(bindings: DataFrame) -> DataFrame:
-    """node, queue_id, queue, address, is_exclusive, is_paused."""
+    """node, queue_id, queue, address, is_exclusive, is_paused, is_multicast."""
     from pyspark.sql import functions as f
 
     def paused(kind: str, key: str) -> DataFrame:
@@ -161,6 +164,7 @@ def _queues(bindings: DataFrame) -> DataFrame:
             ),
             (f.get_json_object("json", "$.exclusive") == "true").alias("is_exclusive"),
             f.coalesce("by_queue", "by_address", f.lit(False)).alias("is_paused"),
+            f.array_contains("routing_types", "MULTICAST").alias("is_multicast"),
         )
     )
 
@@ -177,7 +181,10 @@ def _references(messages: DataFrame, queues: DataFrame) -> DataFrame:
     """A row for each queue that a message is or was in, with the queue's name."""
     from pyspark.sql import functions as f
 
-    named = queues.select(*("node", "queue_id", "is_paused"), f.col("queue").alias("queue_name"))
+    named = queues.select(
+        *("node", "queue_id", "is_paused", "is_multicast", "forwards"),
+        f.col("queue").alias("queue_name"),
+    )
     return (
         messages.where("damage IS NULL")
         .select(
@@ -274,15 +281,42 @@ def _unknown_queues(references: DataFrame) -> DataFrame:
     )
 
 
-def _duplicated(messages: DataFrame, column: str, name: str) -> DataFrame:
+def _kept(messages: DataFrame, references: DataFrame) -> DataFrame:
+    """Messages that queues have, with `among`: the node whose others alone may be duplicates.
+
+    Null is any node. A message to multicast queues each node has that has a subscriber: which of
+    them a bridge brought, only a history tells. What waits in a forwarding queue alone may have
+    arrived already, and counts there; what was moved, or has died or expired, is another message
+    with the same id, of each queue that it was in.
+    """
+    from pyspark.sql import functions as f
+
+    queues = (
+        references.where("reference.state <> 'acknowledged'")
+        .groupBy("node", "message_id")
+        .agg(
+            f.max(f.coalesce("is_multicast", f.lit(False))).alias("is_multicast"),
+            f.min(f.coalesce("forwards", f.lit(False))).alias("forwards"),
+        )
+    )
+    return (
+        messages.where(f.col("state").isin("live", "scheduled"))
+        .where(f.element_at("properties", _ORIGINAL_ID).isNull())
+        .join(queues, ["node", "message_id"])
+        .where("NOT forwards")
+        .withColumn("among", f.when(f.col("is_multicast"), f.col("node")))
+    )
+
+
+def _duplicated(kept: DataFrame, column: str, name: str) -> DataFrame:
     """Messages that share an id with another one to the same address, while queues have both."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    same = Window.partitionBy("address", column)
+    same = Window.partitionBy("address", column, "among")
     place = f.format_string("%s:%d", f.col("node"), f.col("message_id"))
     return (
-        messages.where(f.col(column).isNotNull() & f.col("state").isin("live", "scheduled"))
+        kept.where(f.col(column).isNotNull())
         .withColumn("others", f.sort_array(f.collect_list(place).over(same)))
         .where(f.size("others") > 1)
         .withColumn("finding", f.lit("duplicated"))

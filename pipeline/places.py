@@ -36,7 +36,14 @@ if TYPE_CHECKING:
     from jdbcstore.options import DatabaseStoreOptions
     from pipeline.options import SourceOptions
 
-__all__ = ["Place", "find_histories", "find_places", "journals_and_histories", "node_id_of"]
+__all__ = [
+    "Place",
+    "check_names",
+    "find_histories",
+    "find_places",
+    "journals_and_histories",
+    "node_id_of",
+]
 
 # What folders are called that say nothing of whose they are.
 _COMMON_NAMES: Final = ("bindings", "data", "history", "journal", "retention")
@@ -159,6 +166,38 @@ def node_id_of(place: Place) -> str | None:
         return None
     # A history has none, but lies beside its journal, where a broker has its data in one place.
     return stored_node_id(place.folder) or stored_node_id(place.folder.parent / "journal")
+
+
+def check_names(places: Sequence[Place], *, are_all_others: bool = False) -> None:
+    """Refuse two brokers of one name: what one of them stored would be taken for the other's.
+
+    Args:
+        places: journals and histories.
+        are_all_others: refuse two copies of one broker's data, too.
+
+    Raises:
+        WrongUse: there are such.
+        OSError: the file with an id cannot be read.
+    """
+    by_name: dict[str, tuple[str | None, Place]] = {}
+    by_id: dict[str, Place] = {}
+    for place in places:
+        node_id = node_id_of(place)
+        if node_id is None and not are_all_others:
+            continue
+        other_id, other = by_name.setdefault(place.node, (node_id, place))
+        if other is not place and (are_all_others or other_id != node_id):
+            raise WrongUse(
+                f"{other.journal} and {place.journal} would both be called {place.node}: give one"
+                " by a link of another name"
+            )
+        if are_all_others and node_id is not None:
+            twin = by_id.setdefault(node_id, place)
+            if twin is not place:
+                raise WrongUse(
+                    f"{twin.journal} and {place.journal} are of one broker, whose node id is"
+                    f" {node_id}: give one of them"
+                )
 
 
 def node_of(folder: Path) -> str:

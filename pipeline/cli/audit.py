@@ -84,13 +84,13 @@ def audit(
         time.time_ns() // 1_000_000 if as_of_ms is None else as_of_ms, age_s * 1000, deliveries
     )
     given["skip_damage"] = True
+    cluster = Cluster(node_ids(sources, histories, given), bridge_queues)
     spark = spark_of(given)
     try:
         messages = read(spark, "messages", sources, given, asOfMs=limits.as_of_ms)
         messages = messages.select(*NEEDED).persist()
         bindings = read(spark, "bindings", sources, given).persist()
         history = told(spark, sources, histories, given) if histories else None
-        cluster = Cluster(node_ids(sources, given), bridge_queues)
         found = findings(messages, bindings, limits, history, cluster)
         if as_json:
             count = _write_objects(found)

@@ -22,7 +22,13 @@ from pipeline.broker_options import BrokerOptions
 from pipeline.cli.sources import read, source_options, spark_of
 from pipeline.large_bodies import open_bodies
 from pipeline.options import SourceOptions
-from pipeline.places import find_histories, find_places, journals_and_histories, node_id_of
+from pipeline.places import (
+    check_names,
+    find_histories,
+    find_places,
+    journals_and_histories,
+    node_id_of,
+)
 from pipeline.replay import Asked, parts_of, select
 from pipeline.replay_bodies import ReplayBodies
 from pipeline.replay_progress import ReplayProgress, default_folder, job_of
@@ -223,7 +229,8 @@ class _Stored:
         large_folders: by that, where its large messages are.
 
     Raises:
-        JournalError: something there is none of these, or somebody has it open.
+        JournalError: something there is none of these, somebody has it open, or two brokers have
+            one name.
     """
 
     def __init__(self, sources: tuple[str, ...], given: Mapping[str, Any]) -> None:
@@ -235,6 +242,7 @@ class _Stored:
             is_decoded=True,
         )
         histories = find_histories(SourceOptions(tuple(self._histories)))
+        check_names([*journals, *histories])
         self.origins: dict[str, str] = {}
         for place in (*journals, *histories):
             node_id = node_id_of(place)

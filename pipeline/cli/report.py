@@ -54,6 +54,7 @@ def report(
     from pipeline.report import make_report
     from pipeline.report_page import page
 
+    ids = node_ids(sources, histories, given)
     spark = spark_of(given)
     try:
         queues = (
@@ -67,7 +68,7 @@ def report(
             # Used with several filters, of which Spark might hand those of one use to all.
             read(spark, "journal", sources, given).drop("body").persist(),
             read(spark, "journal", sources, given, records="live"),
-            node_ids(sources, given),
+            ids,
         )
     finally:
         spark.stop()

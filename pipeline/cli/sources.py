@@ -8,7 +8,7 @@ import click
 
 from pipeline.history import NEEDED, history
 from pipeline.options import SourceOptions
-from pipeline.places import find_places, node_id_of
+from pipeline.places import check_names, find_histories, find_places, node_id_of
 from pipeline.session import open_session
 
 if TYPE_CHECKING:
@@ -95,9 +95,18 @@ def told(
     return history(*(frame.select(*NEEDED).persist() for frame in frames)).persist()
 
 
-def node_ids(sources: Sequence[str], given: Mapping[str, Any]) -> dict[str, str]:
-    """Of each node that has one, its id."""
+def node_ids(
+    sources: Sequence[str], histories: Sequence[str], given: Mapping[str, Any]
+) -> dict[str, str]:
+    """Of each node that has one, its id.
+
+    Raises:
+        WrongUse: two nodes have one name; or what find_places() and find_histories() say.
+    """
     options = SourceOptions(paths=tuple(sources), is_live=given["is_live"])
     places = find_places(options, "messages", is_decoded=False)
+    check_names(places, are_all_others=True)
+    if histories:
+        check_names([*places, *find_histories(SourceOptions(paths=tuple(histories)))])
     found = {place.node: node_id_of(place) for place in places}
     return {node: one for node, one in found.items() if one is not None}

@@ -11,12 +11,15 @@ from broker.cli.guard import run
 from broker.cli.main import broker as commands
 from journal import Journal, JournalOptions
 from journal.errors import JournalLocked, OptionError, WrongUse
+from pipeline.cli.guard import run as run_pipeline
+from pipeline.cli.main import pipeline as pipeline_commands
 from pipeline.options import SourceOptions
 from pipeline.places import find_places
 from pipeline.sources.bindings import BindingsReader
 from pipeline.sources.journal import LiveReader, RawReader
 from pipeline.sources.messages import MessagesReader
 from tests.jdbcstore.cli.conftest import Rows, fill
+from tests.pipeline.planted import Node
 
 
 def places(path, part="messages", **given):
@@ -236,3 +239,38 @@ def test_a_password_in_a_url_is_not_shown():
         "db.example/broker",
         "postgresql://db.example/broker MESSAGES",
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["audit"],
+        ["report", "--to", "{root}/report.html"],
+        ["audit", "--retention", "{root}/*/broker/retention"],
+        ["replay", "--address", "a", "--url", "tcp://127.0.0.1:1", "--checkpoint", "{root}/notes"],
+    ],
+)
+def test_two_brokers_of_one_name_are_refused(words, tmp_path, capsys):
+    root = tmp_path / "hosts"
+    for host in ("one", "two"):
+        Node(root / host / "broker", keeps_history=True).close()
+    is_audited_alone = "--retention" in words
+    source = root / ("one" if is_audited_alone else "*") / "broker"
+    words = [word.format(root=root) for word in words]
+    capsys.readouterr()
+
+    assert run_pipeline(pipeline_commands, "pipeline", [words[0], str(source), *words[1:]]) == 2
+
+    assert "would both be called broker: give one by a link" in capsys.readouterr().err
+
+
+def test_two_copies_of_one_broker_are_not_audited_together(tmp_path, capsys):
+    node = Node(tmp_path / "primary")
+    node.close()
+    shutil.copytree(tmp_path / "primary", tmp_path / "replica")
+    capsys.readouterr()
+
+    assert run_pipeline(pipeline_commands, "pipeline", ["audit", str(tmp_path / "*")]) == 2
+
+    said = capsys.readouterr().err
+    assert f"are of one broker, whose node id is {node.node_id}: give one of them" in said
