@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from broker.schedule import SCHEDULED, time_ms
 from broker.storage.encoding import BodyReader, RecordFormatError
 from broker.storage.page_folders import FileFolders
 from broker.storage.page_records import entries
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["has_pages", "page_batches"]
 
-# By which a message waits for its time: ms since 1970.
-SCHEDULED: Final = "_AMQ_SCHED_DELIVERY"
+# Types of a property that are numbers.
+_INTEGERS: Final = ("byte", "short", "int", "long")
+_FLOATS: Final = ("float", "double")
 
 
 @contextmanager
@@ -190,10 +192,18 @@ def _row(place: Place, entry: PageEntry, data: bytes, *, is_prepared: bool) -> d
     return row
 
 
+def _scheduled_ms(row: dict[str, Any]) -> int:
+    """When a message is due, as a broker reads it: of any number, and of nothing else."""
+    kind = dict(row.get("property_types") or ()).get(SCHEDULED)
+    text = dict(row.get("properties") or ()).get(SCHEDULED)
+    if kind in _INTEGERS:
+        return time_ms(int(text))
+    return time_ms(float(text)) if kind in _FLOATS else 0
+
+
 def _fate(row: dict[str, Any], states: list[tuple[int, str]], as_of_ms: int) -> dict[str, Any]:
     """The columns `state` and `references`, as MessageStates gives them of a journal's messages."""
-    time = dict(row.get("properties") or ()).get(SCHEDULED)
-    scheduled_ms = int(time) if time is not None and time.isdecimal() else 0
+    scheduled_ms = _scheduled_ms(row)
     waits = scheduled_ms > as_of_ms
     words = ["scheduled" if waits and word == "live" else word for _, word in states]
     is_open = any(word != "acknowledged" for word in words)

@@ -127,6 +127,26 @@ def test_every_state(data):
     assert by_id[110]["file"].endswith("/000000002.page")
 
 
+def test_a_time_of_delivery_is_any_number_and_no_text(data):
+    values = [
+        (PropertyType.LONG, NOW_MS + 1, NOW_MS + 1),
+        (PropertyType.DOUBLE, 1e30, (1 << 63) - 1),
+        (PropertyType.INT, -5, 0),
+        (PropertyType.STRING, "9" * 25, 0),
+    ]
+    entries = [
+        entry(number, (7,), properties=[Property("_AMQ_SCHED_DELIVERY", kind, value)])
+        for number, (kind, value, _) in enumerate(values, 100)
+    ]
+    page(data, 2, *entries)
+
+    rows = rows_of(data)
+
+    times = [row["references"][0]["scheduled_ms"] for row in rows]
+    assert times == [expected for _, _, expected in values]
+    assert [row["state"] for row in rows] == ["scheduled", "scheduled", "live", "live"]
+
+
 def test_a_queue_that_is_gone_has_nothing(data):
     with Journal(JournalOptions(directory=data / "bindings", file_size=1 << 16)) as bindings:
         bindings.load()
