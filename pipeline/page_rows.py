@@ -195,7 +195,7 @@ def _row(place: Place, entry: PageEntry, data: bytes, *, is_prepared: bool) -> d
 def _scheduled_ms(row: dict[str, Any]) -> int:
     """When a message is due, as a broker reads it: of any number, and of nothing else."""
     kind = dict(row.get("property_types") or ()).get(SCHEDULED)
-    text = dict(row.get("properties") or ()).get(SCHEDULED)
+    text = dict(row.get("properties") or ()).get(SCHEDULED) or "0"
     if kind in _INTEGERS:
         return time_ms(int(text))
     return time_ms(float(text)) if kind in _FLOATS else 0
