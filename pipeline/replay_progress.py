@@ -1,7 +1,8 @@
 """How far a replay has come: what it goes on from when it is started again.
 
 A file a job, in a folder: by node the id of the last message that the broker has confirmed, with
-all before it. Written beside, synced and renamed: it is there as it was, or as it is now.
+all before it but those whose bodies were missing, and how many there were. Written beside, synced
+and renamed: it is there as it was, or as it is now.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ class ReplayProgress:
         url: of the broker: another one has got nothing of it.
 
     Attributes:
-        sent: by node, the id up to which all is with the broker.
+        sent: by node, the id up to which all is with the broker, that could be sent.
+        passed: by node, how many messages were found up to that id.
+        missing: by node, ids up to it of large messages whose bodies were not there.
         path: of the file.
 
     Raises:
@@ -60,18 +63,22 @@ class ReplayProgress:
         self._is_of = {"job": job, "url": url}
         self.path = folder / f"{job_of(self._is_of)}.json"
         self.sent: dict[str, int] = {}
+        self.passed: dict[str, int] = {}
+        self.missing: dict[str, set[int]] = {}
         if self.path.exists():
-            self.sent = self._read()
+            self._read()
 
     def save(self) -> None:
-        """Keep `sent`; on the disk when this returns.
+        """Keep all that; on the disk when this returns.
 
         Raises:
             OSError: the disk is full, or fails.
         """
         beside = self.path.with_suffix(".tmp")
         with beside.open("w", encoding="utf-8") as file:
-            json.dump({**self._is_of, "sent": self.sent}, file)
+            missing = {node: sorted(ids) for node, ids in self.missing.items()}
+            noted = {"sent": self.sent, "passed": self.passed, "missing": missing}
+            json.dump({**self._is_of, **noted}, file)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(self.path)
@@ -81,10 +88,14 @@ class ReplayProgress:
         finally:
             os.close(folder)
 
-    def _read(self) -> dict[str, int]:
+    def _read(self) -> None:
         try:
             found: Any = json.loads(self.path.read_text(encoding="utf-8"))
-            return {str(node): int(message_id) for node, message_id in found["sent"].items()}
+            self.sent = {str(node): int(one) for node, one in found["sent"].items()}
+            self.passed = {str(node): int(one) for node, one in found["passed"].items()}
+            self.missing = {
+                str(node): {int(one) for one in ids} for node, ids in found["missing"].items()
+            }
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise WrongUse(
                 f"{self.path} does not say how far a replay came ({error}); with it gone, the"

@@ -11,7 +11,7 @@ One connection, in the order of `pipeline.replay`: what comes before is before.
 from __future__ import annotations
 
 import contextlib
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Final, Self
 
 from broker.client.content import DUPLICATE_ID
@@ -67,7 +67,12 @@ class ReplaySender:
         self._progress = progress
         self.count = 0
         self.problems: list[str] = []
-        self._waiting: deque[tuple[Found, Future[None]]] = deque()
+        self._waiting: deque[tuple[Found, int, Future[None]]] = deque()
+        # By node: how many were found so far; of these, those that the runs before had come past;
+        # and how many they had found then.
+        self._found: Counter[str] = Counter()
+        self._passed: Counter[str] = Counter()
+        self._known = dict(progress.passed)
         self._unnoted = 0
         self._client = options.client()
         try:
@@ -102,12 +107,27 @@ class ReplaySender:
             ClientError: the broker refused one, or the connection is lost.
             OSError: a body cannot be read, or the progress not be noted.
         """
+        before = dict(self._progress.sent)
         try:
             for number, found in enumerate(messages, 1):
-                if found.message_id > self._progress.sent.get(found.node, -1):
+                node = found.node
+                self._found[node] += 1
+                if found.message_id > before.get(node, -1):
                     self._send(found, bodies)
+                else:
+                    self._passed[node] += 1
+                    if found.message_id in self._progress.missing.get(node, ()):
+                        self._send(found, bodies)
+                    elif found.problem:
+                        self._tell(found, found.problem)
                 told(number)
             self._settle(0)
+            for node in before:
+                if count := self._unknown(node):
+                    self.problems.append(
+                        f"{node}: {count} messages that no run before has found have ids below"
+                        f" {before[node]}, up to which all were sent: another --job sends all again"
+                    )
         finally:
             # Also of what was confirmed before something failed.
             self._note()
@@ -122,6 +142,7 @@ class ReplaySender:
                 body = bodies.open(found.node, found.message_id, message)
             except MissingBody as missing:
                 self._tell(found, str(missing))
+                self._progress.missing.setdefault(found.node, set()).add(found.message_id)
                 return
             # Its parts would overtake what waits for credit.
             self._settle(0)
@@ -129,10 +150,10 @@ class ReplaySender:
                 self._prepare(found, message)
                 with contextlib.suppress(DuplicateId):
                     self._producer.send_stream(body, message)
-            self._confirmed(found)
+            self._confirmed(found, self._found[found.node])
             return
         self._prepare(found, message)
-        self._waiting.append((found, self._producer.post(message)))
+        self._waiting.append((found, self._found[found.node], self._producer.post(message)))
         self._settle(self._window)
 
     def _prepare(self, found: Found, message: Message) -> None:
@@ -147,15 +168,29 @@ class ReplaySender:
     def _settle(self, left: int) -> None:
         """Wait until no more than so many wait for their confirmation."""
         while len(self._waiting) > left:
-            found, answer = self._waiting.popleft()
+            found, number, answer = self._waiting.popleft()
             # That the broker has it: from a run that was ended before it could note that.
             with contextlib.suppress(DuplicateId):
                 answer.result()
-            self._confirmed(found)
+            self._confirmed(found, number)
 
-    def _confirmed(self, found: Found) -> None:
+    def _unknown(self, node: str) -> int:
+        """How many are there that the runs before have come past, and had not found."""
+        return max(0, self._passed[node] - self._known.get(node, 0))
+
+    def _confirmed(self, found: Found, number: int) -> None:
+        """The broker has it.
+
+        Args:
+            found: what.
+            number: of it among those of its node.
+        """
         self.count += 1
-        self._progress.sent[found.node] = found.message_id
+        node, progress = found.node, self._progress
+        if found.message_id > progress.sent.get(node, -1):
+            progress.sent[node] = found.message_id
+            progress.passed[node] = number - self._unknown(node)
+        progress.missing.get(node, set()).discard(found.message_id)
         self._unnoted += 1
         if self._unnoted >= self._window:
             self._note()

@@ -13,6 +13,7 @@ from journal.cli.guard import DAMAGED, say
 from pipeline.audit import NEEDED, Limits, findings, summary
 from pipeline.audit_history import Cluster
 from pipeline.cli.sources import node_ids, read, source_options, spark_of, told
+from pipeline.export import TIME_MAX_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,7 @@ _TITLES: Final = ("finding", "reason", "node", "address", "queue", "count")
 @click.option(
     "--age",
     "age_s",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, TIME_MAX_MS // 1000),
     default=3600,
     show_default=True,
     help="Seconds after which a message should have been acknowledged.",
@@ -44,7 +45,7 @@ _TITLES: Final = ("finding", "reason", "node", "address", "queue", "count")
 @click.option(
     "--as-of",
     "as_of_ms",
-    type=int,
+    type=click.IntRange(0, TIME_MAX_MS),
     help="The moment that is meant, ms since 1970. [default: now]",
 )
 @click.option(

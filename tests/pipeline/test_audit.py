@@ -181,3 +181,12 @@ def test_the_command_prints_a_summary_or_every_finding(spark, cluster, golden, m
         "expired",
         "unreferenced",
     ]
+
+
+@pytest.mark.parametrize("option", ["--as-of", "--age"])
+def test_a_time_that_no_calendar_has_is_wrong_usage(option, tmp_path, capsys):
+    Node(tmp_path / "node").journal.close()
+
+    assert run(commands, "pipeline", ["audit", str(tmp_path / "node"), option, str(10**30)]) == 2
+
+    assert f"{option}': {10**30} is not in the range" in capsys.readouterr().err

@@ -131,6 +131,25 @@ def test_all_nodes_are_sent_once_and_again_only_by_another_name(spark, nodes, se
     assert sorted(keys(served, "all")) == sorted(2 * expected)
 
 
+def test_what_a_job_has_come_past_and_never_found_is_told(spark, nodes, served, capsys):
+    root, _ = nodes
+    words = [
+        *(root / "left", "--address", "orders", "--target", "later", "--routing-type", "anycast"),
+        *("--url", served.url, "--json", "--job", "later"),
+    ]
+    first_ms = NOW_MS - (COUNT // 2) * HOUR_MS
+    assert replayed(capsys, *words, "--from", first_ms)[0] == 0
+
+    for _ in range(2):
+        status, out, _ = replayed(capsys, *words)
+        said = json.loads(out)
+        assert (status, said["sent"]) == (1, 0)
+        (problem,) = said["problems"]
+        assert (
+            f"{said['found'] - len(keys(served, 'later'))} messages that no run before" in problem
+        )
+
+
 def test_without_its_notes_the_broker_refuses_what_it_has(spark, nodes, served, capsys, tmp_path):
     root, sent = nodes
     words = [
@@ -250,6 +269,27 @@ def test_a_large_message_of_a_database_has_its_body(spark, served, capsys, tmp_p
     ):
         found = [consumer.receive(60) for _ in range(2)]
         assert [one.read() for one in found if one.is_large] == [kept]
+
+
+def test_a_body_that_comes_back_is_sent_by_the_next_run(spark, served, capsys, tmp_path):
+    unpack(GOLDEN / "broker_large" / "broker.tar.gz", tmp_path / "data")
+    lost = tmp_path / "data" / "large" / "11.msg"
+    body = lost.read_bytes()
+    lost.unlink()
+    words = [
+        *(tmp_path / "data", "--address", "large", "--target", "back", "--routing-type", "anycast"),
+        *("--url", served.url, "--json"),
+    ]
+
+    said = []
+    for number in range(4):
+        if number == 2:
+            lost.write_bytes(body)
+        status, out, _ = replayed(capsys, *words)
+        said.append((status, json.loads(out)["sent"], len(json.loads(out)["problems"])))
+
+    # Of one that was acknowledged and deleted the body is gone for good.
+    assert said == [(1, 2, 2), (1, 0, 2), (1, 1, 1), (1, 0, 1)]
 
 
 def test_messages_of_amqp_are_told_of_and_the_others_sent(spark, served, capsys, tmp_path):
