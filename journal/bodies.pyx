@@ -109,8 +109,10 @@ cdef class BodyReader:
         folder = Folder(place or ".")
         try:
             self.fd = open_regular(folder, name)
-        except BaseException:
+        except BaseException as error:
             folder.close()
+            if isinstance(error, JournalIOError) and error.errno == errno.ENOENT:
+                raise self.changed(file) from error
             raise
         self.folder = folder
         self.file = file

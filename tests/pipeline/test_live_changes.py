@@ -129,3 +129,14 @@ def test_a_listing_that_a_compaction_changes_is_made_again(journal, tmp_path, mo
     plan = steady_plan(folder, JournalName())
 
     assert plan.files == plan_recovery(folder, JournalName()).files != calls[0].files
+
+
+def test_a_file_that_went_since_it_was_loaded_is_told_in_the_same_way(journal, tmp_path):
+    folder = tmp_path / "journal"
+    add(journal, *range(1, 9))
+    loaded = FolderJournal(Place("n", "j", folder), 0)
+    (folder / "activemq-data-1.amq").rename(tmp_path / "aside")
+
+    with pytest.raises(JournalIOError, match="changed while it was being read") as raised:
+        list(loaded.records())
+    assert raised.value.errno == errno.ESTALE
