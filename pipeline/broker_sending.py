@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from broker.message import Message
     from pipeline.broker_options import BrokerOptions
 
-__all__ = ["Sender", "id_cache_size", "overfull"]
+__all__ = ["Sender", "id_cache_size", "overfull", "refuse_no_address"]
 
 log: Final = logging.getLogger("pipeline.broker")
 
@@ -77,7 +77,8 @@ class Sender:
         """Send a row.
 
         Raises:
-            WrongUse: it is no message, or its address does not keep enough duplicate ids.
+            WrongUse: it is no message, or its address is not there, or does not keep enough
+                duplicate ids.
             ClientError: the broker refused it or one before it, or the connection is lost.
         """
         message = message_of(row, self._options, self._id_of(row))
@@ -124,6 +125,7 @@ class Sender:
         address = (message.address or "").partition("::")[0]
         self.counts[address] += 1
         if address not in self.sizes:
+            refuse_no_address(self._session, address)
             self.sizes[address] = id_cache_size(self._session, address, self._options)
         if self.counts[address] > self.sizes[address]:
             raise WrongUse(
@@ -152,6 +154,21 @@ def _canonical(row: dict[str, Any]) -> str:
             for name, value in sorted(row.items())
         ]
     )
+
+
+def refuse_no_address(session: Session, address: str) -> None:
+    """See that there is an address, or may be one: a broker confirms what it sends nowhere, too.
+
+    Raises:
+        WrongUse: there is none, and none is made for what is sent.
+        ClientError: the connection is lost.
+    """
+    found = session.query_address(address)
+    if not (found.exists or found.auto_create_addresses):
+        raise WrongUse(
+            f"there is no address {address}, and the broker makes none (auto-create-addresses):"
+            " what is sent there would be lost"
+        )
 
 
 def id_cache_size(session: Session, address: str, options: BrokerOptions) -> int:

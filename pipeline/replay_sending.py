@@ -18,7 +18,7 @@ from broker.client.content import DUPLICATE_ID
 from broker.client.errors import DuplicateId
 from broker.storage.properties import PropertyType
 from journal.errors import WrongUse
-from pipeline.broker_sending import id_cache_size
+from pipeline.broker_sending import id_cache_size, refuse_no_address
 from pipeline.replay import decoded
 from pipeline.replay_bodies import MissingBody
 
@@ -55,7 +55,7 @@ class ReplaySender:
         problems: what could not be sent, and why.
 
     Raises:
-        WrongUse: the address keeps too few duplicate ids, or does not say how many.
+        WrongUse: the address is not there, keeps too few duplicate ids, or does not say how many.
         ClientError: nobody is there, or the broker refuses.
     """
 
@@ -78,6 +78,7 @@ class ReplaySender:
         try:
             self._session = self._client.session()
             name = self._address.partition("::")[0]
+            refuse_no_address(self._session, name)
             size = id_cache_size(self._session, name, options)
             if size < 2:
                 raise WrongUse(

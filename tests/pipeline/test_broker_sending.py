@@ -71,6 +71,20 @@ def test_what_the_address_could_not_remember_is_not_sent(options):
         send(few, [{"text": text} for text in "abc"])
 
 
+def test_rows_for_an_address_that_nobody_makes_are_refused(options):
+    with options.client() as client, client.session() as session:
+        none = '{"autoCreateAddresses": false, "autoCreateQueues": false}'
+        session.manage("broker", "addAddressSettings", options.address, none)
+
+        with pytest.raises(WrongUse, match=r"no address .* \(auto-create-addresses\)"):
+            send(dataclasses.replace(options, routing_type=None), [{"text": "a"}])
+
+        session.manage("broker", "createAddress", options.address, "ANYCAST")
+        session.create_queue(options.address)
+        send(options, [{"text": "a"}])
+    assert texts(options) == ["a"]
+
+
 def test_a_batch_that_could_not_be_repeated_is_told():
     (told,) = overfull({"a": 3, "b": 2}, {"a": 2, "b": 2})
 
