@@ -25,7 +25,7 @@ from broker.storage.node_lock import stored_node_id
 from broker.storage.open import FileStoreOptions
 from journal.cli.sources import is_url
 from journal.errors import JournalLocked, WrongUse
-from journal.folder import JournalName, guess_name
+from journal.folder import JournalName, guess_name, list_names, parse_name
 from journal.lock import is_locked
 from journal.retention import list_history
 
@@ -110,7 +110,7 @@ def find_histories(options: SourceOptions) -> list[Place]:
     """The histories (journal-retention-directory) of the instances, or in the folders, named.
 
     Raises:
-        WrongUse: an instance keeps none, or there is nothing.
+        WrongUse: an instance keeps none, a folder is one of something else, or there is nothing.
     """
     name = JournalName(
         options.prefix or JournalName().prefix, options.extension or JournalName().extension
@@ -120,7 +120,11 @@ def find_histories(options: SourceOptions) -> list[Place]:
         if is_url(path):
             raise WrongUse(f"{_shown(path)}: a history is a folder; a database keeps none")
         for folder in _folders(path):
-            history = _history_of(folder) if (folder / BROKER_XML).is_file() else folder
+            if (folder / BROKER_XML).is_file():
+                history = _history_of(folder)
+            else:
+                _refuse_no_history(folder, name)
+                history = folder
             found.append(Place(options.node or node_of(folder), str(history), history, name))
     return found
 
@@ -266,6 +270,18 @@ def _bindings_place(node: str, folder: Path) -> Place | None:
         return Place(node, str(folder), folder, guess_name(folder))
     except WrongUse:
         return None  # No files, or of more than one journal: which queues there are is not known.
+
+
+def _refuse_no_history(folder: Path, name: JournalName) -> None:
+    """Tell a folder of something else from a history without copies."""
+    has_journal = (folder / "journal").is_dir() or any(
+        parse_name(name, file) is not None for file in list_names(folder)
+    )
+    if has_journal and not list_history(folder, name):
+        raise WrongUse(
+            f"{folder} is no history, but has a journal: give the folder of copies"
+            " (journal-retention-directory), or the instance"
+        )
 
 
 def _history_of(instance: Path) -> Path:

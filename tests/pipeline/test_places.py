@@ -14,7 +14,7 @@ from journal.errors import JournalLocked, OptionError, WrongUse
 from pipeline.cli.guard import run as run_pipeline
 from pipeline.cli.main import pipeline as pipeline_commands
 from pipeline.options import SourceOptions
-from pipeline.places import find_places
+from pipeline.places import find_histories, find_places
 from pipeline.sources.bindings import BindingsReader
 from pipeline.sources.journal import LiveReader, RawReader
 from pipeline.sources.messages import MessagesReader
@@ -97,6 +97,16 @@ def test_what_is_not_there_is_refused(tmp_path):
         places(tmp_path / "none")
     with pytest.raises(WrongUse, match="no journal files"):
         places(tmp_path)
+
+
+def test_a_folder_of_a_journal_is_no_history(data, tmp_path):
+    (tmp_path / "empty").mkdir()
+    for folder in (data, data / "journal"):
+        with pytest.raises(WrongUse, match="is no history, but has a journal"):
+            find_histories(SourceOptions.read({"path": str(folder)}))
+
+    (place,) = find_histories(SourceOptions.read({"path": str(tmp_path / "empty")}))
+    assert place.folder == tmp_path / "empty"
 
 
 def test_an_open_journal_is_read_only_if_that_is_asked_for(tmp_path):
