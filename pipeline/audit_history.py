@@ -1,7 +1,7 @@
 """What an audit finds in the history of brokers: lost, duplicated, out of order.
 
-    lost            acknowledged in a forwarding queue, and its target never accepted it; or its
-                    record was deleted while a queue had not acknowledged it
+    lost            acknowledged in a forwarding queue, and neither accepted by its target nor moved
+                    elsewhere; or its record was deleted while a queue had not acknowledged it
     duplicated      more messages with the same id were sent to an address than forwarding explains
     out of order    what one queue forwards, or what belongs to one group or to an exclusive queue,
                     came, or was acknowledged, behind what was sent later with the same priority
@@ -127,10 +127,18 @@ def _accepted(told: History) -> DataFrame:
 def _not_forwarded(told: History, queues: DataFrame, cluster: Cluster) -> DataFrame:
     from pyspark.sql import functions as f
 
+    # Out of the forwarding queue to another address: dead, expired, or moved by somebody.
+    moved = told.sent.select(
+        "node",
+        f.col("original_id").alias("moved_id"),
+        f.col("original_queue").alias("queue"),
+    ).where("moved_id IS NOT NULL AND queue IS NOT NULL")
     forwarded = (
         told.acknowledged.drop("place")
         .join(queues.where("forwards AND is_judged").drop("address"), ["node", "queue_id"])
         .join(told.sent.drop("place"), ["node", "message_id"])
+        .withColumn("moved_id", f.col("message_id").cast("string"))
+        .join(moved, ["node", "moved_id", "queue"], "left_anti")
         .join(_node_ids(told, cluster), "node", "left")
     )
     brought = told.accepted.select(

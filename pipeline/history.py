@@ -56,10 +56,13 @@ _OFFSET_BITS: Final = 32
 _BRIDGE_ID_SIZE: Final = 24
 _NODE_DIGITS: Final = 32
 _FOUND: Final = (*("address", "priority", "timestamp_ms", "user_id", "duplicate_id", "body_size"),)
-_PROPERTIES: Final = ("_AMQ_GROUP_ID", "_AMQ_SCHED_DELIVERY", "_AMQ_ORIG_MESSAGE_ID")
+_PROPERTIES: Final = (
+    *("_AMQ_GROUP_ID", "_AMQ_SCHED_DELIVERY", "_AMQ_ORIG_MESSAGE_ID", "_AMQ_ORIG_QUEUE"),
+)
 _CONTENT: Final = (
     "address string, priority int, timestamp_ms bigint, user_id string, duplicate_id string,"
-    " body_size bigint, group_id string, scheduled_ms string, original_id string"
+    " body_size bigint, group_id string, scheduled_ms string, original_id string,"
+    " original_queue string"
 )
 
 
@@ -69,8 +72,8 @@ class History:
 
     Attributes:
         sent: a row a message: node, message_id, place, address, priority, timestamp_ms, user_id,
-            duplicate_id, body_size, group_id, scheduled_ms, original_id (of the one that it was
-            moved from).
+            duplicate_id, body_size, group_id, scheduled_ms, original_id and original_queue (of the
+            one that it was moved from).
         routed: a row a message and queue that got it: node, message_id, queue_id, place; is_paged:
             it went into a page, and when it left the queue is told by its place there alone.
         acknowledged: the same, but is_paged, of queues that are done with it.

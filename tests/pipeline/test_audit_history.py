@@ -84,6 +84,13 @@ def traffic(node, name, others):
     )
     node.done(dead, ORDERS)
     node.done(again, BILLS)
+    # It was not forwarded, but has expired, or died, on its way.
+    gone = node.send(ways[0], user=f"gone{name}")
+    way = f"$.artemis.internal.sf.my-cluster.{others[0].node_id}"
+    origin = {"_AMQ_ORIG_MESSAGE_ID": str(gone), "_AMQ_ORIG_QUEUE": way}
+    again = node.send(BILLS, user=f"gone{name}", properties=origin, age_ms=0)
+    node.done(gone, ways[0])
+    node.done(again, BILLS)
     node.send(ORDERS, left_ms=5000)
     node.count(node.send(ORDERS), 2)
     node.update(node.send(ORDERS, age_ms=10 * HOUR_MS), SCHEDULED, ORDERS, NOW_MS + 1)
