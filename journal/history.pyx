@@ -104,6 +104,11 @@ cdef class HistoryKeeper:
                 with self.files.changed:
                     self.files.changed.notify_all()
                 return
+            except Exception as error:  # Nobody looks at what the thread's work comes to.
+                failure = JournalIOError(errno.EIO, f"the history's thread died of {error!r}")
+                failure.__cause__ = error
+                self.files.fail(failure)
+                raise
             self.files.history_is_full = False
             self.uncopied.popleft()
             pthread_mutex_lock(&self.files.buffer.lock)

@@ -11,6 +11,7 @@ path ─┬─ instance (etc/broker.xml) ─┬─ folders of its journals, of i
 from __future__ import annotations
 
 import glob
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -49,6 +50,8 @@ __all__ = [
 _COMMON_NAMES: Final = ("bindings", "data", "history", "journal", "retention")
 # Of the reference's message and bindings journals.
 _PREFIX_OF_OTHERS: Final = {"messages": "activemq-bindings", "bindings": "activemq-data"}
+# Spark's, of paths of this machine: `file:/srv` and `file:///srv`.
+_FILE_SCHEME: Final = re.compile(r"^file:(//)?(?=/)")
 # The option that names the table.
 _TABLE_OF: Final = {"messages": "message_table_name", "bindings": "bindings_table_name"}
 
@@ -95,7 +98,8 @@ def find_places(options: SourceOptions, part: str, *, is_decoded: bool) -> list[
         JournalLocked: somebody has one open, and `live` is not given.
         JournalIOError: a folder cannot be read.
     """
-    places = [place for path in options.paths for place in _places_of(path, options, part)]
+    paths = map(_plain, options.paths)
+    places = [place for path in paths for place in _places_of(path, options, part)]
     for place in places:
         is_file = place.folder is not None
         if is_decoded and is_file and place.name.prefix == _PREFIX_OF_OTHERS[part]:
@@ -116,7 +120,7 @@ def find_histories(options: SourceOptions) -> list[Place]:
         options.prefix or JournalName().prefix, options.extension or JournalName().extension
     )
     found = []
-    for path in options.paths:
+    for path in map(_plain, options.paths):
         if is_url(path):
             raise WrongUse(f"{_shown(path)}: a history is a folder; a database keeps none")
         for folder in _folders(path):
@@ -139,7 +143,7 @@ def journals_and_histories(paths: Sequence[str]) -> tuple[list[str], list[str]]:
     """
     journals: list[str] = []
     histories: list[str] = []
-    for path in paths:
+    for path in map(_plain, paths):
         if is_url(path):
             journals.append(path)
             continue
@@ -214,6 +218,15 @@ def node_of(folder: Path) -> str:
     while folder.name in _COMMON_NAMES and folder.parent.name:
         folder = folder.parent
     return folder.name
+
+
+def _plain(path: str) -> str:
+    """A path of this machine, as Spark may write it, without its scheme.
+
+    >>> _plain("file:///srv/*"), _plain("file:/srv"), _plain("s3a://srv")
+    ('/srv/*', '/srv', 's3a://srv')
+    """
+    return _FILE_SCHEME.sub("", path)
 
 
 def _places_of(path: str, options: SourceOptions, part: str) -> Iterator[Place]:

@@ -5,10 +5,10 @@ import time
 import pytest
 
 from journal import Journal, JournalOptions, JournalType
-from journal.errors import JournalClosed, WrongState
+from journal.errors import JournalClosed, JournalIOError, WrongState
 from journal.folder import JournalName
 from journal.reader import read_file
-from journal.retention import list_history
+from journal.retention import History, list_history
 
 
 def journal_of(tmp_path, **more):
@@ -57,3 +57,16 @@ def test_without_a_history_there_is_nothing_to_ask_for(tmp_path):
         journal.load()
         with pytest.raises(WrongState, match="no history"):
             journal.copy_to_history()
+
+
+def test_whatever_goes_wrong_with_a_copy_ends_the_journal(tmp_path, monkeypatch):
+    def keep(self, file, file_id):
+        raise ZeroDivisionError(file)
+
+    monkeypatch.setattr(History, "keep", keep)
+    history = tmp_path / "history"
+    opened = journal_of(tmp_path, retention_directory=history, retention_period_ms=10**9)
+    with pytest.raises(JournalIOError, match="ZeroDivisionError"), opened as journal:
+        journal.load()
+        journal.add(1, 1, b"body")
+        copied(journal)

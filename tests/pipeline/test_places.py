@@ -92,6 +92,13 @@ def test_the_wrong_journal_is_refused(part, folder, data):
         places(data / folder, part)
 
 
+@pytest.mark.parametrize("scheme", ["file:", "file://"])
+def test_a_path_may_have_the_scheme_that_spark_gives_it(scheme, data):
+    (plain,) = places(data)
+
+    assert places(f"{scheme}{data.absolute()}") == [plain]
+
+
 def test_what_is_not_there_is_refused(tmp_path):
     with pytest.raises(WrongUse, match="no such folder"):
         places(tmp_path / "none")
