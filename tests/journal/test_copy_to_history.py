@@ -65,8 +65,10 @@ def test_whatever_goes_wrong_with_a_copy_ends_the_journal(tmp_path, monkeypatch)
 
     monkeypatch.setattr(History, "keep", keep)
     history = tmp_path / "history"
-    opened = journal_of(tmp_path, retention_directory=history, retention_period_ms=10**9)
-    with pytest.raises(JournalIOError, match="ZeroDivisionError"), opened as journal:
-        journal.load()
-        journal.add(1, 1, b"body")
-        copied(journal)
+    journal = journal_of(tmp_path, retention_directory=history, retention_period_ms=10**9)
+    journal.load()
+    journal.add(1, 1, b"body")
+
+    for call in (copied, Journal.close):
+        with pytest.raises(JournalIOError, match="ZeroDivisionError"):
+            call(journal)
