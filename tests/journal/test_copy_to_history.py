@@ -66,6 +66,7 @@ def test_whatever_goes_wrong_with_a_copy_ends_the_journal(tmp_path, monkeypatch)
     monkeypatch.setattr(History, "keep", keep)
     history = tmp_path / "history"
     journal = journal_of(tmp_path, retention_directory=history, retention_period_ms=10**9)
+    journal.open()
     journal.load()
     journal.add(1, 1, b"body")
 
