@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from journal.errors import OptionError
+from pipeline.filters import LONG_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,9 +39,8 @@ BYTES_PER_TASK: Final = 128 << 20
 # Arrow counts the bytes of a column, and Java those of an array, with 31 bits.
 LARGE_BODY_BYTES_MAX: Final = 1 << 30
 INT_MAX: Final = (1 << 31) - 1
-LONG_MAX: Final = (1 << 63) - 1
-# Of a time that has a date, anywhere: the end of the year 9998, ms since 1970.
-TIME_MAX_MS: Final = 253_370_764_800_000
+# Of a moment that is a date in all time zones: the end of the year 9998, ms since 1970.
+STARTING_TIMESTAMP_MAX_MS: Final = 253_370_764_800_000
 # Of `readStream` alone.
 _OF_STREAMS: Final = ("startingOffsets", "startingTimestamp", "maxRecordsPerTrigger")
 
@@ -128,7 +128,9 @@ class SourceOptions:
             large_body_bytes_max=_between(values, "maxLargeBodyBytes", 0, 0, LARGE_BODY_BYTES_MAX),
             takes_filters=flag_of(values, "filterPushdown", default=False),
             starting_offsets=one_of(values, "startingOffsets", ("earliest", "latest")),
-            starting_timestamp_ms=_between(values, "startingTimestamp", 0, 0, TIME_MAX_MS)
+            starting_timestamp_ms=_between(
+                values, "startingTimestamp", 0, 0, STARTING_TIMESTAMP_MAX_MS
+            )
             if "startingTimestamp" in values
             else None,
             max_records_per_trigger=_limit(values, "maxRecordsPerTrigger"),

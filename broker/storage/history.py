@@ -21,11 +21,12 @@ The reference reads the message alone, and sends it again whether that commit ca
 from __future__ import annotations
 
 import logging
-import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import broker.packed as packed
+from broker.storage.message_records import PageTransaction
+from broker.storage.records import encode_record
 from broker.storage.wire import RecordType
 from journal.folder import JournalName
 from journal.reader import read_file
@@ -52,8 +53,6 @@ _REFERENCE: Final = int(RecordType.ADD_REF)
 _TRANSACTION: Final = int(RecordType.PAGE_TRANSACTION)
 _BODY: Final = int(RecordType.ADD_MESSAGE_BODY)
 _SENT: Final = ("add", "add_tx", "event")
-# As record 35 has them: the transaction, and how many references of it this is about.
-_LONG_INT: Final = struct.Struct(">qi")
 # Of one event, as the reference has them (LargeServerMessageImpl).
 BODY_PART_SIZE: Final = 10 * 1024
 
@@ -150,8 +149,8 @@ class MessageHistory:
         """
         kind = _LARGE_MESSAGE if is_large else _MESSAGE
         if tx_id is not None:
-            body_of_it = _LONG_INT.pack(tx_id, 1)
-            self._journal.event(message_id, _TRANSACTION, body_of_it, sync=False, wait=False)
+            told = encode_record(PageTransaction(tx_id, 1))
+            self._journal.event(message_id, _TRANSACTION, told, sync=False, wait=False)
         self._journal.event(message_id, kind, body, sync=False, wait=False)
         for queue_id in queue_ids[:-1]:
             self._note_reference(message_id, queue_id)

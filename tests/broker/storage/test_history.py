@@ -8,25 +8,18 @@ import pytest
 
 from broker.message import Message
 from broker.storage.history import MessageHistory
-from broker.storage.open import messages_options
 from broker.storage.wire import RecordType
 from journal import Journal
 from journal.folder import JournalName
 from journal.retention import history_name, list_history
+from tests.broker.management.test_replay import with_history
 
 MESSAGE_ID, QUEUE_ID = 7, 3
 
 
 @pytest.fixture
 def journal(tmp_path):
-    options = messages_options(
-        tmp_path / "journal",
-        journal_type="NIO",
-        file_size=102400,
-        retention_directory=tmp_path / "history",
-        retention_period_ms=10**9,
-    )
-    with Journal(options) as opened:
+    with Journal(with_history(tmp_path).messages) as opened:
         opened.load()
         yield opened
 
