@@ -6,6 +6,7 @@ import pytest
 
 from tests.figures import figures, pytest_terminal_summary
 from tests.given_database import given_place, keep_only_live
+from tests.newest_servers import NEWEST_SERVERS
 from tests.servers import SERVERS, ServerMissingError, new_sqlite_database
 from tests.stale import stale_modules
 
@@ -22,6 +23,12 @@ def pytest_addoption(parser):
     parser.addoption(
         "--database-url",
         help="an empty database: only the tests that need a server run, on this one",
+    )
+    parser.addoption(
+        "--servers",
+        default="",
+        metavar="KIND=KIND,…",
+        help="servers that take the place of others: postgresql=postgresql-18,mariadb=mysql-9",
     )
 
 
@@ -53,14 +60,15 @@ def effort(request):
 class RunningServers:
     """The servers of one test session, each started when a test first asks for it."""
 
-    def __init__(self):
+    def __init__(self, stand_ins=""):
         self._running = {}
+        self._stand_ins = dict(pair.split("=") for pair in stand_ins.split(",") if pair)
 
     def get(self, kind):
         """The running server of a kind; the test is skipped where it is not installed."""
         if kind not in self._running:
             try:
-                server = SERVERS[kind]()
+                server = (SERVERS | NEWEST_SERVERS)[self._stand_ins.get(kind, kind)]()
             except ServerMissingError as error:
                 pytest.skip(str(error))
             # Before it is started, so that a start that fails leaves no process behind.
@@ -74,9 +82,9 @@ class RunningServers:
 
 
 @pytest.fixture(scope="session")
-def database_servers():
+def database_servers(request):
     """`database_servers.get("postgresql")`: one server of a kind for the whole session."""
-    servers = RunningServers()
+    servers = RunningServers(request.config.getoption("--servers"))
     yield servers
     servers.remove_all()
 
@@ -85,8 +93,8 @@ def database_servers():
 def new_database(request, database_servers, tmp_path):
     """`new_database(kind)`: an empty database in a running server, dropped after the test.
 
-    Kinds are those of tests/servers.py and `sqlite`. The server is `database.server`: a test may
-    stop, kill or pause it, and the next test finds it running.
+    Kinds are those of tests/servers.py and tests/newest_servers.py, and `sqlite`. The server is
+    `database.server`: a test may stop, kill or pause it, and the next test finds it running.
     """
     made = []
 

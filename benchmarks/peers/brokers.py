@@ -18,8 +18,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tests.interop.jms.client import COPY, cache_folder, into, jar, tool
-from tests.interop.reference import ReferenceUnavailableError, jars
+from tests.interop.fetched import ReferenceUnavailableError, into, tool
+from tests.interop.jms.client import COPY, cache_folder, jar
+from tests.interop.reference import jars
 from tests.interop.reference_broker import ReferenceBroker, free_port
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from journal.options import JournalOptions, JournalType
 from tests.crash.model import open_and_load, read_folder_view
 from tests.crash.states import copy_out
 from tests.jdbcstore.reading import read_table_view
+from tests.newest_servers import NEWEST_SERVERS
 from tests.servers import new_embedded_derby
 
 
@@ -145,10 +146,12 @@ STORES = {
     for kind in JournalType
     for checksums in (True, False)
 }
+# Fetched where they are not in the cache folder.
+NEWEST = list(NEWEST_SERVERS)
 # By the names of tests/servers.py; a server that is missing skips with the reason.
-DATABASES = ["sqlite", "postgresql", "mariadb", "derby", "derby-embedded"]
+DATABASES = ["sqlite", "postgresql", "mariadb", "derby", "derby-embedded", *NEWEST]
 # Making a database takes Derby seconds.
-SLOW = ["derby", "derby-embedded"]
+SLOW = ["derby", "derby-embedded", *NEWEST]
 PARAMETERS = [
     pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
     for name in (*STORES, *DATABASES)

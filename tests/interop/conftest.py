@@ -1,12 +1,18 @@
-"""Marks every test here `interop`, and gives them one JVM for the session."""
+"""Marks every test here `interop`, and gives them one JVM of each version for the session."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.interop.our_broker import OurBroker
-from tests.interop.reference import Reference, ReferenceUnavailableError
-from tests.interop.reference_broker import ReferenceBroker
+from tests.interop.reference import (
+    FORMER_VERSION,
+    VERSION,
+    Reference,
+    ReferenceUnavailableError,
+)
+from tests.interop.reference_broker import NEWEST, ReferenceBroker
+from tests.interop.reference_broker import VERSION as DISTRIBUTED
 
 HERE = Path(__file__).parent
 
@@ -17,26 +23,45 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.interop)
 
 
-@pytest.fixture(scope="session")
-def reference():
+@pytest.fixture(scope="session", params=[VERSION, FORMER_VERSION])
+def reference(request):
     try:
-        process = Reference()
+        process = Reference(request.param)
     except ReferenceUnavailableError as error:
-        pytest.skip(f"the reference cannot be run here: {error}")
+        pytest.skip(f"Artemis {request.param} cannot be run here: {error}")
     yield process
     process.close()
 
 
-@pytest.fixture(scope="session")
-def reference_broker(tmp_path_factory):
-    """The reference's broker, running; a test that stops it starts it again."""
+def running(tmp_path_factory, version):
     try:
-        broker = ReferenceBroker(tmp_path_factory.mktemp("reference_broker"))
+        broker = ReferenceBroker(tmp_path_factory.mktemp("reference_broker"), version=version)
         broker.start()
     except ReferenceUnavailableError as error:
-        pytest.skip(f"the reference's broker cannot be run here: {error}")
+        pytest.skip(f"the broker of Artemis {version} cannot be run here: {error}")
     yield broker
     broker.kill()
+
+
+@pytest.fixture(scope="session")
+def distributed_broker(tmp_path_factory):
+    """The one with a distribution, running; a test that stops it starts it again."""
+    yield from running(tmp_path_factory, DISTRIBUTED)
+
+
+@pytest.fixture(scope="session")
+def newest_broker(tmp_path_factory):
+    """The newest one, as above."""
+    yield from running(tmp_path_factory, NEWEST)
+
+
+REFERENCE_BROKERS = ["distributed_broker", "newest_broker"]
+
+
+@pytest.fixture(scope="module", params=REFERENCE_BROKERS)
+def reference_broker(request):
+    """A running broker of Artemis; a test that stops it starts it again."""
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +73,7 @@ def our_broker(tmp_path_factory):
     assert "Traceback" not in broker.log()
 
 
-@pytest.fixture(params=["reference", "ours"])
+@pytest.fixture(scope="module", params=[*REFERENCE_BROKERS, "our_broker"])
 def either_broker(request):
-    """One and the other: a client finds no difference."""
-    return request.getfixturevalue(f"{request.param.replace('ours', 'our')}_broker")
+    """Theirs and ours: a client finds no difference."""
+    return request.getfixturevalue(request.param)

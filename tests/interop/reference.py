@@ -12,58 +12,41 @@ Environment:
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import shutil
 import subprocess
 import zipfile
 from pathlib import Path
 from typing import Any
 
+from tests.interop.fetched import (
+    ReferenceUnavailableError,
+    cache_folder,
+    compiled,
+    jars_of,
+    publish,
+    tool,
+)
+
+__all__ = ["Reference", "ReferenceError", "ReferenceUnavailableError", "classes", "jars"]
+
 JAVA_SOURCES = Path(__file__).parent / "java"
-FETCH_TIMEOUT_S = 300
-COPY_JARS = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-
-
-class ReferenceUnavailableError(Exception):
-    """Java, Maven or Maven Central is not there; the message says which."""
+# The newest on Maven Central, and the last one under the project's former group id.
+VERSION = "2.56.0"
+FORMER_VERSION = "2.44.0"
 
 
 class ReferenceError(Exception):
     """The reference threw; the message is its exception's text."""
 
 
-def cache_folder() -> Path:
-    """Folder for jars and compiled classes, one per state of the Java sources and the pom."""
-    digest = hashlib.sha256()
-    for source in sorted(JAVA_SOURCES.rglob("*.*")):
-        digest.update(source.name.encode() + source.read_bytes())
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(home) / "quiver" / f"reference-{digest.hexdigest()[:12]}"
+def _cached(name: str, version: str) -> Path:
+    """A folder for one state of the Java sources and the pom."""
+    return cache_folder(f"reference-{version}", JAVA_SOURCES.rglob("*.*")) / name
 
 
-def _tool(name: str) -> str:
-    path = shutil.which(name)
-    if path is None:
-        raise ReferenceUnavailableError(f"no `{name}` on PATH")
-    return path
-
-
-def _run(what: str, command: list[str], partial: Path) -> None:
-    """Run a command that fills the folder `partial`; nothing is left of it on failure."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S)
-    except subprocess.TimeoutExpired as error:
-        raise ReferenceUnavailableError(f"{what}: no end in {FETCH_TIMEOUT_S} s") from error
-    if done.returncode:
-        shutil.rmtree(partial, ignore_errors=True)
-        lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        raise ReferenceUnavailableError(f"{what}: " + " | ".join(lines[:2]))
-
-
-def jars() -> Path:
-    """Folder holding the reference's jars, fetched from Maven Central at the first call.
+def jars(version: str = VERSION) -> Path:
+    """Folder with the jars of a release of Artemis, fetched from Maven Central at the first call.
 
     Raises:
         ReferenceUnavailableError: no Maven, or Maven Central cannot be reached.
@@ -71,38 +54,24 @@ def jars() -> Path:
     given = os.environ.get("QUIVER_REFERENCE_JARS")
     if given:
         return Path(given)
-    folder = cache_folder() / "jars"
-    if not folder.exists():
-        partial = folder.with_name(f"jars.{os.getpid()}")
-        pom = str(JAVA_SOURCES / "pom.xml")
-        options = ["-DincludeScope=runtime", f"-DoutputDirectory={partial}"]
-        _run(
-            "fetching the reference from Maven Central failed",
-            [_tool("mvn"), "-q", "-B", "-f", pom, COPY_JARS, *options],
-            partial,
-        )
-        _publish(partial, folder)
-    return folder
+    group = "org.apache.activemq" if version == FORMER_VERSION else "org.apache.artemis"
+    properties = (f"-Dartemis.group={group}", f"-Dartemis.version={version}")
+    return jars_of(JAVA_SOURCES / "pom.xml", _cached("jars", version), *properties)
 
 
-def classes() -> Path:
+def classes(version: str = VERSION) -> Path:
     """Folder holding our compiled Java program.
 
     Raises:
         ReferenceUnavailableError: no Java compiler, no jars, or the sources do not compile.
     """
-    folder = cache_folder() / "classes"
-    if not folder.exists():
-        partial = folder.with_name(f"classes.{os.getpid()}")
-        sources = [str(source) for source in sorted(JAVA_SOURCES.rglob("*.java"))]
-        options = ["-Xlint:all", "-Werror", "-d", str(partial), "-cp", f"{jars()}/*"]
-        command = [_tool("javac"), *options, *sources]
-        _run("compiling tests/interop/java failed", command, partial)
-        _publish(partial, folder)
-    return folder
+    sources = sorted(JAVA_SOURCES.rglob("*.java"))
+    return compiled(
+        sources, f"{jars(version)}/*", _cached("classes", version), "-Xlint:all", "-Werror"
+    )
 
 
-def native_libraries() -> Path:
+def native_libraries(version: str = VERSION) -> Path:
     """Folder holding the reference's library for kernel AIO, taken out of its jar.
 
     The JVM looks for libraries in folders only.
@@ -110,36 +79,28 @@ def native_libraries() -> Path:
     Raises:
         ReferenceUnavailableError: as `jars()`.
     """
-    folder = cache_folder() / "native"
+    folder = _cached("native", version)
     if not folder.exists():
         partial = folder.with_name(f"native.{os.getpid()}")
         partial.mkdir(parents=True)
-        for jar in jars().glob("activemq-artemis-native-*.jar"):
+        for jar in jars(version).glob("activemq-artemis-native-*.jar"):
             with zipfile.ZipFile(jar) as archive:
                 for name in archive.namelist():
                     if name.endswith(".so"):
                         (partial / Path(name).name).write_bytes(archive.read(name))
-        _publish(partial, folder)
+        publish(partial, folder)
     return folder
 
 
-def _publish(partial: Path, folder: Path) -> None:
-    """Put a finished folder in place; one that another process finished first is as good."""
-    try:
-        partial.rename(folder)
-    except OSError:
-        shutil.rmtree(partial)
-
-
 class Reference:
-    """One JVM with the reference's journal; a request at a time, from one thread."""
+    """One JVM with the journal of a release of Artemis; a request at a time, from one thread."""
 
-    def __init__(self) -> None:
-        class_path = f"{classes()}:{jars()}/*"
+    def __init__(self, version: str = VERSION) -> None:
+        class_path = f"{classes(version)}:{jars(version)}/*"
         options = os.environ.get("QUIVER_REFERENCE_JAVA_OPTIONS", "-Xmx3g").split()
-        options.append(f"-Djava.library.path={native_libraries()}")
+        options.append(f"-Djava.library.path={native_libraries(version)}")
         self._process = subprocess.Popen(
-            [_tool("java"), *options, "-cp", class_path, "interop.Server"],
+            [tool("java"), *options, "-cp", class_path, "interop.Server"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -20,13 +20,24 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.interop.reference import ReferenceUnavailableError
+from tests.interop.fetched import (
+    ReferenceUnavailableError,
+    cache_folder,
+    cache_root,
+    compiled,
+    jars_of,
+    tool,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# The newest distribution that Maven Central has as a zip; protocol version 136.
-VERSION = "2.40.0"
+# The newest distribution that Maven Central has as a zip.
+VERSION = "2.44.0"
+# The newest server there, of jars alone: its command line is the distribution's.
+NEWEST = "2.56.0"
+VERSIONS = (VERSION, NEWEST)
+SERVER = Path(__file__).parent / "server"
 URL = (
     "https://repo.maven.apache.org/maven2/org/apache/activemq/apache-artemis/"
     f"{VERSION}/apache-artemis-{VERSION}-bin.zip"
@@ -42,13 +53,11 @@ def distribution() -> Path:
     Raises:
         ReferenceUnavailableError: no Java, or Maven Central cannot be reached.
     """
-    if shutil.which("java") is None:
-        raise ReferenceUnavailableError("no `java` on PATH")
+    tool("java")
     given = os.environ.get("QUIVER_REFERENCE_BROKER")
     if given:
         return Path(given)
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    folder = Path(home) / "quiver" / f"apache-artemis-{VERSION}"
+    folder = cache_root() / f"apache-artemis-{VERSION}"
     if not folder.exists():
         partial = folder.with_name(f"{folder.name}.{os.getpid()}")
         partial.mkdir(parents=True)
@@ -76,6 +85,13 @@ def _fetch(folder: Path) -> None:
         script.chmod(0o755)
 
 
+def newest_class_path() -> str:
+    """Jars of the newest server, and what starts it."""
+    folder = cache_folder(f"server-{NEWEST}", SERVER.glob("*"))
+    class_path = f"{jars_of(SERVER / 'pom.xml', folder / 'jars')}/*"
+    return f"{compiled([SERVER / 'RunBroker.java'], class_path, folder / 'classes')}:{class_path}"
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -89,6 +105,7 @@ class ReferenceBroker:
         folder: where the instance and its log are put.
         options: more of `artemis create`.
         memory_mb: of its JVM.
+        version: one of VERSIONS. The newest speaks the Core protocol only.
 
     Attributes:
         port: where it listens, on 127.0.0.1.
@@ -103,10 +120,12 @@ class ReferenceBroker:
         folder: Path,
         options: Sequence[str] = ("--nio", "--no-autotune"),
         memory_mb: int = 512,
+        version: str = VERSION,
     ) -> None:
         self.home = distribution()
         self._options = tuple(options)
         self._memory_mb = memory_mb
+        self._class_path = newest_class_path() if version == NEWEST else None
         self.port = free_port()
         self._folder = folder / "broker"
         self._log = folder / "broker.log"
@@ -151,9 +170,10 @@ class ReferenceBroker:
         """Start it and wait until it answers."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [str(self._folder / "bin" / "artemis"), "run"],
+                self._command(),
                 stdout=log,
                 stderr=log,
+                cwd=self._folder,
                 # The script starts a JVM of its own: both end with their group.
                 start_new_session=True,
             )
@@ -166,6 +186,19 @@ class ReferenceBroker:
                     return
             time.sleep(0.2)
         raise ReferenceUnavailableError(f"the broker did not start: {self.log()[-500:]}")
+
+    def _command(self) -> list[str]:
+        if self._class_path is None:
+            return [str(self._folder / "bin" / "artemis"), "run"]
+        etc = self._folder / "etc"
+        return [
+            *("java", "-Xms64M", f"-Xmx{self._memory_mb}M"),
+            f"-Dartemis.instance={self._folder}",
+            f"-Ddata.dir={self._folder / 'data'}",
+            f"-Djava.security.auth.login.config={etc / 'login.config'}",
+            *("-cp", f"{self._class_path}:{self._folder / 'lib'}/*", "RunBroker"),
+            str(self._folder),
+        ]
 
     def log(self) -> str:
         return self._log.read_text(errors="replace") if self._log.exists() else ""

@@ -14,7 +14,12 @@ from broker.config.options import broker_options, security_of
 from broker.security import Users
 from broker.security.masking import mask_text
 from tests.interop.reference import ReferenceUnavailableError
-from tests.interop.reference_broker import START_TIMEOUT_S, ReferenceBroker, distribution
+from tests.interop.reference_broker import (
+    START_TIMEOUT_S,
+    VERSIONS,
+    ReferenceBroker,
+    distribution,
+)
 
 CLUSTER = ("--clustered", "--cluster-user", "cu", "--cluster-password", "cp", "--host", "127.0.0.1")
 
@@ -65,8 +70,9 @@ def test_who_comes_without_a_name_is_the_reference_guest(tmp_path):
     assert door.authenticate(None, None)
 
 
-def test_an_instance_of_ours_runs_in_the_reference(tmp_path):
-    reference = ReferenceBroker(tmp_path)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_instance_of_ours_runs_in_the_reference(version, tmp_path):
+    reference = ReferenceBroker(tmp_path, version=version)
     ours = tmp_path / "ours"
     words = ["create", ours, "--host", "127.0.0.1", "--port", reference.port, "--user", "me"]
     words += ["--password", "pw", "--queues", "orders", "--addresses", "news", "--no-fsync"]

@@ -6,51 +6,22 @@ QUIVER_REFERENCE_JMS_JAR names a jar instead.
 
 import hashlib
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
-from tests.interop.reference import ReferenceUnavailableError
+from tests.interop.fetched import cache_folder as cache_folder_of
+from tests.interop.fetched import cache_root, compiled, into, jars_of, publish, tool
 
 SOURCE = Path(__file__).parent / "java" / "JmsClient.java"
 # The newest under this name on Maven Central whose classes run on Java 17.
 ARTIFACT = "org.apache.activemq:artemis-jms-client-all:2.44.0"
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
-FETCH_S = 300
 
 
 def cache_folder():
     """Where the jar and the compiled class lie, one folder per state of the source."""
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     digest = hashlib.sha256(ARTIFACT.encode() + SOURCE.read_bytes()).hexdigest()[:12]
-    return Path(home) / "quiver" / f"jms-{digest}"
-
-
-def tool(name):
-    path = shutil.which(name)
-    if path is None:
-        raise ReferenceUnavailableError(f"no `{name}` on PATH")
-    return path
-
-
-def into(folder, what, command):
-    """Run a command that fills `{}` and put that in place as `folder`."""
-    if folder.exists():
-        return folder
-    partial = folder.with_name(f"{folder.name}.{os.getpid()}")
-    partial.mkdir(parents=True, exist_ok=True)
-    words = [word.replace("{}", str(partial)) for word in command]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=FETCH_S)
-    if done.returncode:
-        shutil.rmtree(partial, ignore_errors=True)
-        lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        raise ReferenceUnavailableError(f"{what}: " + " | ".join(lines[:2]))
-    try:
-        partial.rename(folder)
-    except OSError:
-        # Another process was faster; its folder is as good.
-        shutil.rmtree(partial)
-    return folder
+    return cache_root() / f"jms-{digest}"
 
 
 def jar():
@@ -63,14 +34,28 @@ def jar():
     if given:
         return Path(given)
     command = [tool("mvn"), "-q", "-B", COPY, f"-Dartifact={ARTIFACT}", "-DoutputDirectory={}"]
-    folder = into(cache_folder() / "jar", "fetching the JMS client failed", command)
+    folder = into(cache_folder() / "jar", "fetching the JMS client", command)
     return next(folder.glob("*.jar"))
 
 
 def classes():
     """Our compiled program."""
-    command = [tool("javac"), "-d", "{}", "-cp", str(jar()), str(SOURCE)]
-    return into(cache_folder() / "classes", "compiling JmsClient.java failed", command)
+    return compiled([SOURCE], str(jar()), cache_folder() / "classes")
+
+
+def newest_class_path():
+    """Our program over the newest client: what it speaks has another package name."""
+    pom = SOURCE.parent / "newest" / "pom.xml"
+    folder = cache_folder_of("jms-newest", [pom, SOURCE])
+    class_path = f"{jars_of(pom, folder / 'jars')}/*"
+    source = folder / "source" / SOURCE.name
+    if not source.exists():
+        partial = folder / f"source.{os.getpid()}"
+        partial.mkdir(parents=True)
+        text = SOURCE.read_text().replace("import javax.jms.", "import jakarta.jms.")
+        (partial / SOURCE.name).write_text(text)
+        publish(partial, source.parent)
+    return f"{compiled([source], class_path, folder / 'classes')}:{class_path}"
 
 
 class JmsError(Exception):
@@ -85,11 +70,14 @@ class JmsClient:
         user: who the client is; None says nothing.
         password: of that user.
         host: as the client calls this machine.
+        newest: with the newest release's jars, whose JMS is Jakarta's.
         parameters: more of the URL.
     """
 
-    def __init__(self, port, user=None, password=None, *, host="127.0.0.1", **parameters):
-        class_path = f"{classes()}:{jar()}"
+    def __init__(
+        self, port, user=None, password=None, *, host="127.0.0.1", newest=False, **parameters
+    ):
+        class_path = newest_class_path() if newest else f"{classes()}:{jar()}"
         if user is not None:
             parameters |= {"user": user, "password": password}
         query = "&".join(f"{name}={value}" for name, value in parameters.items())

@@ -10,7 +10,7 @@ import pytest
 
 from tests.interop.jms.client import JmsClient
 from tests.interop.reference import ReferenceUnavailableError
-from tests.interop.reference_broker import ReferenceBroker
+from tests.interop.reference_broker import VERSIONS, ReferenceBroker
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -44,10 +44,10 @@ class OursOnIt:
         return self._process.returncode
 
 
-@pytest.fixture
-def reference(tmp_path):
+@pytest.fixture(params=VERSIONS)
+def reference(request, tmp_path):
     try:
-        made = ReferenceBroker(tmp_path)
+        made = ReferenceBroker(tmp_path, version=request.param)
     except ReferenceUnavailableError as missing:
         pytest.skip(str(missing))
     yield made

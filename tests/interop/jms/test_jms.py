@@ -16,13 +16,18 @@ def broker(tmp_path_factory):
     assert running.stop() == 0
 
 
+@pytest.fixture(scope="module", params=[False, True], ids=["javax", "newest"])
+def newest(request):
+    return request.param
+
+
 @pytest.fixture
-def new_client():
+def new_client(newest):
     made = []
 
     def new(broker):
         try:
-            made.append(JmsClient(broker.port))
+            made.append(JmsClient(broker.port, newest=newest))
         except ReferenceUnavailableError as missing:
             pytest.skip(str(missing))
         return made[-1]
@@ -33,9 +38,9 @@ def new_client():
 
 
 @pytest.fixture(scope="module")
-def client(broker):
+def client(broker, newest):
     try:
-        made = JmsClient(broker.port)
+        made = JmsClient(broker.port, newest=newest)
     except ReferenceUnavailableError as missing:
         pytest.skip(str(missing))
     yield made
@@ -70,8 +75,9 @@ def client(broker):
         ),
     ],
 )
-def test_scenario(client, scenario, found):
-    assert client.run(scenario, f"place.{scenario}") == found
+def test_scenario(client, newest, scenario, found):
+    # A broker for both clients, and an address of its own for each.
+    assert client.run(scenario, f"place.{scenario}.{newest}") == found
 
 
 def test_large_messages(client):

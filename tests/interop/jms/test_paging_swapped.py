@@ -9,7 +9,7 @@ from broker.storage.binding_records import RoutingType
 from broker.storage.message_records import Xid
 from tests.interop.jms.test_data_swapped import OursOnIt
 from tests.interop.reference import ReferenceUnavailableError
-from tests.interop.reference_broker import ReferenceBroker
+from tests.interop.reference_broker import VERSIONS, ReferenceBroker
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -24,10 +24,10 @@ SMALL_PAGES = (
 )
 
 
-@pytest.fixture
-def reference(tmp_path):
+@pytest.fixture(params=VERSIONS)
+def reference(request, tmp_path):
     try:
-        made = ReferenceBroker(tmp_path)
+        made = ReferenceBroker(tmp_path, version=request.param)
     except ReferenceUnavailableError as missing:
         pytest.skip(str(missing))
     made.change_configuration(*SMALL_PAGES)

@@ -9,7 +9,7 @@ from tests.interop.jms.client import JmsClient
 from tests.interop.jms.test_data_swapped import OursOnIt
 from tests.interop.jms.test_paging_swapped import SMALL_PAGES, check, fill
 from tests.interop.reference import ReferenceUnavailableError, jars
-from tests.interop.reference_broker import ReferenceBroker
+from tests.interop.reference_broker import VERSIONS, ReferenceBroker
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -20,13 +20,13 @@ SHORT_LEASE = (
 )
 
 
-@pytest.fixture
-def reference(tmp_path, new_database):
+@pytest.fixture(params=VERSIONS)
+def reference(request, tmp_path, new_database):
     database = new_database("postgresql")
     options = ("--no-autotune", "--jdbc", "--jdbc-driver-class-name", "org.postgresql.Driver")
     options += ("--jdbc-connection-url", database.jdbc_url)
     try:
-        made = ReferenceBroker(tmp_path, options)
+        made = ReferenceBroker(tmp_path, options, version=request.param)
         for driver in jars().glob("postgresql-*.jar"):
             shutil.copy(driver, tmp_path / "broker" / "lib")
     except ReferenceUnavailableError as missing:
