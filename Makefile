@@ -1,20 +1,12 @@
 # Every target works on a fresh Debian or Ubuntu with python3 (3.11 or later), its -dev and -venv
 # packages and gcc. PYTHON chooses the interpreter. One that already has what the tests import
-# (an active virtual environment, say) is used as it is; any other one makes .venv/.
+# (an active virtual environment, say) is used as it is; any other one makes .venv/. `make run`
+# installs into it what the tour needs; `make test`, `make dev` and `make bench` add the rest.
 
 PYTHON ?= python3
-HAS_ALL := $(shell $(PYTHON) -c "import importlib.metadata as m; \
-    old = lambda name, least: int(m.version(name).split('.')[0]) < least; \
-    print('no' if old('Cython', 3) or old('setuptools', 77) or old('click', 8) or old('rich', 13) \
-    or old('pytest', 8) or old('pytest-xdist', 3) or old('pytest-timeout', 2) or old('hypothesis', 6) \
-    or old('SQLAlchemy', 2) or old('psycopg', 3) or old('PyMySQL', 1) or old('lxml', 5) else 'yes')" 2>/dev/null)
-ifeq ($(HAS_ALL),yes)
-PY := $(shell command -v $(PYTHON))
-VENV :=
-else
-PY := $(CURDIR)/.venv/bin/python
-VENV := .venv/ready
-endif
+PY := $(or $(shell $(PYTHON) tools/venv.py interpreter 2>/dev/null),$(CURDIR)/.venv/bin/python)
+# Another PYTHON than that of .venv makes it again, but only if somebody gave one.
+VENV_FOR = @$(PYTHON) tools/venv.py $(1) $(if $(filter file,$(origin PYTHON)),,--chosen)
 
 PYTEST := $(PY) -m pytest
 QUICK := not slow and not soak and not interop
@@ -22,13 +14,14 @@ QUICK := not slow and not soak and not interop
 EFFORT_ALL ?= 0.1
 # Tests side by side. Most of a soak waits for disks, servers and clocks.
 TEST_JOBS ?= 2
+# Of Debian, for `make fresh`.
+SUITE ?= bookworm
 SOAK_JOBS ?= 4
 # What a soak runs: all of it, or a part such as "tests/journal tests/crash".
 SOAK_TESTS ?=
 PARALLEL = -n $(1) --dist worksteal
 
-# A development install is a plain path: a finder would mix the modules of two trees.
-EDITABLE := --config-settings editable_mode=compat
+MODULES = $(shell grep -cE '^    "(journal|broker|jdbcstore|pipeline)\.' setup.py)
 
 # Every module that has a stub.
 STUBBED = $(shell find masking journal jdbcstore broker pipeline -name '*.pyi' | sed -e 's/\.pyi$$//' -e 's,/,.,g' | sort)
@@ -52,42 +45,44 @@ SANITIZE_TESTS ?= tests
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-.venv/ready: pyproject.toml
-	$(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet --upgrade pip "setuptools>=77" "Cython>=3.1"
-	QUIVER_NO_EXTENSIONS=1 .venv/bin/python -m pip install --quiet --no-build-isolation $(EDITABLE) -e ".[test]"
-	@touch $@
+venv-run:
+	$(call VENV_FOR,run)
 
-venv: .venv/ready ## make .venv with everything the tests need, and the commands `journal`, `journal-bench`
+venv: ## make .venv with everything the tests need, and the commands `journal`, `broker`, `pipeline`
+	$(call VENV_FOR,test)
 
-dev: venv ## the same, with the tools of `make check` and `make coverage`
-	QUIVER_NO_EXTENSIONS=1 .venv/bin/python -m pip install --quiet --no-build-isolation $(EDITABLE) -e ".[dev]"
+dev: ## the same, with the tools of `make check` and `make coverage`
+	$(call VENV_FOR,dev)
 
-build: $(VENV) ## build the extensions in place
+build: venv-run ## build the extensions in place
+	@test -e build/mode || echo "compiling $(MODULES) extension modules: about 4 minutes on two cores"
 	@$(PY) setup.py --quiet egg_info build_ext --inplace
 
-debug: $(VENV) ## the same with C asserts and bounds checks (`make build` goes back)
+debug: venv-run ## the same with C asserts and bounds checks (`make build` goes back)
 	@QUIVER_BUILD=debug $(PY) setup.py --quiet egg_info build_ext --inplace
 
 run: build ## show the main job: read a broker's journal, kill a writer and a broker, measure this disk
 	@PYTHON=$(PY) sh docs/guide/tour.sh
 
-test: build ## what a developer runs before a commit
+test: venv build ## what a developer runs before a commit
 	$(PYTEST) -m "$(QUICK)" $(call PARALLEL,$(TEST_JOBS))
 
-test-all: build ## all of it: crash states, kills, fuzzing, the reference; long runs at a tenth of their length
+fresh: ## README's lines on a new Debian: make fresh SUITE=trixie (root and debootstrap are needed)
+	@tools/fresh $(SUITE)
+
+test-all: venv build ## all of it: crash states, kills, fuzzing, the reference; long runs at a tenth of their length
 	$(PYTEST) -m "not soak" --effort $(EFFORT_ALL) $(call PARALLEL,$(TEST_JOBS))
 
-soak: build ## the long runs in full; figures at the end
+soak: venv build ## the long runs in full; figures at the end
 	$(PYTEST) --effort 1 $(call PARALLEL,$(SOAK_JOBS)) -o timeout=7200 $(SOAK_TESTS)
 
-test-db: build ## the store's suites on a database of yours, which must be empty: make test-db URL=jdbc:postgresql://…
+test-db: venv build ## the store's suites on a database of yours, which must be empty: make test-db URL=jdbc:postgresql://…
 	@test -n "$(URL)" || { echo "usage: make test-db URL=<JDBC or SQLAlchemy URL>" >&2; exit 2; }
 	$(PYTEST) -m "not soak" --effort $(EFFORT_ALL) --database-url "$(URL)" tests/contract tests/crash tests/fuzz tests/jdbcstore
 
-check: build ## format, lint, types, stubs, layers, docs
+check: dev build ## format, lint, types, stubs, layers, docs
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	PATH="$(dir $(PY)):$$PATH" cython-lint journal jdbcstore broker pipeline
@@ -101,23 +96,23 @@ check: build ## format, lint, types, stubs, layers, docs
 	$(PYTEST) tests/house
 
 # The two below never touch the build in place: they work on a copy of the tree.
-sanitize: $(VENV) ## C and Cython under the address and undefined-behaviour sanitizers
+sanitize: venv ## C and Cython under the address and undefined-behaviour sanitizers
 	@$(call COPY_TREE,build/sanitize)
 	cd build/sanitize && QUIVER_BUILD=sanitize $(PY) setup.py --quiet egg_info build_ext --inplace
 	cd build/sanitize && rm -f report.* && env $(SANITIZER_ENV) \
 	    $(PYTEST) -m "$(QUICK)" -p no:cacheprovider $(SANITIZE_TESTS); \
 	    status=$$?; cat report.* 2>/dev/null; test $$status = 0 && ! ls report.* >/dev/null 2>&1
 
-coverage: $(VENV) ## Python and Cython lines that the tests reach
+coverage: dev ## Python and Cython lines that the tests reach
 	@$(call COPY_TREE,build/coverage)
 	cd build/coverage && QUIVER_BUILD=coverage $(PY) setup.py --quiet egg_info build_ext --inplace
 	cd build/coverage && $(PY) -m coverage run -m pytest -m "$(QUICK)" -p no:cacheprovider
 	cd build/coverage && $(PY) -m coverage report
 
-bench-peers: $(VENV)
-	@$(if $(VENV),QUIVER_NO_EXTENSIONS=1 .venv/bin/python -m pip install --quiet --no-build-isolation $(EDITABLE) -e ".[bench]",:)
+bench-peers:
+	$(call VENV_FOR,bench)
 
-bench: build bench-peers ## figures beside the limit of this disk and other engines, as ratios
+bench: bench-peers build ## figures beside the limit of this disk and other engines, as ratios
 	$(PY) -m benchmarks.compare
 
 bench-compare: build ## figures of this tree beside those of commit REF
@@ -132,4 +127,6 @@ clean: ## remove what was built; .venv stays
 	find journal jdbcstore broker pipeline -name '*.so' -delete
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
-.PHONY: bench-peers help venv dev build debug run test test-all test-db soak check sanitize coverage bench bench-compare clean
+# Each target takes all cores itself.
+.NOTPARALLEL:
+.PHONY: bench-peers venv-run help fresh venv dev build debug run test test-all test-db soak check sanitize coverage bench bench-compare clean

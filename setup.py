@@ -11,6 +11,7 @@ Environment:
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from pathlib import Path
 
@@ -198,6 +199,23 @@ def mode_stamp() -> Path:
     return stamp
 
 
+def cores() -> int:
+    """How many compilers run side by side: one a core, within what memory a laptop has."""
+    return max(2, min(8, len(os.sched_getaffinity(0))))
+
+
+def translators() -> int:
+    """How many processes Cython starts: 0 where they cannot share a lock, such as without /dev/shm.
+
+    In that case it translates in this process.
+    """
+    try:
+        multiprocessing.Lock()
+    except (ImportError, OSError):
+        return 0
+    return cores()
+
+
 def extensions() -> list[Extension]:
     """All rows, translated to C below build/."""
     if "QUIVER_NO_EXTENSIONS" in os.environ:
@@ -212,7 +230,7 @@ def extensions() -> list[Extension]:
             # Where coverage.py looks for the C code that lines are counted in: beside the source.
             build_dir=None if MODE == "coverage" else f"build/cython-{MODE}",
             compiler_directives=directives,
-            nthreads=2,
+            nthreads=translators(),
         )
         return translated
 
@@ -226,4 +244,4 @@ def extensions() -> list[Extension]:
 
 # The guard is for cythonize's worker processes, which import this file when they are spawned.
 if __name__ == "__main__":
-    setup(ext_modules=extensions(), options={"build_ext": {"parallel": 2}})
+    setup(ext_modules=extensions(), options={"build_ext": {"parallel": cores()}})

@@ -7,6 +7,7 @@ import pytest
 from tests.figures import figures, pytest_terminal_summary
 from tests.given_database import given_place, keep_only_live
 from tests.newest_servers import NEWEST_SERVERS
+from tests.once import PassedTests, add_options, leave_out
 from tests.servers import SERVERS, ServerMissingError, new_sqlite_database
 from tests.stale import stale_modules
 
@@ -30,14 +31,19 @@ def pytest_addoption(parser):
         metavar="KIND=KIND,…",
         help="servers that take the place of others: postgresql=postgresql-18,mariadb=mysql-9",
     )
+    add_options(parser)
 
 
 def pytest_collection_modifyitems(config, items):
+    leave_out(config, items)
     if config.getoption("--database-url"):
         keep_only_live(config, items)
 
 
-def pytest_configure():
+def pytest_configure(config):
+    # With pytest-xdist every report comes to the process that has no workerinput.
+    if (path := config.getoption("--passed-to")) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(PassedTests(path))
     if stale := stale_modules():
         pytest.exit(f"newer than what was compiled of it: {', '.join(stale)}; type: make build", 4)
     # A shell starts what it sends to the background with SIGINT ignored, and so would be all that

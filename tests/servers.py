@@ -544,14 +544,25 @@ def new_sqlite_database(folder: Path) -> Database:
     return Database(url=f"sqlite:///{folder}/quiver.db", jdbc_url=None, name=f"{folder}/quiver.db")
 
 
+def skip_without_jvm() -> None:
+    """Skip the test where JPype, or a Java that it can load, is missing."""
+    import pytest
+
+    jpype = pytest.importorskip("jpype", reason="no JPype here: quiver[derby] brings it")
+    try:
+        jpype.getDefaultJVMPath()
+    except jpype.JVMNotFoundException:
+        pytest.skip("no Java here: install Debian's `default-jre-headless`")
+
+
 def new_embedded_derby(folder: Path) -> Database:
     """A Derby database in this process that is not there yet, below `folder`.
 
-    The test is skipped where JPype or Derby's jars are missing.
+    The test is skipped where JPype, Java or Derby's jars are missing.
     """
     import pytest
 
-    pytest.importorskip("jpype")
+    skip_without_jvm()
     if not (JAVA_FOLDER / "derby.jar").exists():
         pytest.skip(f"no Derby here: install Debian's {Derby.package}")
     url = f"jdbc:derby:{folder}/quiver;create=true"

@@ -14,7 +14,7 @@ from jdbcstore.lease import Lease
 from jdbcstore.lease_row import Fence
 from jdbcstore.pages import PageStores, _encode
 from journal.errors import JournalDamaged, JournalIOError, WrongUse
-from tests.servers import Database as Place
+from tests.servers import new_embedded_derby
 
 KINDS = ["sqlite", "postgresql", "mariadb", "derby", "derby-embedded"]
 
@@ -22,9 +22,7 @@ KINDS = ["sqlite", "postgresql", "mariadb", "derby", "derby-embedded"]
 @pytest.fixture(params=KINDS)
 def place(request, new_database, tmp_path):
     if request.param == "derby-embedded":
-        pytest.importorskip("jpype")
-        url = f"jdbc:derby:{tmp_path}/quiver;create=true"
-        return Place(url=url, jdbc_url=url, name="quiver")
+        return new_embedded_derby(tmp_path)
     return new_database(request.param)
 
 

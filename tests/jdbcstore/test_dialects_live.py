@@ -8,7 +8,7 @@ import sqlalchemy
 
 from jdbcstore import Database, DatabaseStoreOptions, Fault, classify
 from jdbcstore.schema import NODE_ROWS, create_if_missing, file_table, journal_table, node_table
-from tests.servers import Database as Place
+from tests.servers import new_embedded_derby
 
 LIVE = ["sqlite", "postgresql", "mariadb", "derby", "derby-embedded"]
 QUERY = {"derby": "VALUES 1"}
@@ -17,9 +17,7 @@ QUERY = {"derby": "VALUES 1"}
 @pytest.fixture(params=LIVE)
 def place(request, new_database, tmp_path):
     if request.param == "derby-embedded":
-        pytest.importorskip("jpype")
-        url = f"jdbc:derby:{tmp_path}/quiver;create=true"
-        return Place(url=url, jdbc_url=url, name="quiver")
+        return new_embedded_derby(tmp_path)
     return new_database(request.param)
 
 

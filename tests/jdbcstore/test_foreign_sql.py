@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers import skip_without_jvm
+
 HSQLDB = Path("/usr/share/java/hsqldb.jar")
 STATEMENTS = Path(__file__).parent / "statements"
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,6 +61,7 @@ for statement in sys.stdin.read().splitlines():
 @pytest.mark.skipif(not HSQLDB.exists(), reason="no HSQLDB here: install Debian's libhsqldb-java")
 @pytest.mark.parametrize("name", MODES)
 def test_the_statements_run_in_the_vendors_mode(name):
+    skip_without_jvm()
     text = (STATEMENTS / f"{name}.sql").read_text()
     for theirs, plain in REWRITTEN[name]:
         assert theirs in text

@@ -1,7 +1,6 @@
 """From a configuration to a broker that runs on it."""
 
 import asyncio
-import subprocess
 
 import pytest
 
@@ -10,6 +9,7 @@ from broker.config.options import broker_options, memory_limit_bytes, security_o
 from broker.security.login_config import read_login
 from broker.server import Broker
 from broker.storage.binding_records import RoutingType
+from tests.broker.certificates import openssl
 
 
 @pytest.fixture
@@ -65,13 +65,9 @@ def test_a_divert_as_it_is_stored(read):
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     path = tmp_path_factory.mktemp("tls") / "server.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"),
-            *("-keyout", path, "-out", path.with_suffix(".crt"), "-days", "2"),
-        ],
-        check=True,
-        capture_output=True,
+    openssl(
+        *("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"),
+        *("-keyout", path, "-out", path.with_suffix(".crt"), "-days", "2"),
     )
     path.write_bytes(path.read_bytes() + path.with_suffix(".crt").read_bytes())
     return path
