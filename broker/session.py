@@ -488,12 +488,15 @@ class Session(LargeWork):
         taking = [consumer for consumer in self.consumers.values() if consumer.is_started]
         for consumer in taking:
             consumer.stop()
-        undelivered: list[Reference] = []
+        seen: list[Reference] = []
+        unseen: list[Reference] = []
         for consumer in self.consumers.values():
-            undelivered += consumer.take_all_back(
+            first, others = consumer.take_all_back(
                 has_failed=has_failed, first_was_delivered=first_was_delivered
             )
-        tx.rollback(self.context, undelivered)
+            seen += first
+            unseen += others
+        tx.rollback(self.context, seen, unseen)
         if not has_failed:
             for consumer in taking:
                 consumer.start()
