@@ -323,10 +323,13 @@ class Consumer:
 
     def take_all_back(
         self, *, has_failed: bool, first_was_delivered: bool = False
-    ) -> list[Reference]:
+    ) -> tuple[list[Reference], list[Reference]]:
         """Give back, in order, all that is being delivered, to be put into the queue again.
 
         Without what a non-destructive queue has kept, or has lost meanwhile.
+
+        Returns:
+            What the application has seen, and what comes behind that.
 
         Args:
             has_failed: the connection broke: the client may have seen them, so they stay counted.
@@ -338,7 +341,12 @@ class Consumer:
         for position, reference in enumerate(taken):
             if not has_failed and not (first_was_delivered and position == 0):
                 reference.delivery_count -= 1
-        return [reference for reference in taken if reference.consumer is self]
+        seen_count = 1 if first_was_delivered else 0
+        seen, unseen = taken[:seen_count], taken[seen_count:]
+        return self._own(seen), self._own(unseen)
+
+    def _own(self, references: list[Reference]) -> list[Reference]:
+        return [reference for reference in references if reference.consumer is self]
 
     def close(self, *, has_failed: bool) -> None:
         """Give everything back and leave the queue. Idempotent."""
@@ -346,7 +354,8 @@ class Consumer:
             return
         self.is_closed = True
         self.can_take = False
-        self.queue.remove_consumer(self, self.take_all_back(has_failed=has_failed))
+        _, returned = self.take_all_back(has_failed=has_failed)
+        self.queue.remove_consumer(self, returned)
 
     def disconnect(self) -> None:
         """The queue is gone: forget everything and tell the client."""

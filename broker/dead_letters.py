@@ -48,10 +48,14 @@ class DeadLetters(Moves):
 
     # --- redelivery ---------------------------------------------------------------------------
 
-    def is_redelivered(self, reference: Reference) -> bool:
+    def is_redelivered(self, reference: Reference, *, is_delayed: bool = True) -> bool:
         """Decide about a reference that comes back: whether its queue keeps it.
 
         It has a `scheduled_ms` then if it has to wait.
+
+        Args:
+            reference: that comes back.
+            is_delayed: the redelivery delay applies.
         """
         queue, message = reference.queue, reference.message
         is_recorded = reference.is_recorded
@@ -65,7 +69,7 @@ class DeadLetters(Moves):
         if 0 < settings.max_delivery_attempts <= count:
             self.kill(reference)
             return False
-        delay_ms = self._redelivery_delay_ms(settings, count)
+        delay_ms = self._redelivery_delay_ms(settings, count) if is_delayed else 0
         if delay_ms > 0:
             reference.scheduled_ms = self._core.clock_ms() + delay_ms
             if is_recorded:

@@ -176,7 +176,7 @@ class Moves:
             return
         if not is_done:
             # Its queue was deleted meanwhile.
-            queue.give_back([reference])
+            queue.give_back((), [reference])
 
     def _move(
         self,

@@ -349,8 +349,10 @@ class PostOffice:
     def _queues(self, message: Message, route: Route, queue_name: str | None) -> list[Queue]:
         explicit = message.get(ROUTE_TO)
         if isinstance(explicit, bytes):
+            found = self._named_queues(message, explicit)
             message.remove(ROUTE_TO)
-            return self._queues_by_id(explicit)
+            if found:
+                return found
         routing_type = message.routing_type
         if queue_name is None:
             return route.queues_for(message, routing_type)
@@ -361,14 +363,37 @@ class PostOffice:
             return []
         return [queue]
 
-    def _queues_by_id(self, ids: bytes) -> list[Queue]:
-        """Give the queues that a bridge, or an import, names by their ids."""
-        if len(ids) % 8:
-            raise BrokerError(
-                ErrorCode.ILLEGAL_STATE, f"{ROUTE_TO} of {len(ids)} bytes is no list of queue ids"
+    def queues_by_id(self, message: Message) -> list[Queue]:
+        """Give the queues that a bridge, or an import, names by their ids; [] where it names none.
+
+        Raises:
+            BrokerError: the property is not a list of ids.
+        """
+        explicit = message.get(ROUTE_TO) if message.has_own_properties else None
+        if not isinstance(explicit, bytes):
+            return []
+        by_id = self.addresses.queues_by_id
+        return [by_id[one] for one in _queue_ids(explicit) if one in by_id]
+
+    def _named_queues(self, message: Message, ids: bytes) -> list[Queue]:
+        """Give the queues of these ids; an id without a queue is logged."""
+        found = []
+        for queue_id in _queue_ids(ids):
+            queue = self.addresses.queues_by_id.get(queue_id)
+            if queue is None:
+                log.warning(
+                    "AMQ222196: no queue has id %d, which message %d to %s names",
+                    queue_id,
+                    message.message_id,
+                    message.address,
+                )
+            else:
+                found.append(queue)
+        if not found:
+            log.warning(
+                "message %d is routed by its address %s alone", message.message_id, message.address
             )
-        found = (self.addresses.queues_by_id.get(one) for (one,) in struct.iter_unpack(">q", ids))
-        return [queue for queue in found if queue is not None]
+        return found
 
     def _without_queue(
         self,
@@ -468,6 +493,14 @@ class PostOffice:
             # Sent to a name that only patterns match: it counts where it is kept.
             known = self.addresses.by_name[queue.binding.address]
         return known.memory
+
+
+def _queue_ids(ids: bytes) -> list[int]:
+    if len(ids) % 8:
+        raise BrokerError(
+            ErrorCode.ILLEGAL_STATE, f"{ROUTE_TO} of {len(ids)} bytes is not a list of queue ids"
+        )
+    return [one for (one,) in struct.iter_unpack(">q", ids)]
 
 
 def _add(error: Exception | None, reference: Reference) -> None:

@@ -301,24 +301,32 @@ class Queue:
 
     # --- messages come back -------------------------------------------------------------------
 
-    def give_back(self, references: Iterable[Reference]) -> None:
+    def give_back(
+        self, references: Iterable[Reference], unseen: Iterable[Reference] = ()
+    ) -> None:
         """Put references that were delivered, in their order, before those that wait.
 
-        Those delivered too often go to the dead letter address, and some wait for a while.
+        Those delivered too often go to the dead letter address.
+
+        Args:
+            references: that the application may have seen: they wait for the redelivery delay.
+            unseen: that come behind them, and without a delay: they lay in the client's buffer,
+                or their consumer went (QueueImpl.cancel with ignoreRedeliveryCheck).
         """
-        kept = [item for item in references if self._take_back(item)]
+        kept = [item for item in references if self._take_back(item, is_delayed=True)]
+        kept += [item for item in unseen if self._take_back(item, is_delayed=False)]
         for reference in reversed(kept):
             self.waiting.add_head(reference)
         self.deliver()
 
-    def _take_back(self, reference: Reference) -> bool:
+    def _take_back(self, reference: Reference, *, is_delayed: bool) -> bool:
         """Whether it goes to the head; else it went somewhere else."""
         reference.consumer = None
         if self.is_deleted:
             self.delivering_count -= 1
             self._forget(reference)
             return False
-        if not self.core.dead_letters.is_redelivered(reference):
+        if not self.core.dead_letters.is_redelivered(reference, is_delayed=is_delayed):
             return False
         self.delivering_count -= 1
         ring_size = self.binding.ring_size
@@ -407,8 +415,8 @@ class Queue:
 
         Args:
             consumer: that leaves.
-            returned: what it was given and gives back, in order; nobody gets what is behind that
-                before it, not even the next one of its groups.
+            returned: what it was given and gives back, in order, to be delivered again at once;
+                nobody gets what is behind that before it, not even the next one of its groups.
         """
         self.last_consumer_left_ms = self.core.clock_ms()
         if consumer.cursor is not None:
@@ -425,7 +433,7 @@ class Queue:
         self._refresh()
         if self.consumer_count == 0 and self.binding.purge_on_no_consumers:
             self.core.loop.call_soon(self._purge_if_unused)
-        self.give_back(returned)
+        self.give_back((), returned)
 
     def _purge_if_unused(self) -> None:
         if self.consumer_count == 0 and not self.is_deleted:

@@ -176,7 +176,7 @@ class Session(LargeWork):
             way = self._ways.get(message.address)
             if way is not None and self._postoffice.send_along(way, message, self.context):
                 return Routing.ROUTED
-        tx = None if self._sends_alone else self._current_tx()
+        tx = None if self._sends_alone else self._usable_tx()
         try:
             return self._send(message, tx)
         except BrokerError as error:
@@ -222,6 +222,9 @@ class Session(LargeWork):
             self.context.note()
             return Routing.ROUTED
         until_s = self._check("send", address, queue)
+        for other in self._postoffice.queues_by_id(message):
+            if other.binding.address != address:
+                self._check("send", other.binding.address, other.name)
         self._prepare_address(address, queue, message.routing_type)
         if not self._core.limits.admits(address, message):
             return Routing.NO_BINDINGS
@@ -401,7 +404,7 @@ class Session(LargeWork):
         Raises:
             BrokerError: as for acknowledge().
         """
-        tx = None if self._acknowledges_alone else self._current_tx()
+        tx = None if self._acknowledges_alone else self._usable_tx()
         try:
             consumer = self.consumer(consumer_id)
             if is_individual:
@@ -430,15 +433,23 @@ class Session(LargeWork):
 
     # --- local transactions -------------------------------------------------------------------
 
-    def _current_tx(self) -> Transaction:
-        if self.tx is None:
+    def _usable_tx(self) -> Transaction | None:
+        """Give what the session works for; None where each request counts alone.
+
+        That is an XA session between two branches, as in Artemis: a JMS XASession that no
+        transaction manager enlisted sends and acknowledges like any other.
+        """
+        tx = self.tx
+        if tx is None:
             if self.options.is_xa:
-                raise BrokerError(
-                    ErrorCode.ILLEGAL_STATE, f"session {self.name} works for no transaction"
-                )
-            self.tx = Transaction(self._core)
-        self.tx.check_usable()
-        return self.tx
+                return None
+            tx = self.tx = Transaction(self._core)
+        tx.check_usable()
+        return tx
+
+    def _next_tx(self) -> Transaction | None:
+        """Give what the session works for behind a local commit or rollback."""
+        return None if self.options.is_xa else Transaction(self._core)
 
     def commit(self, done: After, *arguments: object) -> None:
         """Let all since the last commit count; `done(error, *arguments)` once that is durable.
@@ -447,7 +458,7 @@ class Session(LargeWork):
             BrokerError: something of it was refused: it is rolled back.
         """
         tx = self._local_tx()
-        self.tx = Transaction(self._core)
+        self.tx = self._next_tx()
         try:
             tx.commit(self.context, done, *arguments)
         except BrokerError:
@@ -468,7 +479,7 @@ class Session(LargeWork):
             BrokerError: the transaction is a manager's.
         """
         tx = self._local_tx()
-        self.tx = Transaction(self._core)
+        self.tx = self._next_tx()
         self._rollback(tx, has_failed=False, first_was_delivered=considers_last_delivered)
         self.context.after(done, *arguments)
 
@@ -477,12 +488,15 @@ class Session(LargeWork):
         taking = [consumer for consumer in self.consumers.values() if consumer.is_started]
         for consumer in taking:
             consumer.stop()
-        undelivered: list[Reference] = []
+        seen: list[Reference] = []
+        unseen: list[Reference] = []
         for consumer in self.consumers.values():
-            undelivered += consumer.take_all_back(
+            first, others = consumer.take_all_back(
                 has_failed=has_failed, first_was_delivered=first_was_delivered
             )
-        tx.rollback(self.context, undelivered)
+            seen += first
+            unseen += others
+        tx.rollback(self.context, seen, unseen)
         if not has_failed:
             for consumer in taking:
                 consumer.start()

@@ -23,7 +23,7 @@ from broker.paging.late_notes import LateNotes
 from broker.storage.context import Gate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from broker.core import Core
     from broker.duplicates import DuplicateCache
@@ -265,13 +265,17 @@ class Transaction:
         done(error, *arguments)
 
     def rollback(
-        self, context: OperationContext, undelivered: list[Reference] | None = None
+        self,
+        context: OperationContext,
+        seen: Sequence[Reference] = (),
+        unseen: Sequence[Reference] = (),
     ) -> None:
         """Let none of it count; what it acknowledged goes back to its queues.
 
         Args:
             context: of who ends it.
-            undelivered: taken back from consumers at the same time: they come behind.
+            seen: taken back from consumers at the same time: they come behind.
+            unseen: likewise, behind these: the application has not had them.
         """
         was_prepared = self.state is TransactionState.PREPARED
         self.state = TransactionState.ROLLEDBACK
@@ -293,22 +297,25 @@ class Transaction:
         if was_prepared and self.has_records:
             # A start may find it prepared until the rollback is durable, and its manager may commit
             # it then: nobody else is to have seen what it took.
-            _give_back(None, undelivered or [])
-            context.after(_give_back, self.acknowledged)
+            _give_back(None, seen, unseen)
+            context.after(_give_back, self.acknowledged, ())
         else:
-            _give_back(None, self.acknowledged + (undelivered or []))
+            _give_back(None, [*self.acknowledged, *seen], unseen)
         context.note()
 
 
-def _give_back(error: Exception | None, references: list[Reference]) -> None:
+def _give_back(
+    error: Exception | None, seen: Sequence[Reference], unseen: Sequence[Reference]
+) -> None:
     """Let queues have again what was taken from them; not where the storage has failed."""
     if error is not None:
         return
-    back: dict[Queue, list[Reference]] = {}
-    for reference in references:
-        back.setdefault(reference.queue, []).append(reference)
+    back: dict[Queue, tuple[list[Reference], list[Reference]]] = {}
+    for index, references in enumerate((seen, unseen)):
+        for reference in references:
+            back.setdefault(reference.queue, ([], []))[index].append(reference)
     for queue, returned in back.items():
-        queue.give_back(returned)
+        queue.give_back(*returned)
 
 
 def _duplicate(address: str) -> BrokerError:

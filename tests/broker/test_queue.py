@@ -580,13 +580,65 @@ def test_redelivery_waits_longer_each_time():
     send(bench, "m")
     waits = []
     for _ in range(6):
-        bench.consume().session.close(has_failed=True)
+        session = bench.transacted()
+        session.acknowledge(0, bench.consume(session=session).ids[0], done)
+        session.close(has_failed=False)
         began_s = bench.loop.now_s
         while not bench.addresses.queues["q"].waiting.count:
             bench.loop.pass_time(0.5)
         waits.append(bench.loop.now_s - began_s)
 
     assert waits == [1, 2, 4, 8, 10, 10]
+
+
+@pytest.mark.parametrize("has_failed", [False, True])
+def test_what_lay_in_the_buffer_of_a_closed_consumer_is_not_delayed(has_failed):
+    bench = Bench()
+    bench.set(redelivery_delay_ms=20_000)
+    bench.queue()
+    send(bench, "1", "2", "3")
+    sink = bench.consume()
+    sink.session.acknowledge(0, sink.ids[0], done)
+
+    sink.session.close_consumer(0, has_failed=has_failed)
+
+    again = bench.consume()
+    assert again.bodies == ["2", "3"]
+    # Behind a lost connection the application may have had them.
+    assert again.counts == ([2, 2] if has_failed else [1, 1])
+
+
+def test_a_rollback_delays_what_the_application_had_and_nothing_else():
+    bench = Bench()
+    bench.set(redelivery_delay_ms=20_000)
+    bench.queue()
+    send(bench, "1", "2", "3")
+    session = bench.transacted()
+    sink = bench.consume(session=session)
+    session.acknowledge(0, sink.ids[0], done)
+
+    session.rollback(done)
+    at_once = sink.bodies[3:]
+    bench.loop.pass_time(20)
+
+    assert (at_once, sink.bodies[5:]) == (["2", "3"], ["1"])
+    assert sink.counts[3:] == [1, 1, 2]
+
+
+def test_a_recovery_delays_the_message_that_was_seen_and_nothing_else():
+    bench = Bench()
+    bench.set(redelivery_delay_ms=20_000)
+    bench.queue()
+    send(bench, "1", "2", "3")
+    session = bench.transacted()
+    sink = bench.consume(session=session)
+
+    session.rollback(done, considers_last_delivered=True)
+    at_once = sink.bodies[3:]
+    bench.loop.pass_time(20)
+
+    assert (at_once, sink.bodies[5:]) == (["2", "3"], ["1"])
+    assert sink.counts[3:] == [1, 1, 2]
 
 
 def test_answers_come_in_the_order_of_the_requests(bench):

@@ -1,7 +1,10 @@
 """Local and XA transactions, duplicate ids, routing: without storage."""
 
+import struct
+
 import pytest
 
+from broker.core import OpenDoor
 from broker.errors import BrokerError, ErrorCode
 from broker.policies import AddressFullPolicy
 from broker.postoffice import Routing
@@ -285,6 +288,40 @@ def xa_session(bench):
     return bench.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
 
 
+def test_an_xa_session_without_a_branch_counts_at_once(bench):
+    session = xa_session(bench)
+    session.send(message("1"), done)
+    session.send(message("2"), done)
+    assert bodies(bench) == ["1", "2"]
+
+    sink = bench.consume(session=session)
+    session.acknowledge(0, sink.ids[0], done)
+    session.acknowledge(0, sink.ids[1], done, is_individual=True)
+    session.close(has_failed=False)
+
+    assert bodies(bench) == []
+    assert bench.addresses.memory.count == 0
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        lambda one: one.commit(done),
+        lambda one: one.rollback(done),
+        lambda one: (one.xa_start(XID), one.xa_end(XID, has_failed=False)),
+        lambda one: (one.xa_start(XID), one.xa_suspend()),
+    ],
+    ids=["commit", "rollback", "end", "suspend"],
+)
+def test_an_xa_session_counts_at_once_behind_a_branch(bench, calls):
+    session = xa_session(bench)
+    calls(session)
+
+    session.send(message("1"), done)
+
+    assert bodies(bench) == ["1"]
+
+
 @pytest.mark.parametrize(
     ("calls", "code"),
     [
@@ -527,3 +564,59 @@ def test_full_addresses_fail_or_drop_or_hold_back_credits():
     sink.session.acknowledge(0, sink.ids[0], done)
 
     assert granted == [("fail", True), ("block", False)]
+
+
+# --- queues named by their ids ------------------------------------------------------------------
+
+
+def ids_of(*queue_ids):
+    return struct.pack(f">{len(queue_ids)}q", *queue_ids)
+
+
+def test_a_message_goes_to_the_queues_that_it_names(bench):
+    second = bench.queue("second", "q")
+
+    for _ in range(2):
+        bench.session().send(message("1", _AMQ_ROUTE_TO=ids_of(second.queue_id)), done)
+
+    assert (bodies(bench), bodies(bench, "second")) == ([], ["1", "1"])
+
+
+def test_a_message_that_names_no_queue_of_ours_is_routed_by_its_address(bench, caplog):
+    routing = bench.session().send(message("1", _AMQ_ROUTE_TO=ids_of(12345)), done)
+
+    assert (routing, bodies(bench)) == (Routing.ROUTED, ["1"])
+    assert "no queue has id 12345" in caplog.text
+    assert bench.consume().got[0].get("_AMQ_ROUTE_TO") is None
+
+
+def test_an_id_without_a_queue_is_logged_and_the_others_count(bench, caplog):
+    second = bench.queue("second", "q")
+
+    bench.session().send(message("1", _AMQ_ROUTE_TO=ids_of(12345, second.queue_id)), done)
+
+    assert (bodies(bench), bodies(bench, "second")) == ([], ["1"])
+    assert "no queue has id 12345" in caplog.text
+
+
+def test_a_message_names_no_queue_that_its_user_may_not_send_to(bench):
+    other = bench.queue("other")
+    bench.core.security = OnlyTo("q")
+
+    with pytest.raises(BrokerError) as refused:
+        bench.session().send(message("1", _AMQ_ROUTE_TO=ids_of(other.queue_id)), done)
+
+    assert refused.value.code is ErrorCode.SECURITY_EXCEPTION
+    assert bodies(bench, "other") == []
+
+
+class OnlyTo(OpenDoor):
+    """Anyone may send to one address alone."""
+
+    def __init__(self, address):
+        self._address = address
+
+    def check(self, user, permission, address, queue):
+        if permission == "send" and address != self._address:
+            raise BrokerError(ErrorCode.SECURITY_EXCEPTION, f"no sending to {address}")
+        return super().check(user, permission, address, queue)
