@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from broker.management.broker_diverts import BrokerDiverts
 from broker.management.broker_queries import BrokerQueries
 from broker.management.broker_queues import BrokerQueues
+from broker.management.broker_security import BrokerSecurity
 from broker.management.broker_settings import BrokerSettings
 from broker.management.errors import ManagementError
 from broker.management.invocation import BOOLEAN, NAME, TEXT, operation
@@ -34,7 +35,7 @@ def _address_line(address: Address) -> str:
     return f"Address [name={address.name}, routingTypes={{{types}}}, autoCreated={created}]"
 
 
-class BrokerControl(BrokerQueues, BrokerDiverts, BrokerSettings, BrokerQueries):
+class BrokerControl(BrokerQueues, BrokerDiverts, BrokerSettings, BrokerSecurity, BrokerQueries):
     """All of it; what is not here is in the classes that it is made of, a group each."""
 
     # --- addresses ----------------------------------------------------------------------------
@@ -172,9 +173,3 @@ class BrokerControl(BrokerQueues, BrokerDiverts, BrokerSettings, BrokerQueries):
 
     def _decided(self, error: Exception | None) -> None:
         """The answer to the request waits for the same records."""
-
-    @operation("clearAuthenticationCache")
-    @operation("clearAuthorizationCache")
-    def clear_caches(self) -> None:
-        """Ask for users and permissions anew."""
-        self._core.security.forget()

@@ -94,7 +94,6 @@ class BrokerQueries(BrokerPart):
         "getMaxDiskUsage": lambda self: self._broker.options.max_disk_usage,
         "getGlobalMaxSize": lambda self: self._addresses.memory.size_max,
         "isPersistenceEnabled": lambda self: self._core.storage.is_persistent,
-        "isSecurityEnabled": lambda self: self._core.security.is_enabled,
         "isWildcardRoutingEnabled": lambda self: self._addresses.wildcards.routing_enabled,
         "getManagementAddress": lambda self: self._broker.options.management.address,
         "getManagementNotificationAddress": lambda self: self._broker.options.notifications.address,
@@ -263,17 +262,12 @@ class BrokerQueries(BrokerPart):
         }
         return json_text({"server": identity})
 
-    # --- settings and roles -------------------------------------------------------------------
+    # --- settings -----------------------------------------------------------------------------
 
     @operation("getAddressSettingsAsJSON", NAME)
     def address_settings(self, address: str) -> str:
         """Give what holds for an address: merged, with defaults."""
         return json_text(self._core.settings.match(address).all_to_json())
-
-    @operation("getRolesAsJSON", NAME)
-    def roles_as_json(self, address: str) -> str:
-        """Give who may do what at an address."""
-        return json_text(self._core.security.roles(address))
 
     # --- diverts and transactions -------------------------------------------------------------
 

@@ -163,9 +163,9 @@ class BrokerQueues(BrokerPart):
     @operation("createQueue", *_kinds(_CREATE_19))
     @operation("createQueue", *_kinds(_CREATE_20))
     @operation("createQueue", *_kinds(_CREATE_21))
-    def create_queue_of_all(self, *values: Any) -> str:
+    def create_queue_of_all(self, *values: object) -> str:
         """Make a queue of all its attributes, or of the older ones; it as a line."""
-        given = dict(zip(_CREATES[len(values)], values, strict=True))
+        given: dict[str, Any] = dict(zip(_CREATES[len(values)], values, strict=True))
         for name in ("address", "filter", "group_first_key", "last_value_key"):
             # Blank is none.
             given[name] = given.get(name) or None
@@ -204,9 +204,9 @@ class BrokerQueues(BrokerPart):
     @operation("updateQueue", *_kinds(_UPDATE_12))
     @operation("updateQueue", *_kinds(_UPDATE_13))
     @operation("updateQueue", *_kinds(_UPDATE_14))
-    def update_queue(self, *values: Any) -> str:
+    def update_queue(self, *values: object) -> str:
         """Change attributes that are not null; the queue as a line."""
-        given = dict(zip(_UPDATES[len(values)], values, strict=True))
+        given: dict[str, Any] = dict(zip(_UPDATES[len(values)], values, strict=True))
         name = given.pop("name")
         given["routing_type"] = routing_type_of(given["routing_type"])
         user = given.pop("user", None)
