@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from broker.notifications import Unheard
+from broker.repository import HierarchicalRepository
+from broker.security.counts import SecurityCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from broker.notifications import Notifications
     from broker.paging.paging import Paging
     from broker.postoffice import PostOffice
+    from broker.security.permission import RoleTable
+    from broker.security.users import Users
     from broker.settings import AddressSettings
     from broker.storage.history import MessageHistory
     from broker.storage.large_bodies import LargeBodies
@@ -68,6 +72,17 @@ class Security(Protocol):
 
     is_enabled: bool
     """Whether anything is refused at all."""
+    counts: SecurityCounts
+    """How often it was asked, and with what result."""
+    permissions: HierarchicalRepository[RoleTable]
+    """Roles by match; whoever changes them is heard."""
+
+    @property
+    def users(self) -> Users | None:
+        """Whose files operators may change; None where there are none."""
+
+    def cached(self) -> tuple[int, int]:
+        """How many logins and how many permissions are kept."""
 
     def authenticate(self, user: str | None, password: str | None) -> str | None:
         """Give the name of a user that shows the right password; None for an anonymous one.
@@ -124,6 +139,16 @@ class OpenDoor:
     """Everybody may do everything (security-enabled false)."""
 
     is_enabled = False
+    users = None
+
+    def __init__(self) -> None:
+        self.counts = SecurityCounts()
+        # Kept for a start with security.
+        self.permissions: HierarchicalRepository[RoleTable] = HierarchicalRepository()
+
+    def cached(self) -> tuple[int, int]:
+        """Nothing is kept."""
+        return 0, 0
 
     def authenticate(self, user: str | None, password: str | None) -> str | None:
         """Whoever comes is who he says."""

@@ -48,6 +48,7 @@ from broker.storage.manager import NullStorage, StorageManager
 from broker.storage.open import Stores, open_stores
 from broker.storage.page_work import ThreadWork
 from broker.storage.page_writer import PageWriter
+from broker.stored_permissions import StoredPermissions
 from broker.stored_settings import StoredSettings
 from broker.timers import Timers
 from broker.transport.acceptor import Acceptor
@@ -205,6 +206,7 @@ class Broker:
         self.core.large = stores.large
         self.core.history = stores.history
         self.stored_settings.load(bindings.settings)
+        self.stored_permissions.load(bindings.settings)
         if stores.pages is not None:
             self.core.paging = self._paging(stores, stores.pages, storage)
         recover(self.core, bindings, messages, result.prepared)
@@ -243,6 +245,7 @@ class Broker:
         if self._security is not None:
             core.security = self._security
         self.stored_settings = StoredSettings(storage, options.settings)
+        self.stored_permissions = StoredPermissions(storage, core.security.permissions)
         memory = GlobalMemory(options.global_max_size, options.global_max_messages)
         core.postoffice = PostOffice(core, memory, options.wildcards)
         core.security.on_change(core.postoffice.addresses.changed)

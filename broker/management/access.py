@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from broker.options import BrokerOptions
     from broker.protocols.peer import Handler
     from broker.session import Session
+    from broker.stored_permissions import StoredPermissions
     from broker.stored_settings import StoredSettings
     from broker.transport.acceptor import Acceptor
 
@@ -29,6 +30,7 @@ class ManagedBroker(Protocol):
     started_ms: int
     administration: Administration
     stored_settings: StoredSettings
+    stored_permissions: StoredPermissions
     connection_count_total: int
     session_count_total: int
 

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from broker.divert import Divert
-from broker.errors import BrokerError, ErrorCode
+from broker.management.broker_diverts import BrokerDiverts
 from broker.management.broker_queries import BrokerQueries
+from broker.management.broker_queues import BrokerQueues
+from broker.management.broker_security import BrokerSecurity
+from broker.management.broker_settings import BrokerSettings
 from broker.management.errors import ManagementError
-from broker.management.invocation import BOOLEAN, INTEGER, NAME, TEXT, operation
-from broker.management.json_texts import json_text, read_object
-from broker.management.queue_texts import (
-    changes_of,
-    queue_line,
-    queue_request,
-    queue_text,
-    routing_type_of,
-)
+from broker.management.invocation import BOOLEAN, NAME, TEXT, operation
+from broker.management.queue_texts import routing_type_of
 from broker.management.replaying import replay_all, replay_between
-from broker.notifications import NotificationType
-from broker.queue_defaults import QueueRequest
-from broker.settings import AddressSettings
-from broker.storage.binding_records import Divert as DivertRecord
-from broker.storage.binding_records import RoutingType
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
     from broker.addresses import Address
-    from broker.queue import Queue
+    from broker.storage.binding_records import RoutingType
 
 __all__ = ["BrokerControl"]
-
-_DIVERT_TYPES: Final = ("MULTICAST", "ANYCAST", "STRIP", "PASS")
 
 
 def _routing_types(text: str | None) -> list[RoutingType]:
@@ -48,8 +35,8 @@ def _address_line(address: Address) -> str:
     return f"Address [name={address.name}, routingTypes={{{types}}}, autoCreated={created}]"
 
 
-class BrokerControl(BrokerQueries):
-    """What changes a broker; what only looks is in broker_queries.py."""
+class BrokerControl(BrokerQueues, BrokerDiverts, BrokerSettings, BrokerSecurity, BrokerQueries):
+    """All of it; what is not here is in the classes that it is made of, a group each."""
 
     # --- addresses ----------------------------------------------------------------------------
 
@@ -69,255 +56,12 @@ class BrokerControl(BrokerQueries):
     @operation("deleteAddress", NAME, BOOLEAN)
     def delete_address(self, name: str, force: bool = False) -> None:
         """Remove an address, and with `force` its queues, consumers and diverts before it."""
-        self._addresses.delete(name, force=bool(force))
+        self._addresses.delete(name, force=force)
 
     @operation("getAddressInfo", NAME)
     def address_info(self, name: str) -> str:
         """Give an address as a line."""
         return _address_line(self._addresses.get(name))
-
-    # --- queues -------------------------------------------------------------------------------
-
-    def _create(self, request: QueueRequest) -> Queue:
-        if not request.name:
-            raise ManagementError("a queue needs a name")
-        if not request.address:
-            request = replace(request, address=request.name)
-        return self._broker.administration.create_queue(request)
-
-    @operation("createQueue", NAME, NAME)
-    @operation("createQueue", NAME, NAME, TEXT)
-    def create_queue(self, address: str, name: str, routing_type: str | None = None) -> None:
-        """Make a durable queue."""
-        self._create(
-            QueueRequest(address=address, name=name, routing_type=routing_type_of(routing_type))
-        )
-
-    @operation("createQueue", NAME, NAME, BOOLEAN)
-    @operation("createQueue", NAME, NAME, BOOLEAN, TEXT)
-    def create_queue_of_durability(
-        self, address: str, name: str, durable: bool, routing_type: str | None = None
-    ) -> None:
-        """Make a queue, durable or not."""
-        self._create(
-            QueueRequest(
-                address=address,
-                name=name,
-                is_durable=bool(durable),
-                routing_type=routing_type_of(routing_type),
-            )
-        )
-
-    @operation("createQueue", NAME, NAME, TEXT, BOOLEAN)
-    @operation("createQueue", NAME, NAME, TEXT, BOOLEAN, TEXT)
-    def create_filtered_queue(
-        self,
-        address: str,
-        name: str,
-        filter: str | None,
-        durable: bool,
-        routing_type: str | None = None,
-    ) -> None:
-        """Make a queue with a filter."""
-        self._create(
-            QueueRequest(
-                address=address,
-                name=name,
-                filter=filter or None,
-                is_durable=bool(durable),
-                routing_type=routing_type_of(routing_type),
-            )
-        )
-
-    @operation("createQueue", NAME, TEXT, NAME, TEXT, BOOLEAN, INTEGER, BOOLEAN, BOOLEAN)
-    def create_bounded_queue(
-        self,
-        address: str,
-        routing_type: str | None,
-        name: str,
-        filter: str | None,
-        durable: bool,
-        max_consumers: int | None,
-        purge: bool | None,
-        create_address: bool | None,
-    ) -> str:
-        """Make a queue; it as a line."""
-        return queue_line(
-            self._create(
-                QueueRequest(
-                    address=address,
-                    name=name,
-                    filter=filter or None,
-                    is_durable=bool(durable),
-                    routing_type=routing_type_of(routing_type),
-                    max_consumers=max_consumers,
-                    purge_on_no_consumers=purge,
-                    auto_create_address=create_address,
-                )
-            )
-        )
-
-    @operation("createQueue", NAME)
-    @operation("createQueue", NAME, BOOLEAN)
-    def create_queue_of_json(self, text: str, ignores_existing: bool = False) -> str:
-        """Make a queue as a JSON text says; its configuration as JSON."""
-        request = queue_request(text)
-        found = self._addresses.queues.get(request.name)
-        if found is None or not ignores_existing:
-            found = self._broker.administration.create_queue(request)
-        return queue_text(found)
-
-    @operation("deployQueue", NAME, NAME, TEXT)
-    @operation("deployQueue", NAME, NAME, TEXT, BOOLEAN)
-    def deploy_queue(
-        self, address: str, name: str, filter: str | None, durable: bool = True
-    ) -> None:
-        """Make a queue unless it is there."""
-        if name not in self._addresses.queues:
-            self.create_filtered_queue(address, name, filter, durable)
-
-    @operation("updateQueue", NAME)
-    def update_queue_of_json(self, text: str) -> str:
-        """Change a queue as a JSON text says; its configuration as JSON."""
-        name, changes = changes_of(text)
-        return queue_text(self._addresses.update_queue(name, **changes))
-
-    @operation("updateQueue", NAME, TEXT, INTEGER, BOOLEAN)
-    @operation("updateQueue", NAME, TEXT, INTEGER, BOOLEAN, BOOLEAN)
-    def update_queue(
-        self,
-        name: str,
-        routing_type: str | None,
-        max_consumers: int | None,
-        purge: bool | None,
-        exclusive: bool | None = None,
-    ) -> str:
-        """Change attributes that are not null; the queue as a line."""
-        changes = {
-            "routing_type": routing_type_of(routing_type),
-            "max_consumers": max_consumers,
-            "purge_on_no_consumers": purge,
-            "exclusive": exclusive,
-        }
-        given = {key: value for key, value in changes.items() if value is not None}
-        return queue_line(self._addresses.update_queue(name, **given))
-
-    @operation("destroyQueue", NAME)
-    @operation("destroyQueue", NAME, BOOLEAN)
-    @operation("destroyQueue", NAME, BOOLEAN, BOOLEAN)
-    def destroy_queue(
-        self, name: str, removes_consumers: bool = False, deletes_address: bool = False
-    ) -> None:
-        """Remove a queue; one with consumers only if they may be closed."""
-        self._addresses.delete_queue(
-            name, check_consumers=not removes_consumers, delete_address=bool(deletes_address)
-        )
-
-    # --- settings -----------------------------------------------------------------------------
-
-    @operation("addAddressSettings", NAME, NAME)
-    def add_address_settings(self, match: str, text: str) -> str:
-        """Set what holds for a match; what was taken, as JSON."""
-        try:
-            settings = AddressSettings.from_json(read_object(text))
-            self._broker.stored_settings.add(match, settings)
-        except ValueError as error:
-            raise ManagementError(str(error)) from None
-        return json_text(settings.to_json())
-
-    @operation("removeAddressSettings", NAME)
-    def remove_address_settings(self, match: str) -> None:
-        """Take a match away."""
-        self._broker.stored_settings.remove(match)
-
-    # --- diverts ------------------------------------------------------------------------------
-
-    @operation("createDivert", NAME)
-    def create_divert_of_json(self, text: str) -> None:
-        """Make a divert as a JSON text says."""
-        found = {key: value for key, value in read_object(text).items() if value is not None}
-        if "transformer-configuration" in found:
-            raise ManagementError("transformers are classes of a JVM: this broker has none")
-        self._create_divert(
-            name=str(found.get("name", "")),
-            routing_name=str(found.get("routing-name", "")) or None,
-            address=str(found.get("address", "")),
-            forwarding_address=str(found.get("forwarding-address", "")),
-            exclusive=str(found.get("exclusive", "false")).lower() == "true",
-            filter=str(found.get("filter-string", "")) or None,
-            routing_type=str(found.get("routing-type", "STRIP")),
-        )
-
-    @operation("createDivert", NAME, TEXT, NAME, NAME, BOOLEAN, TEXT, TEXT)
-    @operation("createDivert", NAME, TEXT, NAME, NAME, BOOLEAN, TEXT, TEXT, TEXT)
-    def create_divert(
-        self,
-        name: str,
-        routing_name: str | None,
-        address: str,
-        forwarding_address: str,
-        exclusive: bool,
-        filter: str | None,
-        transformer: str | None,
-        routing_type: str | None = None,
-    ) -> None:
-        """Make a divert, and record it."""
-        if transformer:
-            raise ManagementError("transformers are classes of a JVM: this broker has none")
-        self._create_divert(
-            name=name,
-            routing_name=routing_name,
-            address=address,
-            forwarding_address=forwarding_address,
-            exclusive=bool(exclusive),
-            filter=filter or None,
-            routing_type=routing_type or "STRIP",
-        )
-
-    def _create_divert(
-        self,
-        *,
-        name: str,
-        routing_name: str | None,
-        address: str,
-        forwarding_address: str,
-        exclusive: bool,
-        filter: str | None,
-        routing_type: str,
-    ) -> None:
-        if not (name and address and forwarding_address):
-            raise ManagementError("a divert needs a name, an address and a forwarding address")
-        if routing_type.upper() not in _DIVERT_TYPES:
-            raise ManagementError(f"no routing type {routing_type}: {', '.join(_DIVERT_TYPES)}")
-        if self.find_divert(name) is not None:
-            raise ManagementError(f"divert {name} exists")
-        source = self._broker.administration.ensure_address(address, [], is_auto_created=True)
-        record = DivertRecord(
-            name=name,
-            address=address,
-            forwarding_address=forwarding_address,
-            routing_name=routing_name or name,
-            exclusive=exclusive,
-            filter=filter,
-            routing_type=RoutingType[routing_type.upper()],
-            transformer=None,
-        )
-        divert = Divert(self._core, record)
-        divert.record_id = self._core.storage.add_setting(record)
-        source.diverts[divert.unique_name] = divert
-        self._addresses.version += 1
-        self._core.notifications.divert(NotificationType.BINDING_ADDED, divert, address)
-
-    @operation("destroyDivert", NAME)
-    def destroy_divert(self, name: str) -> None:
-        """Remove a divert; a configured one is there again after a restart."""
-        found = self.find_divert(name)
-        if found is None:
-            raise BrokerError(
-                ErrorCode.DIVERT_DOES_NOT_EXIST, f"AMQ229238: Divert {name} does not exist"
-            )
-        address, divert = found
-        self._addresses.delete_divert(address, divert.unique_name)
 
     # --- the history --------------------------------------------------------------------------
 
@@ -429,9 +173,3 @@ class BrokerControl(BrokerQueries):
 
     def _decided(self, error: Exception | None) -> None:
         """The answer to the request waits for the same records."""
-
-    @operation("clearAuthenticationCache")
-    @operation("clearAuthorizationCache")
-    def clear_caches(self) -> None:
-        """Ask for users and permissions anew."""
-        self._core.security.forget()

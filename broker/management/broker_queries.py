@@ -6,20 +6,16 @@ import base64
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from broker.address import Matcher
+from broker.management.broker_part import BrokerPart
 from broker.management.errors import ManagementError
-from broker.management.invocation import INT, NAME, TEXT, Control, operation
+from broker.management.invocation import INT, NAME, TEXT, operation
 from broker.management.json_texts import json_text
-from broker.management.lists import ADDRESSES, CONNECTIONS, CONSUMERS, QUEUES, SESSIONS, Rows
+from broker.management.lists import ADDRESSES, CONNECTIONS, CONSUMERS, QUEUES, SESSIONS
 from broker.management.views import consumer_row, java_date
 from broker.storage.describe import xid_base64, xid_text
 
 if TYPE_CHECKING:
-    from broker.addresses import Address
-    from broker.divert import Divert
-    from broker.management.access import ManagedBroker
     from broker.management.invocation import Getters
-    from broker.queue import Queue
     from broker.session import Session
     from broker.storage.message_records import Xid
 
@@ -52,12 +48,8 @@ def uptime_text(uptime_ms: int) -> str:
     return " ".join(parts) or f"{seconds} seconds"
 
 
-class BrokerQueries(Control):
-    """See the module's text.
-
-    Args:
-        broker: to manage.
-    """
+class BrokerQueries(BrokerPart):
+    """See the module's text."""
 
     getters: ClassVar[Getters] = {
         "getName": lambda self: self._broker.options.name,
@@ -102,7 +94,6 @@ class BrokerQueries(Control):
         "getMaxDiskUsage": lambda self: self._broker.options.max_disk_usage,
         "getGlobalMaxSize": lambda self: self._addresses.memory.size_max,
         "isPersistenceEnabled": lambda self: self._core.storage.is_persistent,
-        "isSecurityEnabled": lambda self: self._core.security.is_enabled,
         "isWildcardRoutingEnabled": lambda self: self._addresses.wildcards.routing_enabled,
         "getManagementAddress": lambda self: self._broker.options.management.address,
         "getManagementNotificationAddress": lambda self: self._broker.options.notifications.address,
@@ -117,18 +108,6 @@ class BrokerQueries(Control):
         # Beyond the reference: what its users ask for as metrics.
         "getDuplicateCount": lambda self: self._core.counters.duplicates,
     }
-
-    def __init__(self, broker: ManagedBroker) -> None:
-        self._broker = broker
-        self._core = broker.core
-        self._addresses = broker.core.postoffice.addresses
-        self._matcher = Matcher(self._addresses.wildcards)
-        self._context = broker.core.storage.new_context()
-        self._rows = Rows(broker)
-
-    @property
-    def _queues(self) -> list[Queue]:
-        return self._rows.queues()
 
     @property
     def _uptime_ms(self) -> int:
@@ -283,27 +262,14 @@ class BrokerQueries(Control):
         }
         return json_text({"server": identity})
 
-    # --- settings and roles -------------------------------------------------------------------
+    # --- settings -----------------------------------------------------------------------------
 
     @operation("getAddressSettingsAsJSON", NAME)
     def address_settings(self, address: str) -> str:
         """Give what holds for an address: merged, with defaults."""
         return json_text(self._core.settings.match(address).all_to_json())
 
-    @operation("getRolesAsJSON", NAME)
-    def roles_as_json(self, address: str) -> str:
-        """Give who may do what at an address."""
-        return json_text(self._core.security.roles(address))
-
     # --- diverts and transactions -------------------------------------------------------------
-
-    def find_divert(self, name: str) -> tuple[Address, Divert] | None:
-        """Give a divert and its address."""
-        for address in self._addresses.by_name.values():
-            divert = address.diverts.get(name)
-            if divert is not None:
-                return address, divert
-        return None
 
     @operation("listDivertNames")
     def divert_names(self) -> list[str]:

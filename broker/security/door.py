@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from broker.address import join_fqqn
 from broker.security.manager import ANYBODY, Subject
 from broker.security.permission import Permission
+from broker.security.users import Users
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +31,8 @@ class Door:
         self._subjects: dict[str | None, Subject] = {}
         self._listeners: list[Callable[[], object]] = []
         self.is_enabled = manager.enabled
+        self.counts = manager.counts
+        self.permissions = manager.permissions
         manager.permissions.on_change(self._changed)
 
     def authenticate(self, user: str | None, password: str | None) -> str | None:
@@ -72,6 +75,16 @@ class Door:
             }
             for name in names
         ]
+
+    @property
+    def users(self) -> Users | None:
+        """Whose files operators may change; None where somebody else knows passwords."""
+        users = self.manager.users
+        return users if isinstance(users, Users) else None
+
+    def cached(self) -> tuple[int, int]:
+        """How many logins and how many permissions are kept."""
+        return self.manager.cached()
 
     def forget(self) -> None:
         """Ask for users and permissions anew."""

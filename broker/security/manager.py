@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from broker.address import DEFAULT_WILDCARDS, WildcardConfiguration, split_fqqn
-from broker.errors import broker_error
+from broker.errors import BrokerError, broker_error
 from broker.repository import HierarchicalRepository
+from broker.security.counts import SecurityCounts
 from broker.security.permission import Permission, RoleTable
 
 if TYPE_CHECKING:
@@ -73,6 +74,10 @@ class SecurityManager:
         wildcards: the characters of matches.
         literal_markers: literal-match-markers.
         clock: seconds, for tests.
+
+    Attributes:
+        counts: of answers.
+        users: who knows passwords.
     """
 
     def __init__(
@@ -98,7 +103,8 @@ class SecurityManager:
         for match, table in permissions:
             self.permissions.add(match, table)
         self.permissions.on_change(self.invalidate)
-        self._users = users
+        self.counts = SecurityCounts()
+        self.users = users
         self._cluster_user = cluster_user
         self._cluster_password = cluster_password
         self._guest = guest
@@ -113,6 +119,15 @@ class SecurityManager:
         Raises:
             BrokerError: SECURITY_EXCEPTION, wrong name or password; the text does not say which.
         """
+        try:
+            subject = self._authenticate(name, password)
+        except BrokerError:
+            self.counts.unauthenticated += 1
+            raise
+        self.counts.authenticated += 1
+        return subject
+
+    def _authenticate(self, name: str | None, password: str | None) -> Subject:
         if name is not None and name == self._cluster_user:
             given, wanted = (password or "").encode(), self._cluster_password.encode()
             if hmac.compare_digest(given, wanted):
@@ -130,8 +145,8 @@ class SecurityManager:
         is_kept, subject = self._logins.get(key)
         if not is_kept:
             roles = None
-            if self._users is not None:
-                roles = self._users.authenticate(name, password or "")
+            if self.users is not None:
+                roles = self.users.authenticate(name, password or "")
             subject = None if roles is None else Subject(name, roles)
             self._logins.put(key, subject)
         if subject is None:
@@ -140,6 +155,14 @@ class SecurityManager:
 
     def is_allowed(self, subject: Subject, permission: Permission, name: str) -> bool:
         """Whether somebody may do this at an address or a fully qualified name."""
+        answer = self._is_allowed(subject, permission, name)
+        if answer:
+            self.counts.authorized += 1
+        else:
+            self.counts.unauthorized += 1
+        return answer
+
+    def _is_allowed(self, subject: Subject, permission: Permission, name: str) -> bool:
         if not self.enabled or subject.is_cluster:
             return True
         key = (subject.roles, permission, name)
@@ -173,6 +196,10 @@ class SecurityManager:
         if not self.enabled or subject.is_cluster:
             return math.inf
         return self._answers.until((subject.roles, permission, name))
+
+    def cached(self) -> tuple[int, int]:
+        """How many logins and how many permissions are kept."""
+        return len(self._logins), len(self._answers)
 
     def invalidate(self) -> None:
         """Forget every answer: users or permissions have changed."""
@@ -232,11 +259,14 @@ class _Cache(Generic[V]):
     def clear(self) -> None:
         self._kept.clear()
 
+    def __len__(self) -> int:
+        return len(self._kept)
+
 
 def _place(name: str) -> str:
     address, queue = split_fqqn(name)
     return f"address {address}" if queue is None else f"queue {queue} on address {address}"
 
 
-def _unknown(name: str | None) -> Exception:
+def _unknown(name: str | None) -> BrokerError:
     return broker_error("unable_to_validate_user", f"Unable to validate user: {name}")

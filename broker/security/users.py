@@ -10,8 +10,10 @@ crash leaves one of the two whole.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +21,7 @@ from broker.security.passwords import hash_password, verify_password
 from broker.security.properties_file import parse_properties, with_property, without_property
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 __all__ = ["ROLES_FILE", "USERS_FILE", "User", "UserError", "Users"]
@@ -31,7 +33,15 @@ FILE_MODE: Final = 0o600
 
 
 class UserError(ValueError):
-    """A user that is there already, or is not; a name that cannot be one."""
+    """A user that is there already, or is not; a name that cannot be one.
+
+    Attributes:
+        text: with Artemis's number of the message, where it has one.
+    """
+
+    def __init__(self, message: str, text: str | None = None) -> None:
+        super().__init__(message)
+        self.text = message if text is None else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +107,15 @@ class Users:
         for given in (name, *roles):
             if not given.strip() or "," in given:
                 raise UserError(f"{given!r} cannot be a name: it is empty or has a comma")
-        self._refresh()
-        if name in self._passwords:
-            raise UserError(f"user {name!r} is there already")
-        # Roles first: one without a user means nothing, a user without roles may log in.
-        self._set_roles(name, roles)
-        self._write(
-            self.users_file, with_property(_text(self.users_file), name, _kept(password, plaintext))
-        )
+        kept = _kept(password, plaintext)
+        with self._alone():
+            if name in self._passwords:
+                raise UserError(
+                    f"user {name!r} is there already", f"AMQ229223: User {name} already exists"
+                )
+            # Roles first: one without a user means nothing, a user without roles may log in.
+            self._set_roles(name, roles)
+            self._write(self.users_file, with_property(_text(self.users_file), name, kept))
 
     def reset(
         self,
@@ -115,23 +126,37 @@ class Users:
         plaintext: bool = False,
     ) -> None:
         """Change a user's password, roles, or both; UserError if there is no such user."""
-        self._require(name)
-        if roles is not None:
-            self._set_roles(name, [*roles])
-        if password is not None:
-            text = with_property(_text(self.users_file), name, _kept(password, plaintext))
-            self._write(self.users_file, text)
+        kept = None if password is None else _kept(password, plaintext)
+        with self._alone():
+            self._require(name)
+            if roles is not None:
+                self._set_roles(name, [*roles])
+            if kept is not None:
+                self._write(self.users_file, with_property(_text(self.users_file), name, kept))
 
     def remove(self, name: str) -> None:
         """Remove a user and his roles; UserError if there is no such user."""
-        self._require(name)
-        self._write(self.users_file, without_property(_text(self.users_file), name))
-        self._set_roles(name, [])
+        with self._alone():
+            self._require(name)
+            self._write(self.users_file, without_property(_text(self.users_file), name))
+            self._set_roles(name, [])
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Read and write while no other process does: a broker and a command may change them."""
+        folder = os.open(self.users_file.resolve().parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            # What another process has just written may have the same size and time.
+            self._stamp = ()
+            self._refresh()
+            yield
+        finally:
+            os.close(folder)
 
     def _require(self, name: str) -> None:
-        self._refresh()
         if name not in self._passwords:
-            raise UserError(f"there is no user {name!r}")
+            raise UserError(f"there is no user {name!r}", f"AMQ229224: User {name} does not exist")
 
     def _set_roles(self, name: str, roles: Iterable[str]) -> None:
         text = _text(self.roles_file)
@@ -170,7 +195,11 @@ class Users:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Put a text in a file's place: readable by its owner, whole or not at all, synced."""
+    """Put a text in a file's place: readable by its owner, whole or not at all, synced.
+
+    Of a symbolic link the file that it leads to is replaced.
+    """
+    path = path.resolve()
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

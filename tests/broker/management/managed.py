@@ -10,6 +10,7 @@ from broker.options import BrokerOptions
 from broker.server import Broker
 from broker.storage.encoding import BodyReader, BodyWriter
 from broker.storage.properties import PropertyType
+from broker.stored_permissions import StoredPermissions
 from broker.stored_settings import StoredSettings
 from tests.broker.bench import Bench, done
 
@@ -32,6 +33,9 @@ class ManagedBench(Bench):
         self.connection_count_total = self.session_count_total = 0
         self.connections, self.sessions, self.acceptors = {}, {}, []
         self.stored_settings = StoredSettings(self.core.storage, self.settings)
+        self.stored_permissions = StoredPermissions(
+            self.core.storage, self.core.security.permissions
+        )
         self.core.management = Management(self.core, self.options.management, Resources(self).find)
         self.core.notifications = NotificationMessages(
             self.core, self.node_id, self.options.notifications, lambda: self.is_started

@@ -1,0 +1,213 @@
+"""Diverts made, changed and removed by operators."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from broker.divert import Divert
+from broker.errors import BrokerError, ErrorCode
+from broker.management.broker_part import BrokerPart
+from broker.management.errors import ManagementError
+from broker.management.invocation import BOOLEAN, MAP, NAME, TEXT, operation
+from broker.management.json_texts import read_object
+from broker.notifications import NotificationType
+from broker.storage.binding_records import Divert as DivertRecord
+from broker.storage.binding_records import RoutingType
+
+if TYPE_CHECKING:
+    from broker.addresses import Address
+
+__all__ = ["BrokerDiverts"]
+
+_TYPES: Final = ("MULTICAST", "ANYCAST", "STRIP", "PASS")
+
+
+def _routing_type(name: str) -> RoutingType:
+    if name.upper() not in _TYPES:
+        raise ManagementError(f"no routing type {name}: {', '.join(_TYPES)}")
+    return RoutingType[name.upper()]
+
+
+def _refuse_transformer(class_name: object) -> None:
+    if class_name:
+        raise ManagementError("transformers are classes of a JVM: this broker has none")
+
+
+def _texts(text: str) -> dict[str, str]:
+    """Give a divert's configuration in JSON, every value as text, without those that are null.
+
+    Raises:
+        ManagementError: it has a transformer, or is no JSON object.
+    """
+    found = {key: value for key, value in read_object(text).items() if value is not None}
+    _refuse_transformer(found.pop("transformer-configuration", None))
+    return {
+        key: value if isinstance(value, str) else json.dumps(value) for key, value in found.items()
+    }
+
+
+class BrokerDiverts(BrokerPart):
+    """See the module's text."""
+
+    @operation("createDivert", NAME)
+    def create_divert_of_json(self, text: str) -> None:
+        """Make a divert as a JSON text says."""
+        found = _texts(text)
+        self._create_divert(
+            name=found.get("name", ""),
+            routing_name=found.get("routing-name") or None,
+            address=found.get("address", ""),
+            forwarding_address=found.get("forwarding-address", ""),
+            exclusive=found.get("exclusive", "false").lower() == "true",
+            filter=found.get("filter-string") or None,
+            routing_type=found.get("routing-type", "STRIP"),
+        )
+
+    @operation("createDivert", NAME, TEXT, NAME, NAME, BOOLEAN, TEXT, TEXT)
+    @operation("createDivert", NAME, TEXT, NAME, NAME, BOOLEAN, TEXT, TEXT, TEXT)
+    def create_divert(
+        self,
+        name: str,
+        routing_name: str | None,
+        address: str,
+        forwarding_address: str,
+        exclusive: bool,
+        filter: str | None,
+        transformer: str | None,
+        routing_type: str | None = None,
+    ) -> None:
+        """Make a divert, and record it."""
+        _refuse_transformer(transformer)
+        self._create_divert(
+            name=name,
+            routing_name=routing_name,
+            address=address,
+            forwarding_address=forwarding_address,
+            exclusive=exclusive,
+            filter=filter or None,
+            routing_type=routing_type or "STRIP",
+        )
+
+    @operation("createDivert", NAME, TEXT, NAME, NAME, BOOLEAN, TEXT, TEXT, MAP, TEXT)
+    @operation("createDivert", NAME, TEXT, NAME, NAME, BOOLEAN, TEXT, TEXT, TEXT, TEXT)
+    def create_divert_with_properties(
+        self,
+        name: str,
+        routing_name: str | None,
+        address: str,
+        forwarding_address: str,
+        exclusive: bool,
+        filter: str | None,
+        transformer: str | None,
+        _properties: object,
+        routing_type: str | None,
+    ) -> None:
+        """The same; properties are for a transformer."""
+        self.create_divert(
+            name,
+            routing_name,
+            address,
+            forwarding_address,
+            exclusive,
+            filter,
+            transformer,
+            routing_type,
+        )
+
+    def _create_divert(
+        self,
+        *,
+        name: str,
+        routing_name: str | None,
+        address: str,
+        forwarding_address: str,
+        exclusive: bool,
+        filter: str | None,
+        routing_type: str,
+    ) -> None:
+        if not (name and address and forwarding_address):
+            raise ManagementError("a divert needs a name, an address and a forwarding address")
+        kind = _routing_type(routing_type)
+        if self.find_divert(name) is not None:
+            raise ManagementError(f"divert {name} exists")
+        source = self._broker.administration.ensure_address(address, [], is_auto_created=True)
+        record = DivertRecord(
+            name=name,
+            address=address,
+            forwarding_address=forwarding_address,
+            routing_name=routing_name or name,
+            exclusive=exclusive,
+            filter=filter,
+            routing_type=kind,
+            transformer=None,
+        )
+        divert = Divert(self._core, record)
+        divert.record_id = self._core.storage.add_setting(record)
+        source.diverts[divert.unique_name] = divert
+        self._addresses.version += 1
+        self._core.notifications.divert(NotificationType.BINDING_ADDED, divert, address)
+
+    @operation("updateDivert", NAME)
+    def update_divert_of_json(self, text: str) -> None:
+        """Change a divert as a JSON text says; what it leaves out stays, but for the filter."""
+        found = _texts(text)
+        self._update(
+            found.get("name", ""),
+            found.get("forwarding-address"),
+            found.get("filter-string"),
+            found.get("routing-type"),
+        )
+
+    @operation("updateDivert", NAME, TEXT, TEXT, TEXT, MAP, TEXT)
+    def update_divert(
+        self,
+        name: str,
+        forwarding_address: str | None,
+        filter: str | None,
+        transformer: str | None,
+        _properties: object,
+        routing_type: str | None,
+    ) -> None:
+        """Change a divert: no filter is none from now on, null of the others leaves them."""
+        _refuse_transformer(transformer)
+        self._update(name, forwarding_address, filter, routing_type)
+
+    def _update(
+        self,
+        name: str,
+        forwarding_address: str | None,
+        filter: str | None,
+        routing_type: str | None,
+    ) -> None:
+        address, divert = self._divert(name)
+        record = replace(
+            divert.record,
+            filter=filter or None,
+            forwarding_address=forwarding_address or divert.record.forwarding_address,
+            routing_type=_routing_type(routing_type)
+            if routing_type
+            else divert.record.routing_type,
+        )
+        if record == divert.record:
+            return
+        changed = Divert(self._core, record, divert.record_id)
+        if divert.record_id:
+            changed.record_id = self._core.storage.replace_setting(divert.record_id, record)
+        address.diverts[name] = changed
+        self._addresses.version += 1
+
+    def _divert(self, name: str) -> tuple[Address, Divert]:
+        found = self.find_divert(name)
+        if found is None:
+            raise BrokerError(
+                ErrorCode.DIVERT_DOES_NOT_EXIST, f"AMQ229238: Divert {name} does not exist"
+            )
+        return found
+
+    @operation("destroyDivert", NAME)
+    def destroy_divert(self, name: str) -> None:
+        """Remove a divert; a configured one is there again after a restart."""
+        address, divert = self._divert(name)
+        self._addresses.delete_divert(address, divert.unique_name)

@@ -1,0 +1,45 @@
+"""What every group of operations on a broker has: the broker and what is looked up most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.address import Matcher
+from broker.management.invocation import Control
+from broker.management.lists import Rows
+
+if TYPE_CHECKING:
+    from broker.addresses import Address
+    from broker.divert import Divert
+    from broker.management.access import ManagedBroker
+    from broker.queue import Queue
+
+__all__ = ["BrokerPart"]
+
+
+class BrokerPart(Control):
+    """See the module's text.
+
+    Args:
+        broker: to manage.
+    """
+
+    def __init__(self, broker: ManagedBroker) -> None:
+        self._broker = broker
+        self._core = broker.core
+        self._addresses = broker.core.postoffice.addresses
+        self._matcher = Matcher(self._addresses.wildcards)
+        self._context = broker.core.storage.new_context()
+        self._rows = Rows(broker)
+
+    @property
+    def _queues(self) -> list[Queue]:
+        return self._rows.queues()
+
+    def find_divert(self, name: str) -> tuple[Address, Divert] | None:
+        """Give a divert and its address."""
+        for address in self._addresses.by_name.values():
+            divert = address.diverts.get(name)
+            if divert is not None:
+                return address, divert
+        return None

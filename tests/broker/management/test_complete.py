@@ -1,0 +1,176 @@
+"""Every attribute and operation of Artemis's control interfaces is there, with every overload.
+
+artemis_controls.tsv has those of Artemis 2.44, made by tests/interop/java/Controls.java, whose
+comment has the command.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from broker.management.address_control import AddressControl
+from broker.management.broker_control import BrokerControl
+from broker.management.queue_control import QueueControl
+from broker.management.small_controls import AcceptorControl, DivertControl
+
+TABLE = Path(__file__).with_name("artemis_controls.tsv")
+CONTROLS = {
+    "ActiveMQServerControl": BrokerControl,
+    "AddressControl": AddressControl,
+    "QueueControl": QueueControl,
+    "AcceptorControl": AcceptorControl,
+    "DivertControl": DivertControl,
+}
+# Operations of what this version does not have.
+BRIDGES = {"createBridge", "destroyBridge"}
+CLUSTERS = {"forceFailover", "freezeReplication", "scaleDown"}
+# Names that no interface of 2.44 has: of newer versions, of its implementing classes, and ours.
+BEYOND = {
+    "ActiveMQServerControl": {"getDuplicateCount"},
+    "QueueControl": {"retryMessages"},
+    "AddressControl": set(),
+    "AcceptorControl": {"getConnectionCount"},
+    "DivertControl": set(),
+}
+
+
+# Not there yet.
+MISSING = {
+    "addConnector",
+    "closeSessionWithID",
+    "createConnectorService",
+    "destroyConnectorService",
+    "disableMessageCounters",
+    "enableMessageCounters",
+    "exportConfigAsProperties",
+    "getAcceptors",
+    "getAcknowledgeAttempts",
+    "getActivationSequence",
+    "getBindingsDirectory",
+    "getBrokerPluginClassNames",
+    "getConnectorServices",
+    "getConnectors",
+    "getConnectorsAsJSON",
+    "getDiskScanPeriod",
+    "getDurableDeliveringSize",
+    "getDurableScheduledSize",
+    "getFactoryClassName",
+    "getHAPolicy",
+    "getIncomingInterceptorClassNames",
+    "getJournalBufferSize",
+    "getJournalBufferTimeout",
+    "getJournalCompactMinFiles",
+    "getJournalCompactPercentage",
+    "getJournalDirectory",
+    "getJournalFileSize",
+    "getJournalMaxIO",
+    "getJournalMinFiles",
+    "getJournalPoolFiles",
+    "getJournalType",
+    "getLargeMessagesDirectory",
+    "getMaxPageReadBytes",
+    "getMaxPageReadMessages",
+    "getMessageCounterMaxDayCount",
+    "getMessageCounterSamplePeriod",
+    "getMessageExpiryThreadPriority",
+    "getOutgoingInterceptorClassNames",
+    "getPagingDirectory",
+    "getPendingMirrorAcks",
+    "getPrefetchPageBytes",
+    "getPrefetchPageMessages",
+    "getPreparedTransactionMessageCount",
+    "getRoles",
+    "getRolesAsJSON",
+    "getScheduledThreadPoolMaxSize",
+    "getSecurityInvalidationInterval",
+    "getThreadPoolMaxSize",
+    "getTransformerClassName",
+    "getTransformerProperties",
+    "getTransformerPropertiesAsJSON",
+    "isAsyncConnectionExecutionEnabled",
+    "isCreateBindingsDir",
+    "isCreateJournalDir",
+    "isEmbeddedWebServerStarted",
+    "isFailoverOnServerShutdown",
+    "isJournalSyncNonTransactional",
+    "isJournalSyncTransactional",
+    "isMessageCounterEnabled",
+    "isPersistDeliveryCountBeforeDelivery",
+    "isSharedStore",
+    "listBrokerConnections",
+    "listMessageCounter",
+    "listMessageCounterAsHTML",
+    "listMessageCounterHistory",
+    "listMessageCounterHistoryAsHTML",
+    "listPreparedTransactionDetailsAsHTML",
+    "listProducers",
+    "listProducersInfoAsJSON",
+    "rebuildPageCounters",
+    "reload",
+    "reloadConfigurationFile",
+    "removeConnector",
+    "resetAllMessageCounterHistories",
+    "resetMessageCounter",
+    "restartEmbeddedWebServer",
+    "schedulePageCleanup",
+    "setFailoverOnServerShutdown",
+    "setMessageCounterMaxDayCount",
+    "setMessageCounterSamplePeriod",
+    "start",
+    "startBrokerConnection",
+    "startEmbeddedWebServer",
+    "stop",
+    "stopBrokerConnection",
+    "stopEmbeddedWebServer",
+}
+
+
+class Row(NamedTuple):
+    control: str
+    kind: str
+    returned: str
+    name: str
+    types: tuple[str, ...]
+
+
+def rows():
+    for line in TABLE.read_text().splitlines():
+        control, kind, returned, name, types = line.split("\t")
+        yield Row(control, kind, returned, name, () if types == "-" else tuple(types.split(",")))
+
+
+ROWS = list(rows())
+
+
+def test_the_table_is_whole():
+    counts = dict.fromkeys(CONTROLS, 0)
+    for row in ROWS:
+        counts[row.control] += 1
+
+    assert counts == {
+        "ActiveMQServerControl": 217,
+        "AddressControl": 42,
+        "QueueControl": 111,
+        "AcceptorControl": 7,
+        "DivertControl": 11,
+    }
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_every_signature_of_artemis_is_there(control):
+    there = CONTROLS[control].signatures()
+    wanted = {
+        (row.name, row.types)
+        for row in ROWS
+        if row.control == control and row.name not in BRIDGES | CLUSTERS
+    }
+
+    assert {name for name, _ in wanted - there} - MISSING == set()
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_what_is_beyond_artemis_is_known(control):
+    wanted = {(row.name, row.types) for row in ROWS if row.control == control}
+
+    assert {name for name, _ in CONTROLS[control].signatures() - wanted} == BEYOND[control]
