@@ -2,7 +2,7 @@
 
     Broker(options) ─▶ start() ─▶ serving ─▶ stop()
                         │             └─▶ storage failed ─▶ `failure`, exit status 1
-                        └ lock, load, recover, listen
+                        └ lock, bind, load, recover, listen
 
 Everything else receives what it needs from here.
 
@@ -127,7 +127,7 @@ class Broker:
     # --- start --------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Take the lock, load, and listen.
+        """Take the lock and the ports, load, and listen.
 
         Raises:
             JournalError: the storage is in use, damaged, or cannot be reached.
@@ -136,18 +136,19 @@ class Broker:
         began_s = time.monotonic()
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._unhandled)
+        protocol = self._core_protocol = CoreProtocol(self)
         try:
+            for options in self.options.acceptors:
+                self.acceptors.append(Acceptor(options, {"CORE": protocol.detect}))
             with uncollected():
                 self._open()
             self.administration = Administration(self.core)
             self._manage()
             self.administration.deploy(self.options.addresses, self.options.queues)
             await self._start_web()
-            protocol = self._core_protocol = CoreProtocol(self)
-            for options in self.options.acceptors:
-                acceptor = Acceptor(options, [protocol.detect])
-                await acceptor.start()
-                self.acceptors.append(acceptor)
+            for acceptor in self.acceptors:
+                if acceptor.options.auto_start:
+                    await acceptor.start()
             if self._stores is not None:
                 self._stores.activated()
         except BaseException:
@@ -175,11 +176,14 @@ class Broker:
     def _open(self) -> None:
         options = self.options
         if options.store is None:
+            self._bind()
             self.node_id = str(uuid.uuid1())
             self._compose(NullStorage())
             self._configure_diverts()
             return
         stores = self._stores = open_stores(options.store, on_lost=self._lost_lease)
+        # With the lock, and before what may take minutes.
+        self._bind()
         self.node_id = stores.node_id
         ids = IdGenerator(stores.bindings)
         bindings = BindingsImage(ids)
@@ -210,6 +214,12 @@ class Broker:
         recover(self.core, bindings, messages, result.prepared)
         self._configure_diverts()
         AddressReaper(self.core).look(at_once=True)
+
+    def _bind(self) -> None:
+        """Take the ports; nothing can connect until the acceptors start."""
+        for acceptor in self.acceptors:
+            if acceptor.options.auto_start:
+                acceptor.bind()
 
     @staticmethod
     def _progress() -> Callable[[int, int, int, int], None]:

@@ -16,7 +16,7 @@ from broker.config.effect import NOTIFICATION_PLUGIN
 from broker.config.errors import ConfigError
 from broker.config.ha import SharedStoreBackup, SharedStorePrimary
 from broker.config.tls import server_context
-from broker.kinds import BOOLEAN, INT, Kind
+from broker.kinds import BOOLEAN, INT, TEXTS, Kind, at_least
 from broker.options import BrokerOptions, ManagementOptions, NotificationOptions, WebOptions
 from broker.queue_defaults import QueueRequest
 from broker.security.door import Door
@@ -63,9 +63,9 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
     return BrokerOptions(
         name=general.name or "localhost",
         store=_store(config),
-        acceptors=tuple(map(_acceptor, config.cluster.acceptors)),
+        acceptors=tuple(_acceptor(one, config) for one in config.cluster.acceptors),
         settings=settings,
-        diverts=tuple(_divert(divert) for divert in addressing.diverts),
+        diverts=tuple(_divert(divert) for divert in config.diverts),
         wildcards=_wildcards(config),
         id_cache_size=general.id_cache_size,
         persist_id_cache=general.persist_id_cache,
@@ -219,7 +219,7 @@ def _store(config: BrokerConfig) -> FileStoreOptions | DatabaseStoreOptions | No
     )
 
 
-def _acceptor(transport: TransportConfig) -> AcceptorOptions:
+def _acceptor(transport: TransportConfig, config: BrokerConfig) -> AcceptorOptions:
     if transport.scheme != "tcp":
         raise ConfigError(f"{transport.where}: scheme {transport.scheme!r}; acceptors take tcp")
     return AcceptorOptions(
@@ -228,9 +228,12 @@ def _acceptor(transport: TransportConfig) -> AcceptorOptions:
         port=transport.port,
         handshake_timeout_s=float(_parameter(transport, "handshake-timeout", INT, 10)),
         connections_allowed=_parameter(transport, "connectionsAllowed", INT, -1),
-        ssl=server_context(transport)
+        ssl=server_context(transport, None if config.file is None else config.file.parent)
         if _parameter(transport, "sslEnabled", BOOLEAN, False)
         else None,
+        protocols=TEXTS.parse(transport.parameters.get("protocols", "")),
+        auto_start=_parameter(transport, "autoStart", BOOLEAN, True),
+        backlog=_parameter(transport, "backlog", at_least(INT, 1), AcceptorOptions().backlog),
     )
 
 
