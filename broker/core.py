@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from broker.notifications import Unheard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from broker.consumer import Filter
     from broker.dead_letters import DeadLetters
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from broker.notifications import Notifications
     from broker.paging.paging import Paging
     from broker.postoffice import PostOffice
+    from broker.security.permission import RoleTable
     from broker.settings import AddressSettings
     from broker.storage.history import MessageHistory
     from broker.storage.large_bodies import LargeBodies
@@ -101,6 +102,9 @@ class Security(Protocol):
     def forget(self) -> None:
         """Ask for users and permissions anew."""
 
+    def replace_permissions(self, permissions: Sequence[tuple[str, RoleTable]]) -> None:
+        """Exchange the configured permissions: a table of roles by match."""
+
     def on_change(self, listener: Callable[[], object]) -> None:
         """Call `listener` whenever answers may be others from now on."""
 
@@ -141,6 +145,9 @@ class OpenDoor:
 
     def forget(self) -> None:
         """Nothing is kept."""
+
+    def replace_permissions(self, permissions: Sequence[tuple[str, RoleTable]]) -> None:
+        """Everything stays allowed: security is off until a restart."""
 
     def on_change(self, listener: Callable[[], object]) -> None:
         """Nothing changes."""

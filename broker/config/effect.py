@@ -38,7 +38,6 @@ _SCALARS: Final = (
 # Of address-setting, by attribute.
 _SETTINGS: Final = frozenset(
     {
-        *("config_delete_addresses", "config_delete_diverts", "config_delete_queues"),
         *("enable_ingress_timestamp", "max_size_bytes_reject_threshold"),
         *("redistribution_delay_ms", "retroactive_message_count"),
     }

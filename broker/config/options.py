@@ -28,11 +28,10 @@ from broker.storage.open import REPLACEABLE, FileStoreOptions
 from broker.transport.acceptor import AcceptorOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import TypeVar
 
     from broker.address import WildcardConfiguration
-    from broker.config.addressing import AddressConfig, DivertConfig, QueueConfig
+    from broker.config.addressing import DivertConfig, QueueConfig
     from broker.config.load import BrokerConfig
     from broker.config.transport import TransportConfig
     from jdbcstore.options import DatabaseStoreOptions
@@ -40,10 +39,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 __all__ = [
-    "addresses",
     "broker_options",
     "memory_limit_bytes",
-    "queue_requests",
     "security_of",
 ]
 
@@ -65,6 +62,8 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
         store=_store(config),
         acceptors=tuple(_acceptor(one, config) for one in config.cluster.acceptors),
         settings=settings,
+        addresses=tuple((one.name, tuple(one.routing_types)) for one in addressing.addresses),
+        queues=tuple(map(_queue_request, config.queues)),
         diverts=tuple(_divert(divert) for divert in config.diverts),
         wildcards=_wildcards(config),
         id_cache_size=general.id_cache_size,
@@ -83,6 +82,7 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
         address_queue_scan_period=general.address_queue_scan_period_ms,
         connection_ttl_override=general.connection_ttl_override_ms,
         connection_ttl_check_interval=general.connection_ttl_check_interval_ms,
+        refresh_period=general.configuration_file_refresh_period_ms,
         management=_management(config),
         notifications=_notifications(config),
         web=_web(config),
@@ -165,17 +165,6 @@ def _web(config: BrokerConfig) -> tuple[WebOptions, ...]:
         return ()
     bindings = read_web_bindings(config.file.resolve().parent, os.environ)
     return tuple(WebOptions(host=host, port=port) for host, port in bindings)
-
-
-def addresses(config: BrokerConfig) -> tuple[AddressConfig, ...]:
-    """The addresses that are to be there when the broker has started."""
-    return config.addressing.addresses
-
-
-def queue_requests(config: BrokerConfig) -> Iterator[QueueRequest]:
-    """The queues that are to be there, as their creators ask for them."""
-    for queue in config.queues:
-        yield _queue_request(queue)
 
 
 def memory_limit_bytes() -> int:

@@ -51,6 +51,11 @@ def _address_line(address: Address) -> str:
 class BrokerControl(BrokerQueries):
     """What changes a broker; what only looks is in broker_queries.py."""
 
+    @operation("reloadConfigurationFile")
+    def reload_configuration_file(self) -> None:
+        """Read broker.xml again, and apply what needs no restart."""
+        self._broker.reload_configuration()
+
     # --- addresses ----------------------------------------------------------------------------
 
     @operation("createAddress", NAME, TEXT)
