@@ -6,7 +6,7 @@ the address that a queue needs, the queue that an anycast message needs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker.errors import broker_error
 from broker.queue_defaults import QueueRequest
@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     from broker.queue import Queue
 
 __all__ = ["Administration"]
-
-# Attributes of a queue that a changed configuration changes.
-_CONFIGURABLE: Final = (
-    *("filter", "max_consumers", "purge_on_no_consumers", "exclusive", "non_destructive"),
-    *("consumers_before_dispatch", "delay_before_dispatch", "group_rebalance", "group_buckets"),
-    *("group_first_key", "ring_size", "enabled", "group_rebalance_pause_dispatch"),
-    *("auto_delete", "auto_delete_delay", "auto_delete_message_count", "configuration_managed"),
-)
 
 
 class Administration:
@@ -154,35 +146,6 @@ class Administration:
                 name=name, address=address.name, routing_type=routing_type, is_auto_created=True
             )
         )
-
-    def deploy(
-        self,
-        addresses: Iterable[tuple[str, tuple[RoutingType, ...]]],
-        queues: Iterable[QueueRequest],
-    ) -> None:
-        """Make what a configuration names, and change what is there with other attributes.
-
-        A queue's address, durability and routing type stay as they are: another one has to be
-        deleted first, which takes its messages.
-
-        Raises:
-            BrokerError: one of them cannot be.
-        """
-        for name, routing_types in addresses:
-            self.ensure_address(name, routing_types, is_auto_created=False)
-        for request in queues:
-            found = self._addresses.queues.get(request.name)
-            if found is None:
-                self.create_queue(request)
-                continue
-            wanted = request.binding(self._core.settings.match(request.address))
-            changes = {
-                name: getattr(wanted, name)
-                for name in _CONFIGURABLE
-                if getattr(wanted, name) != getattr(found.binding, name)
-            }
-            if changes:
-                self._addresses.update_queue(request.name, **changes)
 
     def auto_delete(self, queue: Queue) -> bool:
         """Delete a queue that nobody needs any more, at once; whether it was.

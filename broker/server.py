@@ -2,7 +2,7 @@
 
     Broker(options) ─▶ start() ─▶ serving ─▶ stop()
                         │             └─▶ storage failed ─▶ `failure`, exit status 1
-                        └ lock, load, recover, listen
+                        └ lock, bind, load, recover, listen
 
 Everything else receives what it needs from here.
 
@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 from broker.administration import Administration
 from broker.core import Core
 from broker.dead_letters import DeadLetters
+from broker.deployment import Deployment
 from broker.disk import DiskMonitor
-from broker.divert import Divert
 from broker.errors import BrokerError, ErrorCode
 from broker.filters import parse_filter
 from broker.large_copies import LOOK_AGAIN_S
@@ -38,6 +38,7 @@ from broker.postoffice import PostOffice
 from broker.protocols.core.handler import CoreProtocol
 from broker.reaper import AddressReaper, ExpiryReaper
 from broker.recovery import recover, uncollected
+from broker.reload import Reload
 from broker.session import Session
 from broker.slow_consumers import SlowConsumers
 from broker.storage.binding_records import RoutingType
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from broker.notifications import Origin, Subject
     from broker.options import BrokerOptions
     from broker.protocols.peer import Handler
+    from broker.reload import ConfigurationSource
     from broker.session import SessionOptions
     from broker.storage.page_folders import PageFolders
 
@@ -83,6 +85,7 @@ class Broker:
         options: what it is to be.
         security: who may do what; None lets everybody do everything.
         clock_ms: wall clock, ms since 1970.
+        configuration: what is read again while it runs; None is never.
 
     Attributes:
         core: from start() on.
@@ -103,10 +106,13 @@ class Broker:
         *,
         security: Security | None = None,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        configuration: ConfigurationSource | None = None,
     ) -> None:
         self.options = options
         self._security = security
         self._clock_ms = clock_ms
+        self._configuration = configuration
+        self._reload: Reload | None = None
         self.node_id = ""
         self.is_started = False
         self.failure: Exception | None = None
@@ -128,7 +134,7 @@ class Broker:
     # --- start --------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Take the lock, load, and listen.
+        """Take the lock and the ports, load, and listen.
 
         Raises:
             JournalError: the storage is in use, damaged, or cannot be reached.
@@ -137,18 +143,19 @@ class Broker:
         began_s = time.monotonic()
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._unhandled)
+        protocol = self._core_protocol = CoreProtocol(self)
         try:
+            for options in self.options.acceptors:
+                self.acceptors.append(Acceptor(options, {"CORE": protocol.detect}))
             with uncollected():
                 self._open()
             self.administration = Administration(self.core)
             self._manage()
-            self.administration.deploy(self.options.addresses, self.options.queues)
+            self._deploy()
             await self._start_web()
-            protocol = self._core_protocol = CoreProtocol(self)
-            for options in self.options.acceptors:
-                acceptor = Acceptor(options, [protocol.detect])
-                await acceptor.start()
-                self.acceptors.append(acceptor)
+            for acceptor in self.acceptors:
+                if acceptor.options.auto_start:
+                    await acceptor.start()
             if self._stores is not None:
                 self._stores.activated()
         except BaseException:
@@ -176,11 +183,13 @@ class Broker:
     def _open(self) -> None:
         options = self.options
         if options.store is None:
+            self._bind()
             self.node_id = str(uuid.uuid1())
             self._compose(NullStorage())
-            self._configure_diverts()
             return
         stores = self._stores = open_stores(options.store, on_lost=self._lost_lease)
+        # With the lock, and before what may take minutes.
+        self._bind()
         self.node_id = stores.node_id
         ids = IdGenerator(stores.bindings)
         bindings = BindingsImage(ids)
@@ -210,8 +219,13 @@ class Broker:
         if stores.pages is not None:
             self.core.paging = self._paging(stores, stores.pages, storage)
         recover(self.core, bindings, messages, result.prepared)
-        self._configure_diverts()
         AddressReaper(self.core).look(at_once=True)
+
+    def _bind(self) -> None:
+        """Take the ports; nothing can connect until the acceptors start."""
+        for acceptor in self.acceptors:
+            if acceptor.options.auto_start:
+                acceptor.bind()
 
     @staticmethod
     def _progress() -> Callable[[int, int, int, int], None]:
@@ -283,18 +297,26 @@ class Broker:
             core, self.node_id, options.notifications, lambda: self.is_started
         )
 
-    def _configure_diverts(self) -> None:
-        addresses = self.core.postoffice.addresses
-        for record in self.options.diverts:
-            if record.address is None:
-                continue
-            address = addresses.by_name.get(record.address)
-            if address is None:
-                kind = self.core.settings.match(record.address).default_address_routing_type
-                address = addresses.create(record.address, [kind], is_auto_created=True)
-            divert = Divert(self.core, record)
-            address.diverts[divert.unique_name] = divert
-            addresses.version += 1
+    def _deploy(self) -> None:
+        """Make what the configuration names.
+
+        Raises:
+            BrokerError: a queue or a divert cannot be.
+        """
+        options = self.options
+        deployment = Deployment(
+            self.core,
+            self.administration,
+            kept=(options.notifications.address, options.management.address),
+            deletes=options.deletes_unconfigured,
+        )
+        errors = deployment.apply(options.addresses, options.queues, options.diverts)
+        if errors:
+            raise errors[0]
+        if self._configuration is not None:
+            self._reload = Reload(
+                self._configuration, self.core.security, self.stored_settings, deployment
+            )
 
     def _start_timers(self, protocol: CoreProtocol) -> None:
         options, core = self.options, self.core
@@ -318,6 +340,8 @@ class Broker:
             options.transaction_timeout_scan_period, lambda: core.transactions.reap(context)
         )
         timers.every(options.connection_ttl_check_interval, protocol.check)
+        if self._reload is not None:
+            timers.every(options.refresh_period, self._reload.look)
 
     def _look_for(self, slow: SlowConsumers) -> None:
         """Look at all queues only if any setting asks for it: there may be very many."""
@@ -440,6 +464,21 @@ class Broker:
                 paging.close()
             stores.close(in_good_order=in_good_order)
         log.info("AMQ221002: %s, node %s, stopped", self.options.name, self.node_id)
+
+    # --- the configuration --------------------------------------------------------------------
+
+    def reload_configuration(self) -> None:
+        """Read the configuration again, and apply what needs no restart.
+
+        Raises:
+            BrokerError: there is none, or it is wrong: nothing has changed.
+        """
+        if self._reload is None:
+            raise BrokerError(ErrorCode.ILLEGAL_STATE, "the broker has no configuration file")
+        try:
+            self._reload.apply()
+        except ValueError as error:
+            raise BrokerError(ErrorCode.ILLEGAL_STATE, str(error)) from None
 
     # --- what connections need ----------------------------------------------------------------
 

@@ -37,6 +37,7 @@ class StoredSettings:
         self._storage = storage
         self._repository = repository
         self._record_ids: dict[str, int] = {}
+        self._settings: dict[str, AddressSettings] = {}
 
     def load(self, records: Iterable[tuple[int, WireRecord]]) -> None:
         """Take what was recorded, in log order; what cannot be read is named and left out."""
@@ -48,11 +49,21 @@ class StoredSettings:
             else:
                 continue
             try:
-                self._repository.add(record.match, AddressSettings.from_json(found))
+                settings = AddressSettings.from_json(found)
+                self._repository.add(record.match, settings)
             except ValueError as error:
                 log.warning("recorded address settings of %s: %s; left out", record.match, error)
                 continue
             self._record_ids[record.match] = record_id
+            self._settings[record.match] = settings
+
+    def replace_configured(self, entries: Iterable[tuple[str, AddressSettings]]) -> None:
+        """Exchange what the configuration says; what is recorded stays in force.
+
+        Raises:
+            ValueError: any-words stands elsewhere than at the end of a match; nothing has changed.
+        """
+        self._repository.replace_all([*entries, *self._settings.items()])
 
     def add(self, match: str, settings: AddressSettings) -> None:
         """Set what holds for a match.
@@ -68,6 +79,7 @@ class StoredSettings:
             self._record_ids[match] = self._storage.replace_setting(old_id, record)
         else:
             self._record_ids[match] = self._storage.add_setting(record)
+        self._settings[match] = settings
 
     def remove(self, match: str) -> bool:
         """Take a match away, a configured one too until the next start; whether it was there."""
@@ -75,6 +87,7 @@ class StoredSettings:
         return self._repository.remove(match)
 
     def _forget(self, match: str) -> None:
+        self._settings.pop(match, None)
         record_id = self._record_ids.pop(match, 0)
         if record_id:
             self._storage.delete_setting(record_id)

@@ -24,6 +24,7 @@ __all__ = ["COMMANDS", "broker", "main"]
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "create": ("create", "create"),
     "run": ("run", "run"),
+    "reload": ("reload", "reload"),
     "user": ("user", "user"),
     "mask": ("mask", "mask"),
     "producer": ("messages", "producer"),

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from broker.cli.instance import BROKER_XML
-from broker.cli.run import options_of
 from broker.cli.stored_data import layout_of
 from broker.client.blocking.runner import Runner
 from broker.config import load
+from broker.config.options import broker_options
 from broker.errors import BrokerError
 from broker.options import BrokerOptions, ManagementOptions
 from broker.security import SecurityManager
@@ -68,7 +68,7 @@ def broker_on(folder: Path) -> Iterator[tuple[str, str, str]]:
 
 def _options(folder: Path) -> BrokerOptions:
     if (folder / BROKER_XML).is_file():
-        options = options_of(load(folder / BROKER_XML, lenient=True))
+        options = broker_options(load(folder / BROKER_XML, lenient=True))
         if options.store is None:
             raise click.ClickException(f"{folder}: it keeps nothing (persistence-enabled)")
     else:
@@ -87,6 +87,7 @@ def _options(folder: Path) -> BrokerOptions:
         management=ManagementOptions(),
         message_expiry_scan_period=-1,
         address_queue_scan_period=-1,
+        deletes_unconfigured=False,
         graceful_shutdown_timeout=0,
         web=(),
     )

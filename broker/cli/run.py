@@ -7,7 +7,6 @@ import gc
 import logging
 import os
 import resource
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -15,14 +14,9 @@ import click
 from broker.cli.instance import BROKER_XML, INSTANCE
 from broker.cli.logs import FORMATS, set_up
 from broker.cli.serving import serve
-from broker.config import load
 from broker.config.effect import without_effect
-from broker.config.options import (
-    addresses,
-    broker_options,
-    queue_requests,
-    security_of,
-)
+from broker.config.file import ConfigurationFile
+from broker.config.options import broker_options, security_of
 from broker.errors import BrokerError
 from broker.server import Broker
 from journal.cli.folder import example
@@ -32,10 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from broker.config import BrokerConfig
-    from broker.options import BrokerOptions
-
-__all__ = ["options_of", "run"]
+__all__ = ["run"]
 
 # New containers before Python looks for cycles among them; its own 700 are on their way at any time
 # where messages come in bursts, half a dozen each, and none of them is in a cycle.
@@ -62,7 +53,8 @@ def run(
     SIGTERM and SIGINT stop it in good order. Exit status 1: its storage failed.
     """
     set_up(log_format, verbose=verbose)
-    config = load(instance / BROKER_XML, lenient=lenient)
+    file = ConfigurationFile(instance / BROKER_XML, lenient=lenient)
+    config = file.load()
     # Paths in it are relative to the instance, whose data are nobody else's business.
     os.umask(0o027)
     _allow_connections()
@@ -72,10 +64,11 @@ def run(
         logging.getLogger("broker").warning(
             "configured, and without effect in this version: %s", ", ".join(useless)
         )
-    options = options_of(config)
+    options = broker_options(config)
 
     async def main() -> int:
-        return await serve(Broker(options, security=security_of(config)), on_start=_tell)
+        broker = Broker(options, security=security_of(config), configuration=file)
+        return await serve(broker, on_start=_tell)
 
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -84,19 +77,6 @@ def run(
         # Found at the start: nothing was done yet.
         raise click.ClickException(str(error)) from None
     context.exit(status)
-
-
-def options_of(config: BrokerConfig) -> BrokerOptions:
-    """Give the options of the broker that a configuration describes.
-
-    Raises:
-        ConfigError: it describes none.
-    """
-    return replace(
-        broker_options(config),
-        addresses=tuple((one.name, tuple(one.routing_types)) for one in addresses(config)),
-        queues=tuple(queue_requests(config)),
-    )
 
 
 def _allow_connections() -> None:

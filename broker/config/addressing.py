@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,8 @@ from broker.storage.binding_records import RoutingType
 
 if TYPE_CHECKING:
     from broker.config.document import Element
+
+log = logging.getLogger("broker.config")
 
 __all__ = [
     "AddressConfig",
@@ -222,9 +225,14 @@ def _settings(parent: Element, context: Context) -> tuple[tuple[str, AddressSett
         match = child.attributes.get("match")
         if not match:
             raise child.wrong("<address-setting> needs a match")
+        settings = _setting(child, context)
         if match in found:
-            raise child.wrong(f"<address-setting> for {match!r} stands a second time")
-        found[match] = _setting(child, context)
+            # As Artemis does (AMQ222301); security settings are the other way round.
+            log.warning(
+                "%s", child.wrong(f"address setting {match!r} stands twice; the first counts")
+            )
+            continue
+        found[match] = settings
     return tuple(found.items())
 
 
@@ -260,6 +268,7 @@ class AddressingConfig:
     address_settings: tuple[tuple[str, AddressSettings], ...] = custom(
         "address-settings", _settings, ()
     )
+    # Of two of one user the last one counts.
     resource_limits: tuple[ResourceLimits, ...] = grouped(
         "resource-limit-settings", "resource-limit-setting", ResourceLimits
     )

@@ -34,6 +34,7 @@ __all__ = [
     "element",
     "grouped",
     "line",
+    "nearest",
     "nested",
     "optional",
     "optional_attribute",
@@ -312,17 +313,19 @@ def check_names(
     elements, attributes = set(elements), set(attributes)
     for child in parent.children:
         if child.name not in elements:
-            near = _nearest(child.name, elements, "<{}>")
+            near = nearest(child.name, elements, "<{}>")
             context.unknown(child, f"no element <{child.name}> in <{parent.name}>{near}")
     for name in parent.attributes:
         if name not in attributes:
-            near = _nearest(name, attributes, "{}")
+            near = nearest(name, attributes, "{}")
             context.unknown(parent, f"no attribute {name} in <{parent.name}>{near}")
 
 
-def _nearest(name: str, names: set[str], shown: str) -> str:
-    found = difflib.get_close_matches(name.lower(), sorted(names), n=1, cutoff=0.5)
-    return f"; did you mean {shown.format(found[0])}?" if found else ""
+def nearest(name: str, names: Iterable[str], shown: str) -> str:
+    """Text that asks for the name that is most like this one; empty where none is."""
+    by_lower = {one.lower(): one for one in sorted(names)}
+    found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    return f"; did you mean {shown.format(by_lower[found[0]])}?" if found else ""
 
 
 def _items(cls: type[Any]) -> list[tuple[str, _Item, bool]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from broker.config.acceptors import acceptors
 from broker.config.addressing import ComponentRoutingType, Transformer, transformer
 from broker.config.binding import (
     Context,
@@ -301,7 +302,7 @@ def _cluster_connections(parent: Element, context: Context) -> ClusterConnection
 class ClusterConfig:
     """Acceptors, connectors and all that leads to other brokers."""
 
-    acceptors: tuple[TransportConfig, ...] = custom("acceptors", transports, ())
+    acceptors: tuple[TransportConfig, ...] = custom("acceptors", acceptors, ())
     connectors: tuple[TransportConfig, ...] = custom("connectors", transports, ())
     broadcast_groups: tuple[BroadcastGroup, ...] = grouped(
         "broadcast-groups", "broadcast-group", BroadcastGroup

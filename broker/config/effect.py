@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker.config.acceptors import MISSED
 from broker.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ _SCALARS: Final = (
 # Of address-setting, by attribute.
 _SETTINGS: Final = frozenset(
     {
-        *("config_delete_addresses", "config_delete_diverts", "config_delete_queues"),
         *("enable_ingress_timestamp", "max_size_bytes_reject_threshold"),
         *("redistribution_delay_ms", "retroactive_message_count"),
     }
@@ -51,7 +51,12 @@ BUILT_IN_PLUGINS: Final = (NOTIFICATION_PLUGIN,)
 
 def without_effect(config: BrokerConfig) -> list[str]:
     """The elements that are configured and change nothing."""
-    return [*_sections(config), *_scalars(config), *_address_settings(config)]
+    return [
+        *_sections(config),
+        *_scalars(config),
+        *_address_settings(config),
+        *_acceptors(config),
+    ]
 
 
 def _sections(config: BrokerConfig) -> Iterator[str]:
@@ -85,6 +90,12 @@ def _scalars(config: BrokerConfig) -> Iterator[str]:
         values = getattr(config, group)
         if getattr(values, attribute) != getattr(type(values)(), attribute):
             yield f"<{element}>"
+
+
+def _acceptors(config: BrokerConfig) -> Iterator[str]:
+    for acceptor in config.cluster.acceptors:
+        for name in sorted(acceptor.parameters.keys() & MISSED):
+            yield f"{name} of acceptor {acceptor.name}"
 
 
 def _address_settings(config: BrokerConfig) -> Iterator[str]:

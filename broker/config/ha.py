@@ -195,14 +195,18 @@ _POLICIES: Final[Mapping[tuple[str, str], type]] = {
 
 
 def ha_policy(parent: Element, context: Context) -> HaPolicy:
-    """The policy that stands in <ha-policy>; exactly one."""
+    """The policy that stands in <ha-policy>; none is primary-only, as without <ha-policy>."""
     check_names(parent, ("live-only", "primary-only", "shared-store", "replication"), (), context)
+    if not parent.children:
+        return PrimaryOnly()
     if len(parent.children) != 1:
         raise parent.wrong("<ha-policy> takes one of primary-only, shared-store, replication")
     kind = parent.children[0]
     if kind.name in ("live-only", "primary-only"):
         return read(PrimaryOnly, kind, context)
     check_names(kind, ("primary", "backup", "master", "slave", "colocated"), (), context)
+    if not kind.children:
+        return PrimaryOnly()
     if len(kind.children) != 1:
         raise kind.wrong(f"<{kind.name}> takes one of primary, backup, colocated")
     role = kind.children[0]

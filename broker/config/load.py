@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,12 +27,14 @@ from broker.security.masking import Masking
 from broker.selector import SelectorError, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from broker.config.addressing import QueueConfig
+    from broker.config.addressing import DivertConfig, QueueConfig
     from broker.config.document import Element
 
 __all__ = ["BrokerConfig", "load"]
+
+log = logging.getLogger("broker.config")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +65,32 @@ class BrokerConfig:
 
     @property
     def queues(self) -> Iterator[QueueConfig]:
-        """The queues of all addresses, and the deprecated ones outside of any."""
+        """The queues of all addresses, and the deprecated ones outside of any; a name once.
+
+        Of two of one name, as in Artemis, the last one counts on the same address, and the first
+        one where the addresses differ.
+        """
+        found: dict[str, QueueConfig] = {}
+        for queue in self.all_queues:
+            before = found.get(queue.name)
+            if before is None or before.address == queue.address:
+                found[queue.name] = queue
+        yield from found.values()
+
+    @property
+    def all_queues(self) -> Iterator[QueueConfig]:
+        """The same, those of one name too."""
         for address in self.addressing.addresses:
             yield from address.queues
         yield from self.addressing.queues
+
+    @property
+    def diverts(self) -> Iterator[DivertConfig]:
+        """The diverts; of two of one name the first one counts."""
+        found: dict[str, DivertConfig] = {}
+        for divert in self.addressing.diverts:
+            found.setdefault(divert.name, divert)
+        yield from found.values()
 
 
 _GROUPS: Final[Mapping[str, type[Any]]] = {
@@ -137,14 +162,14 @@ def _masking(core: Element) -> Masking:
 
 def _check(config: BrokerConfig, core: Element) -> None:
     """What concerns more than one element."""
-    seen: dict[str, str] = {}
-    for queue in config.queues:
-        if queue.name in seen:
-            raise _at(queue.where, f"queue {queue.name!r} is there already, {seen[queue.name]}")
-        seen[queue.name] = queue.where
+    for queue in config.all_queues:
         _check_filter(queue.filter, queue.where)
     for divert in config.addressing.diverts:
         _check_filter(divert.filter, divert.where)
+    _warn_of_repeated("queue", config.all_queues, {one.name: one for one in config.queues})
+    _warn_of_repeated(
+        "divert", config.addressing.diverts, {one.name: one for one in config.diverts}
+    )
     cluster = config.cluster
     for bridge in cluster.bridges:
         _check_filter(bridge.filter, bridge.where)
@@ -164,6 +189,19 @@ def _check(config: BrokerConfig, core: Element) -> None:
     _check_matches(
         config, core, [match for match, _ in config.permissions.security_settings.permissions]
     )
+
+
+def _warn_of_repeated(
+    kind: str,
+    found: Iterable[QueueConfig] | Iterable[DivertConfig],
+    counting: Mapping[str, QueueConfig] | Mapping[str, DivertConfig],
+) -> None:
+    for one in found:
+        counts = counting[one.name]
+        if counts is not one:
+            log.warning(
+                "%s: %s %r stands twice; %s counts", one.where, kind, one.name, counts.where
+            )
 
 
 def _check_matches(config: BrokerConfig, core: Element, matches: list[str]) -> None:

@@ -16,7 +16,7 @@ from broker.config.effect import NOTIFICATION_PLUGIN
 from broker.config.errors import ConfigError
 from broker.config.ha import SharedStoreBackup, SharedStorePrimary
 from broker.config.tls import server_context
-from broker.kinds import BOOLEAN, INT, Kind
+from broker.kinds import BOOLEAN, INT, TEXTS, Kind, at_least
 from broker.options import BrokerOptions, ManagementOptions, NotificationOptions, WebOptions
 from broker.queue_defaults import QueueRequest
 from broker.security.door import Door
@@ -28,11 +28,10 @@ from broker.storage.open import REPLACEABLE, FileStoreOptions
 from broker.transport.acceptor import AcceptorOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import TypeVar
 
     from broker.address import WildcardConfiguration
-    from broker.config.addressing import AddressConfig, DivertConfig, QueueConfig
+    from broker.config.addressing import DivertConfig, QueueConfig
     from broker.config.load import BrokerConfig
     from broker.config.transport import TransportConfig
     from jdbcstore.options import DatabaseStoreOptions
@@ -40,10 +39,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 __all__ = [
-    "addresses",
     "broker_options",
     "memory_limit_bytes",
-    "queue_requests",
     "security_of",
 ]
 
@@ -63,9 +60,11 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
     return BrokerOptions(
         name=general.name or "localhost",
         store=_store(config),
-        acceptors=tuple(map(_acceptor, config.cluster.acceptors)),
+        acceptors=tuple(_acceptor(one, config) for one in config.cluster.acceptors),
         settings=settings,
-        diverts=tuple(_divert(divert) for divert in addressing.diverts),
+        addresses=tuple((one.name, tuple(one.routing_types)) for one in addressing.addresses),
+        queues=tuple(map(_queue_request, config.queues)),
+        diverts=tuple(_divert(divert) for divert in config.diverts),
         wildcards=_wildcards(config),
         id_cache_size=general.id_cache_size,
         persist_id_cache=general.persist_id_cache,
@@ -83,6 +82,7 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
         address_queue_scan_period=general.address_queue_scan_period_ms,
         connection_ttl_override=general.connection_ttl_override_ms,
         connection_ttl_check_interval=general.connection_ttl_check_interval_ms,
+        refresh_period=general.configuration_file_refresh_period_ms,
         management=_management(config),
         notifications=_notifications(config),
         web=_web(config),
@@ -167,17 +167,6 @@ def _web(config: BrokerConfig) -> tuple[WebOptions, ...]:
     return tuple(WebOptions(host=host, port=port) for host, port in bindings)
 
 
-def addresses(config: BrokerConfig) -> tuple[AddressConfig, ...]:
-    """The addresses that are to be there when the broker has started."""
-    return config.addressing.addresses
-
-
-def queue_requests(config: BrokerConfig) -> Iterator[QueueRequest]:
-    """The queues that are to be there, as their creators ask for them."""
-    for queue in config.queues:
-        yield _queue_request(queue)
-
-
 def memory_limit_bytes() -> int:
     """What this process may use: its control group's limit, or the machine's memory."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -219,7 +208,7 @@ def _store(config: BrokerConfig) -> FileStoreOptions | DatabaseStoreOptions | No
     )
 
 
-def _acceptor(transport: TransportConfig) -> AcceptorOptions:
+def _acceptor(transport: TransportConfig, config: BrokerConfig) -> AcceptorOptions:
     if transport.scheme != "tcp":
         raise ConfigError(f"{transport.where}: scheme {transport.scheme!r}; acceptors take tcp")
     return AcceptorOptions(
@@ -228,9 +217,12 @@ def _acceptor(transport: TransportConfig) -> AcceptorOptions:
         port=transport.port,
         handshake_timeout_s=float(_parameter(transport, "handshake-timeout", INT, 10)),
         connections_allowed=_parameter(transport, "connectionsAllowed", INT, -1),
-        ssl=server_context(transport)
+        ssl=server_context(transport, None if config.file is None else config.file.parent)
         if _parameter(transport, "sslEnabled", BOOLEAN, False)
         else None,
+        protocols=TEXTS.parse(transport.parameters.get("protocols", "")),
+        auto_start=_parameter(transport, "autoStart", BOOLEAN, True),
+        backlog=_parameter(transport, "backlog", at_least(INT, 1), AcceptorOptions().backlog),
     )
 
 

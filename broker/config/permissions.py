@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from broker.config.document import Element
+
+log = logging.getLogger("broker.config")
 
 __all__ = ["PermissionsConfig", "SecuritySettings"]
 
@@ -57,7 +60,9 @@ def _security_settings(parent: Element, context: Context) -> SecuritySettings:
             if not match:
                 raise child.wrong("<security-setting> needs a match")
             if match in found:
-                raise child.wrong(f"<security-setting> for {match!r} stands a second time")
+                log.warning(
+                    "%s", child.wrong(f"security setting {match!r} stands twice; the last counts")
+                )
             found[match] = _table(child, mappings, context)
     return SecuritySettings(permissions=tuple(found.items()), role_mappings=mappings)
 

@@ -1,50 +1,76 @@
 """The TLS of an acceptor, from the parameters of its URI.
 
-    sslEnabled=true;keyStorePath=server.pem;keyStorePassword=…       certificate and key, PEM
-    trustStorePath=clients.pem;needClientAuth=true                   who may come
+    sslEnabled=true;keyStorePath=server.pem;keyStorePassword=…       certificate and key
+    trustStorePath=clients.pem;needClientAuth=true                   clients that may connect
 
-Keystores of Java (JKS, PKCS #12) cannot be read by Python's ssl module; the error says how to turn
-one into PEM.
+A store is a PEM file or a keystore of Java (PKCS12, JKS). A relative path is below the working
+directory or, as on Artemis's class path, in the folder of broker.xml.
 """
 
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.config.errors import ConfigError
+from broker.keystores import load_key, load_trusted
 from broker.kinds import BOOLEAN, TEXTS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from broker.config.transport import TransportConfig
 
 __all__ = ["server_context"]
 
-FOREIGN_STORES = (".jks", ".jceks", ".p12", ".pfx", ".keystore")
+# By content: Java reads PKCS12 under the name JKS, and the other way round.
+_STORE_TYPES: Final = ("JKS", "PKCS12", "PEM")
+_VERSIONS: Final = {
+    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
+    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
+}
 
 
-def server_context(transport: TransportConfig) -> ssl.SSLContext:
+def server_context(transport: TransportConfig, folder: Path | None = None) -> ssl.SSLContext:
     """The context of a TLS acceptor: TLS 1.2 or later, the system's ciphers unless told otherwise.
+
+    Args:
+        transport: the acceptor.
+        folder: of broker.xml, where relative paths are looked for, too.
 
     Raises:
         ConfigError: no certificate, or one that cannot be read.
     """
     parameters = transport.parameters
-    key_store = parameters.get("keyStorePath", "")
-    if not key_store:
-        raise ConfigError(f"{transport.where}: sslEnabled needs keyStorePath, a PEM file")
-    for name in ("keyStorePath", "trustStorePath"):
-        if parameters.get(name, "").lower().endswith(FOREIGN_STORES):
-            raise ConfigError(
-                f"{transport.where}: {name} is a keystore of Java; turn it into PEM with "
-                "`openssl pkcs12 -in STORE -out FILE.pem -nodes`"
-            )
+    if not parameters.get("keyStorePath"):
+        raise ConfigError(
+            f"{transport.where}: sslEnabled needs keyStorePath: a PEM file, PKCS12 or JKS"
+        )
+    for name in ("keyStoreType", "trustStoreType"):
+        kind = parameters.get(name, "PEM")
+        if kind.upper() not in _STORE_TYPES:
+            raise ConfigError(f"{transport.where}: {name} {kind!r}; one of {list(_STORE_TYPES)}")
+
+    def path(name: str) -> str:
+        text = parameters.get(name, "").removeprefix("file:")
+        if folder is not None and text and (folder / text).is_file():
+            return str(folder / text)
+        return text
+
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        context.load_cert_chain(key_store, password=parameters.get("keyStorePassword"))
-        if trust_store := parameters.get("trustStorePath"):
-            context.load_verify_locations(trust_store)
+        _limit_versions(context, parameters.get("enabledProtocols", ""))
+        load_key(
+            context,
+            path("keyStorePath"),
+            parameters.get("keyStorePassword"),
+            parameters.get("keyStoreAlias"),
+        )
+        if trust_store := path("trustStorePath"):
+            load_trusted(context, trust_store, parameters.get("trustStorePassword"))
+        if revoked := path("crlPath"):
+            context.load_verify_locations(revoked)
+            context.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_LEAF
         if ciphers := parameters.get("enabledCipherSuites"):
             context.set_ciphers(":".join(TEXTS.parse(ciphers)))
         # Wanted, or else refused; only one of the two holds.
@@ -55,3 +81,14 @@ def server_context(transport: TransportConfig) -> ssl.SSLContext:
     except (OSError, ValueError) as error:
         raise ConfigError(f"{transport.where}: TLS: {error}") from None
     return context
+
+
+def _limit_versions(context: ssl.SSLContext, text: str) -> None:
+    """Allow the versions of TLS that are named (enabledProtocols); those before 1.2 never."""
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if not text:
+        return
+    versions = [_VERSIONS[one] for one in TEXTS.parse(text) if one in _VERSIONS]
+    if not versions:
+        raise ValueError(f"enabledProtocols: none of {', '.join(_VERSIONS)} in {text!r}")
+    context.minimum_version, context.maximum_version = min(versions), max(versions)

@@ -6,6 +6,7 @@ connector, separated by commas in brackets, are for clients and not for configur
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from broker.config.document import Element
 
 __all__ = ["TransportConfig", "parse_transport", "transports"]
+
+log = logging.getLogger("broker.config")
 
 PORT_MAX = 65535
 # Parameters that a file may mask.
@@ -84,7 +87,10 @@ def parse_transport(name: str, uri: str, *, where: str = "") -> TransportConfig:
 
 
 def transports(parent: Element, context: Context) -> tuple[TransportConfig, ...]:
-    """What stands in <acceptors> or <connectors>; names are unique."""
+    """What stands in <acceptors> or <connectors>; names are unique.
+
+    Of two connectors of one name the first one counts, as in Artemis, which stops at two acceptors.
+    """
     single = parent.name.removesuffix("s")
     check_names(parent, (single,), (), context)
     found: dict[str, TransportConfig] = {}
@@ -98,7 +104,11 @@ def transports(parent: Element, context: Context) -> tuple[TransportConfig, ...]
         where = f"{child.file}:{child.line}"
         name = name or f"{single}-{len(found)}"
         if name in found:
-            raise child.wrong(f"{single} {name!r} is there already, {found[name].where}")
+            error = child.wrong(f"{single} {name!r} is there already, {found[name].where}")
+            if single == "acceptor":
+                raise error
+            log.warning("%s", error)
+            continue
         try:
             transport = parse_transport(name, child.text, where=where)
             for secret in SECRETS:

@@ -41,6 +41,13 @@ class ManagedBroker(Protocol):
             BrokerError: nobody of that name and password may come in.
         """
 
+    def reload_configuration(self) -> None:
+        """Read the configuration again, and apply what needs no restart.
+
+        Raises:
+            BrokerError: there is none, or it is wrong: nothing has changed.
+        """
+
     @property
     def sessions(self) -> Mapping[str, Session]:
         """Open ones, by name."""

@@ -38,6 +38,11 @@ def _address_line(address: Address) -> str:
 class BrokerControl(BrokerQueues, BrokerDiverts, BrokerSettings, BrokerSecurity, BrokerQueries):
     """All of it; what is not here is in the classes that it is made of, a group each."""
 
+    @operation("reloadConfigurationFile")
+    def reload_configuration_file(self) -> None:
+        """Read broker.xml again, and apply what needs no restart."""
+        self._broker.reload_configuration()
+
     # --- addresses ----------------------------------------------------------------------------
 
     @operation("createAddress", NAME, TEXT)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import socket
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from broker.errors import BrokerError, ErrorCode
 from broker.transport.connection import Connection
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping
 
     from broker.protocols.peer import Handler
 
@@ -21,7 +22,7 @@ __all__ = ["Acceptor", "AcceptorOptions"]
 
 log = logging.getLogger("broker")
 
-# Connections that the kernel keeps until they are accepted (backlog); Netty takes somaxconn.
+# Netty takes somaxconn.
 _BACKLOG: Final = 4096
 
 
@@ -36,6 +37,9 @@ class AcceptorOptions:
         handshake_timeout_s: seconds for a peer to say what it speaks; 0 for ever.
         connections_allowed: at a time; -1 without limit (connectionsAllowed).
         ssl: context of a TLS acceptor.
+        protocols: names of those that may be spoken; none named are all.
+        auto_start: listen when the broker starts; else when somebody starts the acceptor.
+        backlog: connections that the kernel keeps until they are accepted.
     """
 
     name: str = "artemis"
@@ -44,6 +48,9 @@ class AcceptorOptions:
     handshake_timeout_s: float = 10.0
     connections_allowed: int = -1
     ssl: ssl.SSLContext | None = None
+    protocols: tuple[str, ...] = ()
+    auto_start: bool = True
+    backlog: int = _BACKLOG
 
 
 def _handshake_s(options: AcceptorOptions) -> float | None:
@@ -54,62 +61,104 @@ def _handshake_s(options: AcceptorOptions) -> float | None:
 
 
 class Acceptor:
-    """Listens, and finds out what who connects speaks.
+    """Listens, and finds out which protocol each connection speaks.
+
+    bind() takes the ports, so that a port in use is told before data are loaded; nothing can
+    connect until start().
 
     Args:
         options: how.
-        protocols: each gives a handler for the first 8 bytes, with how many are consumed, or None
-            where it is another protocol.
+        protocols: by name; each gives a handler for the first 8 bytes, with how many are consumed,
+            or None where they are another protocol's. Those that the options name are used.
+
+    Raises:
+        BrokerError: the options name a protocol that is not among `protocols`.
     """
 
     def __init__(
         self,
         options: AcceptorOptions,
-        protocols: Sequence[Callable[[Connection, bytes], tuple[Handler, int] | None]],
+        protocols: Mapping[str, Callable[[Connection, bytes], tuple[Handler, int] | None]],
     ) -> None:
         self.options = options
-        self._protocols = protocols
+        missing = [name for name in options.protocols if name not in protocols]
+        if missing:
+            raise BrokerError(
+                ErrorCode.ILLEGAL_STATE,
+                f"acceptor {options.name}: unknown protocol {', '.join(missing)}; "
+                f"the broker has {', '.join(protocols)}",
+            )
+        self._protocols = [protocols[name] for name in options.protocols or protocols]
+        self._bound: list[socket.socket] = []
         self._servers: list[asyncio.Server] = []
         self.connections: set[Connection] = set()
 
     @property
     def port(self) -> int:
         """Where it listens, also where the system chose."""
-        for server in self._servers:
-            for one in server.sockets:
-                return int(one.getsockname()[1])
+        listening = (one for server in self._servers for one in server.sockets)
+        for found in (*self._bound, *listening):
+            return int(found.getsockname()[1])
         return self.options.port
 
-    async def start(self) -> None:
-        """Listen.
+    def bind(self) -> None:
+        """Take the ports without listening. Idempotent.
 
         Raises:
-            BrokerError: the address is in use or not of this machine.
+            BrokerError: an address is in use, or not of this machine.
         """
+        if self._bound or self._servers:
+            return
+        for host in self._hosts:
+            try:
+                for found in _addresses(host, self.options.port):
+                    self._bound.append(_bound_socket(*found))
+            except OSError as error:
+                self._unbind()
+                raise self._cannot_listen(host, error) from error
+
+    @property
+    def _hosts(self) -> list[str]:
+        return [host.strip() for host in self.options.host.split(",") if host.strip()]
+
+    def _unbind(self) -> None:
+        for one in self._bound:
+            one.close()
+        self._bound.clear()
+
+    def _cannot_listen(self, host: str, error: OSError) -> BrokerError:
+        name = errno.errorcode.get(error.errno or 0, "")
+        return BrokerError(
+            ErrorCode.ILLEGAL_STATE,
+            f"acceptor {self.options.name} cannot listen on {host}:{self.options.port}: "
+            f"{error.strerror or error} {name}".rstrip(),
+        )
+
+    async def start(self) -> None:
+        """Listen, and take the ports before where bind() has not.
+
+        Raises:
+            BrokerError: an address is in use, or not of this machine.
+        """
+        self.bind()
         options = self.options
         loop = asyncio.get_running_loop()
-        hosts = [host.strip() for host in options.host.split(",") if host.strip()]
-        for host in hosts:
+        while self._bound:
+            bound = self._bound[0]
             try:
                 server = await loop.create_server(
                     cast("Callable[[], asyncio.Protocol]", self._accept),
-                    host,
-                    options.port,
+                    sock=bound,
                     ssl=options.ssl,
-                    # Else a minute: that is for peers, and not for whoever comes.
+                    # Without: a minute, which is too long for peers that send nothing.
                     ssl_handshake_timeout=_handshake_s(options),
-                    backlog=_BACKLOG,
-                    reuse_address=True,
+                    backlog=options.backlog,
                 )
             except OSError as error:
+                host = bound.getsockname()[0]
                 await self.stop()
-                where = f"{host}:{options.port}"
-                name = errno.errorcode.get(error.errno or 0, "")
-                raise BrokerError(
-                    ErrorCode.ILLEGAL_STATE,
-                    f"acceptor {options.name} cannot listen on {where}: {error.strerror or error}"
-                    f" {name}".rstrip(),
-                ) from error
+                raise self._cannot_listen(host, error) from error
+            del self._bound[0]
             self._servers.append(server)
         log.info("AMQ221020: Started acceptor %s at %s:%d", options.name, options.host, self.port)
 
@@ -134,7 +183,8 @@ class Acceptor:
         return None
 
     async def stop(self) -> None:
-        """Listen no more; connections stay."""
+        """Listen no more and give the ports up; connections stay."""
+        self._unbind()
         for server in self._servers:
             server.close()
         self._servers.clear()
@@ -159,3 +209,25 @@ class _Refused(Connection):
         log.warning("AMQ222193: Connection limit of %d reached. Refusing", self._allowed)
         super().connection_made(transport)
         self.abort()
+
+
+def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, Any]]:
+    """Give what a name stands for, each once."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return list(dict.fromkeys((family, place) for family, _, _, _, place in found))
+
+
+def _bound_socket(family: socket.AddressFamily, place: Any) -> socket.socket:  # noqa: ANN401 - the system's.
+    """Give a socket that has the port and does not listen."""
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setblocking(False)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            # Else "::" takes the port of "0.0.0.0", too.
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.bind(place)
+    except OSError:
+        made.close()
+        raise
+    return made

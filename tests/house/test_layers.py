@@ -88,6 +88,7 @@ MUST_NOT_USE = {
     "broker.options": BROKER_CLIENTS,
     # A configuration is a value; what makes options of it belongs to whoever composes a broker.
     "broker.config.options": BROKER_CLIENTS,
+    "broker.config.file": BROKER_CLIENTS,
     "broker.management": ("broker.cli", "broker.server"),
     "broker.bridges": ("broker.cli", "broker.server"),
     "broker.cluster": ("broker.cli", "broker.server"),
@@ -126,6 +127,7 @@ MUST_NOT_USE = {
         (
             *(*BROKER_EDGES, "broker.session", *BROKER_CORE, "broker.storage.manager"),
             "broker.config.options",
+            "broker.config.file",
         ),
     ),
 }

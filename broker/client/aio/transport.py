@@ -7,6 +7,7 @@ import ssl
 from typing import TYPE_CHECKING, Final
 
 from broker.client.errors import NotConnected
+from broker.keystores import load_key, load_trusted
 from broker.protocols.core.errors import PacketFormatError
 
 if TYPE_CHECKING:
@@ -112,10 +113,11 @@ class Driver(asyncio.Protocol):
 def tls_context(connector: TransportConfiguration) -> ssl.SSLContext | None:
     """Give what the connector's parameters say of TLS, None where it is off.
 
-    `trustStorePath` and `keyStorePath` name PEM files here.
+    `trustStorePath` and `keyStorePath` name PEM files or keystores of Java (PKCS12, JKS).
 
     Raises:
         OSError: a file cannot be read.
+        ValueError: a keystore is damaged, or has another password.
     """
 
     def text(name: str) -> str | None:
@@ -127,7 +129,12 @@ def tls_context(connector: TransportConfiguration) -> ssl.SSLContext | None:
 
     if not flag("sslEnabled", False):
         return None
-    context = ssl.create_default_context(cafile=text("trustStorePath"))
+    trust_store = text("trustStorePath")
+    if trust_store is None:
+        context = ssl.create_default_context()
+    else:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        load_trusted(context, trust_store, text("trustStorePassword"))
     if flag("trustAll", False):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -135,7 +142,7 @@ def tls_context(connector: TransportConfiguration) -> ssl.SSLContext | None:
         context.check_hostname = False
     key_store = text("keyStorePath")
     if key_store is not None:
-        context.load_cert_chain(key_store, password=text("keyStorePassword"))
+        load_key(context, key_store, text("keyStorePassword"), text("keyStoreAlias"))
     return context
 
 
@@ -162,6 +169,6 @@ async def open_socket(
             )
     except TimeoutError as error:
         raise NotConnected(f"{where}: no connection in {timeout_s} s") from error
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise NotConnected(f"{where}: {error}") from error
     return driver

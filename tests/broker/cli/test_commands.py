@@ -9,7 +9,7 @@ from broker.cli.guard import run
 from broker.cli.main import COMMANDS, broker
 from broker.config import load
 from broker.config.effect import without_effect
-from broker.config.options import broker_options, queue_requests, security_of
+from broker.config.options import broker_options, security_of
 from broker.errors import BrokerError
 from broker.storage.binding_records import RoutingType
 from masking import unmask
@@ -71,7 +71,7 @@ def test_an_instance_with_everything(call, tmp_path):
     assert options.store.lock_timeout_ms == -1
     assert options.settings.match("x").auto_create_queues is False
     assert options.settings.match("x").address_full_policy.name == "BLOCK"
-    assert {request.name: request.routing_type for request in queue_requests(config)} == {
+    assert {request.name: request.routing_type for request in broker_options(config).queues} == {
         "DLQ": RoutingType.ANYCAST,
         "ExpiryQueue": RoutingType.ANYCAST,
         "q": RoutingType.ANYCAST,
@@ -90,7 +90,7 @@ def test_an_instance_with_everything(call, tmp_path):
 def test_an_instance_has_the_destinations_asked_for_and_no_others(instance):
     config = load(instance / "etc/broker.xml")
 
-    assert [request.name for request in queue_requests(config)] == ["DLQ", "ExpiryQueue"]
+    assert [request.name for request in broker_options(config).queues] == ["DLQ", "ExpiryQueue"]
     assert {address.name for address in config.addressing.addresses} == {"DLQ", "ExpiryQueue"}
 
 

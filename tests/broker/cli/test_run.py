@@ -102,3 +102,40 @@ def test_a_port_that_is_taken_is_one_line(instance):
 
     assert status == 2
     assert "cannot listen on 198.51.100.1:1" in said.splitlines()[-1]
+
+
+def test_a_changed_file_is_applied_and_a_bad_one_is_a_line_in_the_log(instance):
+    xml = instance / "etc" / "broker.xml"
+    good = xml.read_text().replace(
+        "<acceptors>",
+        "<configuration-file-refresh-period>50</configuration-file-refresh-period><acceptors>",
+    )
+    xml.write_text(good)
+    running = broker("run", instance)
+
+    def line_with(text):
+        for line in running.stderr:
+            if text in line:
+                return line
+        raise AssertionError(f"the broker ended without {text!r}")
+
+    def request(*words):
+        status, said = ended(broker(*words, "--url", url, "--user", "admin", "--password", "p"))
+        return status, said.splitlines()[-1] if said else ""
+
+    try:
+        url = "tcp://127.0.0.1:" + re.findall(r":(\d+)", line_with("serving at"))[0]
+        xml.write_text(good.replace('name="orders"', 'name="bills"'))
+        line_with("AMQ221056: Reloading configuration")
+        assert request("queue", "purge", "bills")[0] == 0
+        xml.write_text(good.replace("<acceptors>", "<acceptor>"))
+        assert "nothing changed" in line_with("AMQ224069")
+        status, said = request("reload")
+        assert status == 1
+        assert "broker.xml" in said
+        xml.write_text(good)
+        assert request("reload") == (0, "reloaded")
+    finally:
+        running.send_signal(signal.SIGTERM)
+
+    assert ended(running)[0] == 0

@@ -120,8 +120,8 @@ def test_addresses_queues_and_settings(read):
 
 def test_acceptors_connectors_and_cluster(read):
     config = read(
-        """<acceptors><acceptor name="all">tcp://0.0.0.0:61616?protocols=CORE,AMQP;useEpoll=true
-          </acceptor><acceptor name="six">tcp://[::]:5672?a=b%3Bc</acceptor></acceptors>
+        """<acceptors><acceptor name="all">tcp://0.0.0.0:61616?protocols=CORE;useEpoll=true
+          </acceptor><acceptor name="six">tcp://[::]:5672?keyStorePassword=b%3Bc</acceptor></acceptors>
         <connectors><connector name="self">tcp://host:61616</connector></connectors>
         <broadcast-groups><broadcast-group name="bg"><group-address>231.7.7.7</group-address>
           <group-port>9876</group-port><broadcast-period>5000</broadcast-period>
@@ -148,8 +148,8 @@ def test_acceptors_connectors_and_cluster(read):
     cluster = config.cluster
     everything, six = cluster.acceptors
     assert (everything.host, everything.port) == ("0.0.0.0", 61616)
-    assert everything.parameters == {"protocols": "CORE,AMQP", "useEpoll": "true"}
-    assert (six.host, six.port, six.parameters) == ("::", 5672, {"a": "b;c"})
+    assert everything.parameters == {"protocols": "CORE", "useEpoll": "true"}
+    assert (six.host, six.port, six.parameters) == ("::", 5672, {"keyStorePassword": "b;c"})
     assert cluster.broadcast_groups[0].connector_refs == ("self", "other")
     assert cluster.discovery_groups[0].jgroups_channel == "c"
     (connection,) = cluster.cluster_connections.connections
@@ -203,6 +203,56 @@ def test_high_availability(read, policy, cls):
     if cls is Colocated:
         assert found.excludes == ("x",)
         assert isinstance(found.backup, ReplicationBackup)
+
+
+@pytest.mark.parametrize("policy", ["", "<shared-store/>", "<replication/>"])
+def test_an_empty_policy_is_none(read, policy):
+    assert read(f"<ha-policy>{policy}</ha-policy>").cluster.ha_policy == PrimaryOnly()
+
+
+def test_what_stands_twice_counts_as_in_artemis(read, caplog):
+    config = read(
+        """<connectors><connector name="c">tcp://first:1</connector>
+          <connector name="c">tcp://second:2</connector></connectors>
+        <address-settings>
+          <address-setting match="a"><expiry-address>first</expiry-address></address-setting>
+          <address-setting match="a"><expiry-address>second</expiry-address></address-setting>
+        </address-settings>
+        <security-settings>
+          <security-setting match="a"><permission type="send" roles="first"/></security-setting>
+          <security-setting match="a"><permission type="send" roles="second"/></security-setting>
+        </security-settings>
+        <addresses><address name="a"><anycast>
+            <queue name="q" max-consumers="1"/><queue name="q" max-consumers="2"/></anycast>
+          </address><address name="b"><anycast><queue name="q" max-consumers="3"/></anycast>
+        </address></addresses>
+        <diverts>
+          <divert name="d"><address>a</address><forwarding-address>first</forwarding-address>
+          </divert><divert name="d"><address>a</address>
+            <forwarding-address>second</forwarding-address></divert></diverts>"""
+    )
+
+    assert [one.host for one in config.cluster.connectors] == ["first"]
+    ((_, settings),) = config.addressing.address_settings
+    assert settings.expiry_address == "first"
+    ((_, table),) = config.permissions.security_settings.permissions
+    assert table.roles[Permission.SEND] == {"second"}
+    assert [(one.address, one.max_consumers) for one in config.queues] == [("a", 2)]
+    assert [one.forwarding_address for one in config.diverts] == ["first"]
+    assert len(caplog.messages) == 6
+
+
+def test_lenient_leaves_unknown_parameters_and_missing_protocols_out(read, caplog):
+    config = read(
+        """<acceptors><acceptor name="all">tcp://h:1?protocols=CORE,AMQP;sslEnabld=true</acceptor>
+        <acceptor name="amqp">tcp://h:2?protocols=AMQP</acceptor></acceptors>""",
+        lenient=True,
+    )
+
+    (only,) = config.cluster.acceptors
+    assert only.parameters["protocols"] == "CORE"
+    assert "did you mean sslEnabled?" in caplog.text
+    assert "'amqp' has no protocol and does not listen" in caplog.text
 
 
 def test_permissions_with_mapped_roles(read):
@@ -363,12 +413,19 @@ def test_included_files(read, tmp_path):
         ),
         ("<addresses>\n<address name='a'/></addresses>", 4, "address 'a' has no routing type"),
         (
-            (
-                "<addresses><address name='a'><anycast><queue name='q'/>\n<queue name='q'/>"
-                "</anycast></address></addresses>"
-            ),
+            "<acceptors>\n<acceptor name='a'>tcp://h:1?sslEnabld=true</acceptor></acceptors>",
             4,
-            "queue 'q' is there already",
+            "acceptor 'a' has no parameter sslEnabld; did you mean sslEnabled?",
+        ),
+        (
+            "<acceptors>\n<acceptor name='a'>tcp://h:1?protocols=CORE,MQTT</acceptor></acceptors>",
+            4,
+            "acceptor 'a' is for protocol MQTT, which this version does not speak",
+        ),
+        (
+            "<acceptors>\n<acceptor name='a'>tcp://h:1?protocols=core</acceptor></acceptors>",
+            4,
+            "protocol core, which is unknown; did you mean CORE?",
         ),
         (
             (
@@ -389,7 +446,7 @@ def test_included_files(read, tmp_path):
         (
             (
                 "<acceptors><acceptor name='a'>tcp://h:1</acceptor>\n"
-                "<acceptor name='b'>tcp://h:1?x=y</acceptor></acceptors>"
+                "<acceptor name='b'>tcp://h:1?useNio=true</acceptor></acceptors>"
             ),
             4,
             "port 1 is taken",

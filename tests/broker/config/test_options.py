@@ -94,7 +94,8 @@ def test_a_tls_acceptor(read, certificate):
     ("parameters", "what"),
     [
         ("sslEnabled=true", "needs keyStorePath"),
-        ("sslEnabled=true;keyStorePath=a.p12", "keystore of Java"),
+        ("sslEnabled=true;keyStorePath=a;keyStoreType=BKS", "keyStoreType .BKS.; one of"),
+        ("sslEnabled=true;keyStorePath=a.p12", "No such file"),
         ("sslEnabled=true;keyStorePath=none.pem", "No such file"),
         ("sslEnabled=maybe", "sslEnabled: 'maybe' is not true or false"),
         ("connectionsAllowed=x", "connectionsAllowed: 'x' is not a whole number"),

@@ -45,6 +45,9 @@ class ManagedBench(Bench):
         self.answers = self.consume(ANSWERS, session=self.manager)
 
     authenticate = Broker.authenticate
+    reload_configuration = Broker.reload_configuration
+    # It has no file.
+    _reload = None
 
     def session(self, **options):
         made = super().session(**options)

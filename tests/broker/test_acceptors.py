@@ -1,0 +1,101 @@
+"""Acceptors: the port is taken before data are loaded and answers after; which protocols."""
+
+import asyncio
+import socket
+
+import pytest
+
+import broker.server
+from broker.errors import BrokerError
+from broker.options import BrokerOptions
+from broker.server import Broker
+from broker.storage.open import FileStoreOptions, bindings_options, messages_options
+from broker.transport.acceptor import AcceptorOptions
+
+
+def options(folder, **acceptor):
+    return BrokerOptions(
+        store=FileStoreOptions(
+            bindings=bindings_options(folder / "bindings"),
+            messages=messages_options(folder / "journal", journal_type="NIO"),
+        ),
+        acceptors=(AcceptorOptions(**{"host": "127.0.0.1", "port": 0, **acceptor}),),
+    )
+
+
+def test_a_port_in_use_is_told_before_data_are_loaded(tmp_path, monkeypatch):
+    loads = []
+    monkeypatch.setattr(broker.server, "recover", lambda *found: loads.append(found))
+
+    async def start(port):
+        await Broker(options(tmp_path, port=port)).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(BrokerError, match=rf"cannot listen on 127\.0\.0\.1:{port}.*EADDRINUSE"):
+            asyncio.run(start(port))
+
+    assert loads == []
+
+
+def test_while_data_are_loaded_the_port_is_taken_and_nobody_can_connect(tmp_path, monkeypatch):
+    seen = []
+    recover = broker.server.recover
+    made = Broker(options(tmp_path))
+
+    def look(*found):
+        port = made.acceptors[0].port
+        with socket.socket() as other, pytest.raises(ConnectionRefusedError):
+            other.connect(("127.0.0.1", port))
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.1", port))
+        seen.append(port)
+        return recover(*found)
+
+    monkeypatch.setattr(broker.server, "recover", look)
+
+    async def serve():
+        await made.start()
+        try:
+            port = made.acceptors[0].port
+            with socket.create_connection(("127.0.0.1", port)):
+                return port
+        finally:
+            await made.stop()
+
+    assert asyncio.run(serve()) == seen[0]
+
+
+def test_a_failed_start_gives_the_port_up(tmp_path, monkeypatch):
+    def fail(*_):
+        raise BrokerError(1, "no")
+
+    monkeypatch.setattr(broker.server, "recover", fail)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+
+    with pytest.raises(BrokerError):
+        asyncio.run(Broker(options(tmp_path, port=port)).start())
+
+    with socket.create_server(("127.0.0.1", port)):
+        pass
+
+
+def test_an_acceptor_that_does_not_start_by_itself(tmp_path):
+    async def serve():
+        made = Broker(options(tmp_path, auto_start=False))
+        await made.start()
+        try:
+            (acceptor,) = made.acceptors
+            assert acceptor.port == 0
+            await acceptor.start()
+            return acceptor.port
+        finally:
+            await made.stop()
+
+    assert asyncio.run(serve())
+
+
+def test_a_protocol_that_the_broker_does_not_have(tmp_path):
+    with pytest.raises(BrokerError, match="unknown protocol AMQP; the broker has CORE"):
+        asyncio.run(Broker(options(tmp_path, protocols=("CORE", "AMQP"))).start())
