@@ -7,7 +7,7 @@ HAS_ALL := $(shell $(PYTHON) -c "import importlib.metadata as m; \
     old = lambda name, least: int(m.version(name).split('.')[0]) < least; \
     print('no' if old('Cython', 3) or old('setuptools', 77) or old('click', 8) or old('rich', 13) \
     or old('pytest', 8) or old('pytest-xdist', 3) or old('pytest-timeout', 2) or old('hypothesis', 6) \
-    or old('SQLAlchemy', 2) or old('psycopg', 3) or old('PyMySQL', 1) or old('lxml', 5) else 'yes')" 2>/dev/null)
+    or old('SQLAlchemy', 2) or old('psycopg', 3) or old('PyMySQL', 1) or old('lxml', 5) or old('uvloop', 0) else 'yes')" 2>/dev/null)
 ifeq ($(HAS_ALL),yes)
 PY := $(shell command -v $(PYTHON))
 VENV :=
