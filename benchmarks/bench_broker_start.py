@@ -62,6 +62,7 @@ START_TIMEOUT_S = 600
 SERVE = """
 import asyncio, sys
 from benchmarks.bench_broker_start import options_of
+from broker.cli.run import loop_factory
 from broker.server import Broker
 async def main():
     broker = Broker(options_of(sys.argv[1]))
@@ -69,7 +70,8 @@ async def main():
     print("READY", flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
     await broker.stop()
-asyncio.run(main())
+with asyncio.Runner(loop_factory=loop_factory()) as runner:
+    runner.run(main())
 """
 
 

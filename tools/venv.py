@@ -45,6 +45,8 @@ NEEDED = {
     "click": 8,
     "rich": 13,
     "lxml": 5,
+    "cryptography": 43,
+    "uvloop": 0,
     "prometheus-client": 0,
     "starlette": 0,
     "uvicorn": 0,

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["run"]
+__all__ = ["loop_factory", "run"]
+
+log = logging.getLogger("broker")
 
 # New containers before Python looks for cycles among them; its own 700 are on their way at any time
 # where messages come in bursts, half a dozen each, and none of them is in a cycle.
@@ -61,17 +63,16 @@ def run(
     gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
     useless = without_effect(config)
     if useless:
-        logging.getLogger("broker").warning(
-            "configured, and without effect in this version: %s", ", ".join(useless)
-        )
+        log.warning("configured, and without effect in this version: %s", ", ".join(useless))
     options = broker_options(config)
 
     async def main() -> int:
+        log.info("event loop: %s", type(asyncio.get_running_loop()).__module__)
         broker = Broker(options, security=security_of(config), configuration=file)
         return await serve(broker, on_start=_tell)
 
     try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             status = runner.run(main())
     except BrokerError as error:
         # Found at the start: nothing was done yet.
@@ -95,8 +96,8 @@ def _tell(broker: Broker) -> None:
     say(f"serving at {places}{web}" if places else f"serving, without an acceptor{web}")
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Give uvloop's loop where it is installed."""
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Give what makes uvloop's event loop; None, for asyncio's own, where it has no wheel."""
     try:
         import uvloop
     except ImportError:

@@ -1,17 +1,32 @@
 """An unbuilt tree says what to type; a wheel holds all that is needed and nothing else."""
 
+import platform
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
 import zipfile
+from email.parser import Parser
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCE = "Quiver's extension modules are not built: type `make build`, or `pip install .`."
+
+
+# It has wheels for these.
+HAS_UVLOOP = platform.machine() in ("x86_64", "aarch64")
+
+
+def requirements(metadata):
+    """What pip installs on this machine where no extra is asked for."""
+    lines = Parser().parsestr(metadata).get_all("Requires-Dist", [])
+    needed = [Requirement(line) for line in lines]
+    return {one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})}
 
 
 def copy_sources(target):
@@ -38,6 +53,15 @@ def test_an_unbuilt_tree_says_in_one_sentence_what_to_type(tmp_path, code):
     assert run.returncode != 0
     assert run.stderr.rstrip().splitlines()[-1] == f"ImportError: {SENTENCE}"
     assert "During handling" not in run.stderr
+
+
+def test_a_plain_install_brings_the_event_loop_of_the_figures():
+    text = (ROOT / "pyproject.toml").read_text()
+    needs = tomllib.loads(text)["project"]["dependencies"]
+
+    assert ("uvloop" in requirements("\n".join(f"Requires-Dist: {one}" for one in needs))) == (
+        HAS_UVLOOP
+    )
 
 
 @pytest.mark.slow
@@ -77,6 +101,10 @@ def test_a_wheel_works_in_an_empty_environment(tmp_path):
     assert (tmp_path / "empty/bin/journal").exists()
     assert (tmp_path / "empty/bin/journal-bench").exists()
     assert (tmp_path / "empty/bin/pipeline").exists()
+    (metadata,) = [name for name in names if name.endswith(".dist-info/METADATA")]
+    needs = requirements(zipfile.ZipFile(wheel).read(metadata).decode())
+    assert {"click", "lxml", "rich", "starlette", "uvicorn"} <= needs
+    assert ("uvloop" in needs) == HAS_UVLOOP
     rooms = ("journal", "jdbcstore", "broker", "pipeline")
     assert {f"{room}/py.typed" for room in rooms} <= set(names)
     assert any(name.endswith(EXTENSION_SUFFIXES[0]) for name in names)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,8 @@ def test_it_logs_for_machines_and_tells_its_health(instance):
     assert ended(running)[0] == 0
     events = [json.loads(line) for line in lines[:-1]]
     assert "AMQ221007" in [event.get("code") for event in events]
+    loop = [event["message"] for event in events if event["message"].startswith("event loop")]
+    assert loop == [f"event loop: {'uvloop' if find_spec('uvloop') else 'asyncio.unix_events'}"]
     useless = [event["message"] for event in events if "without effect" in event["message"]]
     assert useless == ["configured, and without effect in this version: <populate-validated-user>"]
 
