@@ -1,13 +1,15 @@
 """Our broker beside others, in one run: the same load drives all of them, in turn.
 
-    python -m benchmarks.bench_broker [--only TITLE] [--brokers reference,rabbitmq,jetstream]
+    python -m benchmarks.bench_broker [--only TITLE]
+        [--brokers reference,reference-2.56,rabbitmq,jetstream,kafka,kafka-flushed]
         [--store file|postgresql] [--rounds 3] [--warm 12] [--seconds 4] [--folder DIR]
 
 Producers have a connection, a queue and a consumer each; bodies are of 1 KiB. Shown are messages a
 second that were confirmed and the 99th percentile of the time to a confirmation, medians of the
 rounds, and the ratios within each round. Ours and the reference journal by ASYNCIO, and are driven
 by the reference's own Core client; the reference has the buffer timer that its own calibration
-finds. RabbitMQ and NATS are driven by their own Java clients (peers/brokers.py). One at a time our
+finds. RabbitMQ, NATS and Kafka are driven by their own Java clients (peers/brokers.py); NATS, and
+Kafka but for `kafka-flushed`, acknowledge before anything is synced. One at a time our
 journal alone is beside them: one thread that waits for each record of 1 KiB, on the same disk, by
 ASYNCIO too; and ours once more, driven by a client in C (peers/core_ping.c): what a JVM costs is no
 part of that ratio. At a given rate all brokers have the same load, and what counts is the tail,
@@ -206,7 +208,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--only", default="", help="cases with this in their title")
-    parser.add_argument("--brokers", default="reference", help="of reference,rabbitmq,jetstream")
+    parser.add_argument("--brokers", default="reference", help="their names, by commas")
     parser.add_argument("--store", choices=("file", "postgresql"), default="file")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--warm", type=float, default=12.0, help="seconds before the clock runs")

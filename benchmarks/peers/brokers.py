@@ -1,27 +1,28 @@
 """Brokers that ours is held against, each in a process and a folder of its own, and their clients.
 
-RabbitMQ and nats-server are the system's (`apt install rabbitmq-server nats-server`), their Java
-clients are fetched from Maven Central, and so is the reference's driver for PostgreSQL. What is not
-there is an Unavailable.
+RabbitMQ is the system's (`apt install rabbitmq-server`), NATS is built by Go (nats.py), Artemis and
+Kafka come from Maven Central, as do all clients and Artemis's driver for PostgreSQL. `Unavailable`
+says what is not there.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from tests.interop.fetched import ReferenceUnavailableError, into, tool
+from benchmarks.peers.kafka import flushed_kafka, kafka
+from benchmarks.peers.kafka import jars as kafka_jars
+from benchmarks.peers.nats import jetstream
+from benchmarks.peers.process import Broker, Process, Unavailable, refuse_database
+from tests.interop.fetched import into, tool
 from tests.interop.jms.client import COPY, cache_folder, jar
 from tests.interop.reference import jars
-from tests.interop.reference_broker import ReferenceBroker, free_port
+from tests.interop.reference_broker import NEWEST, ReferenceBroker, free_port
+from tests.interop.reference_broker import VERSION as DISTRIBUTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,73 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["BROKERS", "Broker", "Kind", "Unavailable", "ours", "reference"]
 
-Unavailable = ReferenceUnavailableError
-
 JAVA = Path(__file__).parent / "java"
 START_TIMEOUT_S = 120
 USER, PASSWORD = "admin", "secret"
-
-
-class Broker(Protocol):
-    """One that runs."""
-
-    port: int
-
-    def stop(self) -> None:
-        """End it in order."""
-
-
-class _Process:
-    """A server that runs as long as its process does.
-
-    Args:
-        command: what starts it.
-        port: where it will listen.
-        log: what it prints.
-        environment: beside our own.
-        hello: what somebody says to it once it listens.
-        greeting: how its answer to that begins.
-        behind: a command to be run when it has ended.
-    """
-
-    def __init__(
-        self,
-        command: list[str],
-        port: int,
-        log: Path,
-        environment: dict[str, str] | None = None,
-        *,
-        hello: bytes = b"",
-        greeting: bytes,
-        behind: list[str] | None = None,
-    ) -> None:
-        self.port = port
-        self._behind = behind
-        with log.open("wb") as output:
-            self._process = subprocess.Popen(
-                command, stdout=output, stderr=output, env={**os.environ, **(environment or {})}
-            )
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while not _answers(port, hello, greeting):
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise Unavailable(f"{command[0]} did not start: {log.read_text()[-500:]}")
-            time.sleep(0.2)
-
-    def stop(self) -> None:
-        """End it in order."""
-        self._process.send_signal(signal.SIGTERM)
-        self._process.wait(START_TIMEOUT_S)
-        if self._behind is not None:
-            subprocess.run(self._behind, check=False, capture_output=True)
-
-
-def _answers(port: int, hello: bytes, greeting: bytes) -> bool:
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
-            connection.sendall(hello)
-            return connection.recv(64).startswith(greeting)
-    except OSError:
-        return False
 
 
 def ours(folder: Path, database: Database | None, max_size_bytes: int = -1) -> Broker:
@@ -117,7 +54,7 @@ def ours(folder: Path, database: Database | None, max_size_bytes: int = -1) -> B
     file.write_text(file.read_text().replace(*_limit(max_size_bytes)))
     # A ping's answer: its own type, on channel 0.
     ping = b"ARTEMIS" + (17).to_bytes(4, "big") + b"\x0a" + bytes(8) + (60_000).to_bytes(8, "big")
-    return _Process(
+    return Process(
         [*broker, "run", str(instance)], port, folder / "log", hello=ping, greeting=b"\0\0\0"
     )
 
@@ -127,14 +64,17 @@ def _limit(max_size_bytes: int) -> tuple[str, str]:
     return ("<max-size-bytes>-1<", f"<max-size-bytes>{max_size_bytes}<")
 
 
-def reference(folder: Path, database: Database | None, max_size_bytes: int = -1) -> Broker:
-    """The reference's broker, with a timer calibrated for this disk, or on a database."""
+def reference(
+    folder: Path, database: Database | None, max_size_bytes: int = -1, version: str = DISTRIBUTED
+) -> Broker:
+    """Artemis, with a timer calibrated for this disk, or on a database."""
     if database is None:
-        broker = ReferenceBroker(folder, ("--aio",), memory_mb=2048)
+        broker = ReferenceBroker(folder, ("--aio",), memory_mb=2048, version=version)
     else:
         place = ("--jdbc", "--jdbc-connection-url", str(database.jdbc_url))
         driver = ("--jdbc-driver-class-name", "org.postgresql.Driver")
-        broker = ReferenceBroker(folder, ("--no-autotune", *place, *driver), memory_mb=2048)
+        options = ("--no-autotune", *place, *driver)
+        broker = ReferenceBroker(folder, options, memory_mb=2048, version=version)
         for jar_file in jars().glob("postgresql-*.jar"):
             shutil.copy(jar_file, folder / "broker" / "lib")
     broker.change_configuration(_limit(max_size_bytes))
@@ -142,9 +82,14 @@ def reference(folder: Path, database: Database | None, max_size_bytes: int = -1)
     return broker
 
 
+def newest_reference(folder: Path, database: Database | None) -> Broker:
+    """The newest server of Artemis, in the same way."""
+    return reference(folder, database, version=NEWEST)
+
+
 def rabbitmq(folder: Path, database: Database | None) -> Broker:
     """RabbitMQ as it comes, without its plugins."""
-    _refuse(database)
+    refuse_database(database)
     # The wrapper in /usr/sbin changes the user.
     server = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
     if not server.exists():
@@ -164,7 +109,7 @@ def rabbitmq(folder: Path, database: Database | None) -> Broker:
     }
     (folder / "plugins").write_text("[].\n")
     (folder / "rabbitmq.conf").write_text("loopback_users = none\ndisk_free_limit.absolute = 1MB\n")
-    return _Process(
+    return Process(
         [str(server)],
         port,
         folder / "log",
@@ -174,19 +119,6 @@ def rabbitmq(folder: Path, database: Database | None) -> Broker:
         # Its name server, which it has started, stays otherwise.
         behind=[tool("epmd"), "-port", names, "-kill"],
     )
-
-
-def _refuse(database: Database | None) -> None:
-    if database is not None:
-        raise Unavailable("it keeps nothing in a database")
-
-
-def jetstream(folder: Path, database: Database | None) -> Broker:
-    """A single nats-server, which acknowledges before anything is synced."""
-    _refuse(database)
-    port = free_port()
-    command = [tool("nats-server"), "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder)]
-    return _Process(command, port, folder / "log", greeting=b"INFO")
 
 
 class Kind:
@@ -199,6 +131,7 @@ class Kind:
         uri: `{}` is the port.
         artifacts: of Maven Central; none: the jar of the reference's client.
         account: user and password.
+        jars: gives a folder with the client's jars, in place of artifacts.
     """
 
     def __init__(
@@ -209,6 +142,7 @@ class Kind:
         uri: str = "tcp://127.0.0.1:{}",
         artifacts: tuple[str, ...] = (),
         account: tuple[str, str] = (USER, PASSWORD),
+        jars: Callable[[], Path] | None = None,
     ) -> None:
         self.name = name
         self.start = start
@@ -216,6 +150,7 @@ class Kind:
         self._uri = uri
         self._artifacts = artifacts
         self._account = account
+        self._jars = jars
 
     def command(self, port: int) -> list[str]:
         """Give the compiled client's command, up to user and password.
@@ -223,13 +158,16 @@ class Kind:
         Raises:
             Unavailable: no Java, or a jar cannot be fetched.
         """
-        jars = [_fetched(artifact) for artifact in self._artifacts] or [jar()]
+        if self._jars is not None:
+            jars = [self._jars() / "*"]
+        else:
+            jars = [_fetched(artifact) for artifact in self._artifacts] or [jar()]
         sources = [JAVA / "Load.java", JAVA / f"{self._client}.java"]
         path = ":".join(map(str, jars))
         state = max(source.stat().st_mtime_ns for source in sources)
         built = into(
             Path(tempfile.gettempdir()) / f"quiver-{self._client}-{state}",
-            f"compiling {self._client}.java failed",
+            f"compiling {self._client}.java",
             [tool("javac"), "-d", "{}", "-cp", path, *map(str, sources)],
         )
         return [
@@ -241,12 +179,13 @@ class Kind:
 def _fetched(artifact: str) -> Path:
     folder = cache_folder().parent / artifact.replace(":", "-")
     command = [tool("mvn"), "-q", "-B", COPY, f"-Dartifact={artifact}", "-DoutputDirectory={}"]
-    return next(into(folder, f"fetching {artifact} failed", command).glob("*.jar"))
+    return next(into(folder, f"fetching {artifact}", command).glob("*.jar"))
 
 
 BROKERS = (
     Kind("ours", ours),
     Kind("reference", reference),
+    Kind("reference-2.56", newest_reference),
     Kind(
         "rabbitmq",
         rabbitmq,
@@ -256,4 +195,6 @@ BROKERS = (
         ("guest", "guest"),
     ),
     Kind("jetstream", jetstream, "NatsLoad", "nats://127.0.0.1:{}", ("io.nats:jnats:2.17.6",)),
+    Kind("kafka", kafka, "KafkaLoad", "127.0.0.1:{}", jars=kafka_jars),
+    Kind("kafka-flushed", flushed_kafka, "KafkaLoad", "127.0.0.1:{}", jars=kafka_jars),
 )

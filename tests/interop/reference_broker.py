@@ -127,8 +127,8 @@ class ReferenceBroker:
         self._memory_mb = memory_mb
         self._class_path = newest_class_path() if version == NEWEST else None
         self.port = free_port()
-        self._folder = folder / "broker"
-        self._log = folder / "broker.log"
+        self._folder = folder.resolve() / "broker"
+        self._log = folder.resolve() / "broker.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._create()
 

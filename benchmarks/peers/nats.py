@@ -1,0 +1,43 @@
+"""NATS beside ours: the newest server, built by Go from its module proxy, or the system's."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from benchmarks.peers.process import Broker, Process, refuse_database
+from tests.interop.fetched import ReferenceUnavailableError, cache_root, into, tool
+from tests.interop.reference_broker import free_port
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.servers import Database
+
+VERSION = "v2.15.2"
+MODULE = f"github.com/nats-io/nats-server/v2@{VERSION}"
+
+
+def server() -> str:
+    """Path of nats-server: of VERSION where Go is there, else what the system has.
+
+    Raises:
+        ReferenceUnavailableError: neither.
+    """
+    if shutil.which("go") is None:
+        return tool("nats-server")
+    # Go takes the folder of its programs from the environment only.
+    build = ["env", "GOBIN={}", tool("go"), "install", MODULE]
+    try:
+        folder = into(cache_root() / f"nats-{VERSION}", f"building {MODULE}", build)
+    except ReferenceUnavailableError:
+        return tool("nats-server")
+    return str(folder / "nats-server")
+
+
+def jetstream(folder: Path, database: Database | None) -> Broker:
+    """A single nats-server, which acknowledges before anything is synced."""
+    refuse_database(database)
+    port = free_port()
+    command = [server(), "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder)]
+    return Process(command, port, folder / "log", greeting=b"INFO")
