@@ -8,10 +8,10 @@ from jdbcstore.writer import GroupWriter
 from journal.api import Done
 from journal.completion import Completion
 
-@disjoint_base
 ID_MIN: int
 ID_MAX: int
 
+@disjoint_base
 class Appends:
     state: str
     writer: GroupWriter | None
