@@ -79,7 +79,7 @@ cdef class Appends:
     def add_durable(self, int64_t record_id, int user_type, body):
         """Append an add record; the awaitable of its durability. Errors as for add()."""
         cdef bytes data = self.checked_body(body)
-        return self.writer.tickets.awaitable(
+        return self.writer.tickets.durable(
             self.put(record_id, ADD_RECORD, <uint8_t>user_type, data, True, False))
 
     def add_many(self, record_ids, int user_type, bodies, *, tx=None, sync=None, done=None,
@@ -89,7 +89,7 @@ cdef class Appends:
         Outside a transaction each record stands alone: after an error those before it are in.
         """
         cdef list ids = list(record_ids), parts = list(bodies)
-        cdef bint is_wanted = tx is None and len(ids) > 0 and self.wants_sync(sync)
+        cdef bint is_wanted = tx is None and self.wants_sync(sync)
         cdef Py_ssize_t index
         cdef int64_t ticket
         if len(parts) != len(ids):
@@ -101,6 +101,8 @@ cdef class Appends:
         for body in parts:
             if not isinstance(body, bytes):
                 raise TypeError(f"a body is bytes, not {type(body).__name__}")
+            if tx is not None and len(body) > self.body_size_max:
+                self.fail_transaction(tx)
             self.checked_body(body)
         ticket = self.writer.last_ticket()
         for index in range(len(ids)):
@@ -153,25 +155,23 @@ cdef class Appends:
         return ticket
 
     def try_update(self, record_id, user_type, body, *, sync=None, done=None, wait=True):
-        """As update(), but None instead of UnknownRecord; `done` is then called at once."""
+        """As update(), but None instead of UnknownRecord; `done` is called in its turn."""
         try:
             return self.update(record_id, user_type, body, sync=sync, done=done, wait=wait)
         except UnknownRecord:
-            return not_there(done)
+            self.finish_unwritten(self.wants_sync(sync), done, False)
 
     def try_delete(self, record_id, *, sync=None, done=None, wait=True):
-        """As delete(), but None instead of UnknownRecord; `done` is then called at once."""
+        """As delete(), but None instead of UnknownRecord; `done` is called in its turn."""
         try:
             return self.delete(record_id, sync=sync, done=done, wait=wait)
         except UnknownRecord:
-            return not_there(done)
+            self.finish_unwritten(self.wants_sync(sync), done, False)
 
     def event(self, record_id, user_type, body, *, sync=None, done=None, bint wait=True):
         """Do nothing: an event goes to a history, and a table keeps none. As the reference does."""
         self.check_usable()
-        cdef int64_t ticket = self.writer.last_ticket()
-        self.finish(ticket, bool(sync), done, wait)
-        return ticket
+        return self.finish_unwritten(self.wants_sync(sync), done, wait)
 
     # --- for transactions ---------------------------------------------------------------------
 
@@ -249,6 +249,17 @@ cdef class Appends:
         self.finish(ticket, sync, done, wait)
         return ticket
 
+    def finish_unwritten(self, bint sync, done, bint wait):
+        """End an operation that had nothing to write; the ticket of what was appended before it.
+
+        It is told in its turn: with sync once all before it is durable.
+        """
+        cdef int64_t ticket = self.writer.last_ticket()
+        if sync and done is not None:
+            self.writer.want(ticket)
+        self.finish(ticket, sync, done, wait)
+        return ticket
+
     def last_ticket(self):
         """The ticket of all that was accepted so far."""
         return self.writer.last_ticket()
@@ -300,7 +311,7 @@ cdef class Appends:
 
     cdef int finish(self, int64_t ticket, bint sync, object done, bint wait) except -1:
         if done is not None:
-            self.writer.tickets.call_later(ticket, done)
+            self.writer.tickets.call_later(ticket, True, done)
         elif sync and wait:
             self.writer.wait(ticket)
         return 0
@@ -340,9 +351,3 @@ def check_id(number):
         raise TypeError(f"an id is an int, not {type(number).__name__}")
     if not ID_MIN <= number <= ID_MAX:
         raise OverflowError(f"{number} is not a 64-bit number")
-
-
-def not_there(done):
-    """An operation that had nothing to write is done at once."""
-    if done is not None:
-        done(None)

@@ -32,7 +32,7 @@ from jdbcstore.place import Place
 from jdbcstore.rows import ROW_FIELDS_SIZE
 from jdbcstore.transactional import TransactionalAppends
 from jdbcstore.writer import GroupWriter
-from journal.errors import JournalIOError, WrongState
+from journal.errors import JournalIOError, WrongState, WrongUse
 
 if TYPE_CHECKING:
     import asyncio
@@ -142,7 +142,7 @@ class SqlStore(TransactionalAppends):
             progress(1, 1, loader.record_count, loader.record_count)
         self._open_txs = {one.tx_id: one for one in loader.prepared_transactions()}
         self.next_seq = loader.max_seq + 1
-        self._next_tx_id = max(result.max_id, loader.max_tx_id)
+        self._next_tx_id = max(0, result.max_id, loader.max_tx_id)
         self.writer = GroupWriter(
             self.place.rider.write,
             self.options.journal_sync_period_ms / 1000,
@@ -209,8 +209,9 @@ class SqlStore(TransactionalAppends):
 
         Raises:
             JournalIOError: the database failed; what is beyond `durable_ticket` is unknown.
+            WrongUse: this store has not given that ticket.
         """
-        self._loaded().wait(ticket)
+        self._given(ticket).wait(ticket)
 
     def sync(self) -> None:
         """Return once everything accepted so far is durable.
@@ -234,9 +235,14 @@ class SqlStore(TransactionalAppends):
     def durable(self, ticket: int) -> Completion:
         """An awaitable of the running loop, done once everything up to `ticket` is durable.
 
-        The record must ask for its sync itself (sync=True, wait=False).
+        Asks for it if nobody has. To give up waiting, by a timeout say, holds up nobody else.
+
+        Raises:
+            WrongUse: this store has not given that ticket.
         """
-        return self._loaded().tickets.awaitable(ticket)
+        writer = self._given(ticket)
+        writer.want(ticket)
+        return writer.tickets.durable(ticket)
 
     def reap(self) -> int:
         """Call the `done` callbacks and end the awaitables that are due, in append order; how many.
@@ -265,7 +271,7 @@ class SqlStore(TransactionalAppends):
     @property
     def durable_ticket(self) -> int:
         """Tickets below this number are durable."""
-        return self._loaded().tickets.durable
+        return self._loaded().tickets.durable_below
 
     def compact(self, progress: Progress | None = None) -> bool:
         """Do nothing: what is deleted is gone from the table at once. False."""
@@ -307,6 +313,13 @@ class SqlStore(TransactionalAppends):
         return record_id in self.live
 
     # --- what every call needs ----------------------------------------------------------------
+
+    def _given(self, ticket: int) -> GroupWriter:
+        """The writer, if it gave that ticket: nothing would end the wait for another."""
+        writer = self._loaded()
+        if ticket > (last := self.last_ticket()):
+            raise WrongUse(f"ticket {ticket} was not given by this store: the last one is {last}")
+        return writer
 
     def _loaded(self) -> GroupWriter:
         if self.writer is None:

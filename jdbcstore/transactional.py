@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from jdbcstore.appends import Appends, check_id
+from jdbcstore.appends import ID_MAX, Appends, check_id
 from jdbcstore.rows import PREPARE_RECORD
 from jdbcstore.transactions import OpenTransaction, Operation
 from journal.errors import TransactionFailed, UnknownTransaction, WrongUse
@@ -38,9 +38,19 @@ class TransactionalAppends(Appends):
         self._next_tx_id = 0
 
     def begin(self) -> int:
-        """A transaction id that this store has not seen. Any other unused one will do too."""
-        self._next_tx_id += 1
-        return self._next_tx_id
+        """An unused transaction id: 1 or above, and above all that load() found.
+
+        The id of any transaction that is not open will do, too, 0 among them.
+
+        Raises:
+            WrongUse: the highest 64-bit number was given out.
+        """
+        self.ensure_usable()
+        while self._next_tx_id < ID_MAX:
+            self._next_tx_id += 1
+            if self._next_tx_id not in self._open_txs:
+                return self._next_tx_id
+        raise WrongUse(f"no transaction id is left above {ID_MAX}: choose an unused one")
 
     def prepare(
         self,
@@ -127,7 +137,7 @@ class TransactionalAppends(Appends):
                 ticket = self.end_staged(one, False, sync, wait and done is None)
             else:
                 # Nothing of it is in the table: rolled back by being forgotten.
-                ticket, sync = self.last_ticket(), False
+                return self.finish_unwritten(sync, done, wait)
         return self.finish_append(ticket, sync, done, wait)
 
     def append_tx(
@@ -154,8 +164,8 @@ class TransactionalAppends(Appends):
                 one.is_failed = True
                 raise
             operation = Operation(record_type, record_id, user_type & 0xFF, body)
-            assert self.writer is not None
-            ticket = self.writer.filling.number  # Its commit goes there, or behind it.
+            # In memory it has nothing to write: what counts is the ticket of its commit.
+            ticket = self.last_ticket()
             if one.is_staged:
                 ticket = self._stage(one, operation)
             else:
@@ -163,6 +173,12 @@ class TransactionalAppends(Appends):
                 if one.is_large:
                     ticket = self._stage_all(one)
         return self.finish_append(ticket, False, done, False)
+
+    def fail_transaction(self, tx: int) -> None:
+        """An operation of it was refused: only a rollback is left."""
+        check_id(tx)
+        with self._tx_lock:
+            self._open_txs.setdefault(tx, OpenTransaction(tx)).is_failed = True
 
     def stage_open(self) -> None:
         """What is open at the end goes to the table, so that the next load reports it as failed."""

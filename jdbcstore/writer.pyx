@@ -3,7 +3,7 @@
     producers ──accept──▶ filling ──cut──▶ ready ──take──▶ commit ──▶ durable
 
 Batches are numbered from 0 for ever and written one after the other; a ticket is the number of the
-batch that an operation went into, so "durable" is one comparison: ticket < tickets.durable.
+batch that an operation went into, so "durable" is one comparison: ticket < tickets.durable_below.
 
 An idle store commits at once. While a commit runs the next batch fills, so the batches grow as the
 producers do, and no timer holds up anybody who waits. What nobody waits for goes at the latest
@@ -128,7 +128,7 @@ cdef class GroupWriter:
             Exception: what ended the store.
         """
         while self.is_full() and self.tickets.error is None:
-            self.wait(self.tickets.durable)
+            self.wait(self.tickets.durable_below)
         if self.tickets.error is not None:
             raise self.tickets.error
         return 0
@@ -206,7 +206,7 @@ cdef class GroupWriter:
 
     cpdef int hurry(self) except -1:
         """Have all that is owed written as soon as can be; does not wait."""
-        if self.owed > self.tickets.durable:
+        if self.owed > self.tickets.durable_below:
             self.want(self.owed - 1)
         return 0
 
@@ -222,7 +222,7 @@ cdef class GroupWriter:
         if ticket == self.filling.number:
             self.present += 1
         try:
-            while ticket >= self.tickets.durable:
+            while ticket >= self.tickets.durable_below:
                 if self.tickets.error is not None:
                     raise self.tickets.error
                 self.wanted = max(self.wanted, ticket + 1)
@@ -235,7 +235,7 @@ cdef class GroupWriter:
                     self.ring()         # To have the thread set its alarm.
                 with nogil:
                     result = self.room.wait(
-                        ticket, <uint64_t *>&self.tickets.durable, &self.has_failed)
+                        ticket, <uint64_t *>&self.tickets.durable_below, &self.has_failed)
                 if result == WOKEN_BY_A_SIGNAL:
                     PyErr_CheckSignals()
         finally:
@@ -328,7 +328,7 @@ cdef class GroupWriter:
         self.peak = self.taken_count + self.filling.operation_count
         if self.ready or self.filling.operation_count or self.is_stopping:
             self.ring()
-        # Sets `durable` first of all; then the event loop is woken, without the GIL.
+        # Sets `durable_below` first of all; then the event loop is woken, without the GIL.
         self.tickets.advance(batch.number + 1)
         self.room.tell(batch.number, batch.number + 1)
         return 0

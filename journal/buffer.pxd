@@ -89,11 +89,13 @@ cdef class GroupBuffer:
     cdef bint roll(self, OpenFile *following) noexcept nogil
     cdef uint64_t file_room(self, OpenFile *file) noexcept nogil
     cdef uint64_t sync_all(self) noexcept nogil
+    cdef int64_t last_ticket(self) noexcept nogil
     cdef void hurry(self) noexcept nogil
     cdef void expect(self) noexcept nogil
     cdef void release(self) noexcept nogil
     cdef void wake(self) noexcept nogil
     cdef int wait_on(self, uint64_t batch, uint64_t *counter) noexcept nogil
+    cdef void want(self, uint64_t batch) noexcept nogil
     cdef int wait_synced(self, uint64_t batch) noexcept nogil
     cdef int wait_written(self, uint64_t batch) noexcept nogil
     cdef int wait_for_room(self) noexcept nogil

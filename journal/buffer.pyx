@@ -219,6 +219,10 @@ cdef class GroupBuffer:
             self.wanted = end
         return end
 
+    cdef int64_t last_ticket(self) noexcept nogil:
+        """The ticket of the last record that was accepted; -1: none yet."""
+        return <int64_t>self.head - (0 if self.slots[self.head % self.slot_count].records else 1)
+
     cdef void hurry(self) noexcept nogil:
         """Let nothing that is owed a sync wait for its time. Without the lock."""
         if load64(&self.owed) > load64(&self.synced):
@@ -316,6 +320,14 @@ cdef class GroupBuffer:
             result = self.waiting.wait(batch, counter, &self.error)
         return result
 
+    cdef void want(self, uint64_t batch) noexcept nogil:
+        """Have the batch synced as soon as can be, if nobody has asked for that; does not wait."""
+        if load64(&self.wanted) <= batch:
+            pthread_mutex_lock(&self.lock)
+            if self.wanted <= batch:
+                self.wanted = batch + 1
+            self.release()
+
     cdef int wait_synced(self, uint64_t batch) noexcept nogil:
         """Return when the batch is on disk: 0, or -errno of the failure that ended the buffer.
 
@@ -323,11 +335,7 @@ cdef class GroupBuffer:
         """
         if load64(&self.synced) > batch:
             return 0
-        if load64(&self.wanted) <= batch:
-            pthread_mutex_lock(&self.lock)
-            if self.wanted <= batch:
-                self.wanted = batch + 1
-            self.release()
+        self.want(batch)
         return self.wait_on(batch, &self.synced)
 
     cdef int wait_written(self, uint64_t batch) noexcept nogil:

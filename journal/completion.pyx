@@ -56,7 +56,7 @@ cdef class Completion:
     Threads: those of its event loop only.
     """
 
-    def __cinit__(self, uint64_t ticket, object loop):
+    def __cinit__(self, int64_t ticket, object loop):
         self.ticket = ticket
         self.loop = loop
 
@@ -175,25 +175,53 @@ cdef class Completion:
 cdef class CompletionQueue:
     """Who is to be told about which ticket: `done` callbacks and awaitables, in append order.
 
-    The buffer bumps one eventfd a group; the event loop that watches it reaps. Without a loop
+    A store derives its own, which says how far it came and wakes the event loop. Without a loop
     somebody calls reap().
+
+    Order: callbacks run in the order in which they were registered, awaitables end in the order of
+    their tickets, and what was registered behind an awaitable comes behind it. Nothing is called by
+    who registers: an operation that had nothing to write takes the ticket of the one before it.
 
     Threads: any may add; one reaps at a time, under the GIL.
     """
 
-    def __cinit__(self, GroupBuffer buffer, object io_error):
-        self.buffer = buffer
-        self.io_error = io_error
+    def __cinit__(self):
+        self.event_fd = -1
         self.callbacks = deque()
 
-    cdef int call_later(self, uint64_t ticket, bint sync, object done) except -1:
-        """Have `done` called once the ticket is on disk (sync) or in its file."""
+    # What a store says.
+
+    cdef int64_t durable_end(self) noexcept:
+        """Tickets below this number are durable."""
+        return 0
+
+    cdef int64_t written_end(self) noexcept:
+        """Tickets below this number are written: enough for who asked for no sync."""
+        return self.durable_end()
+
+    cdef object failure(self):
+        """What ended the store; None while it goes on."""
+        return None
+
+    cdef bint is_watched(self) noexcept:
+        """Whether the next ticket that becomes durable makes the eventfd readable."""
+        return False
+
+    cdef int want_event(self) except -1:
+        """Have the next ticket that becomes durable make the eventfd readable."""
+        return 0
+
+    # Registering.
+
+    cdef int call_later(self, int64_t ticket, bint sync, object done) except -1:
+        """Have `done` called once the ticket is durable (sync) or written."""
         self.callbacks.append((ticket, sync, done))
-        if not self.buffer.event_wanted:
+        # A ticket that is durable already: the event for it may have come and gone.
+        if not self.is_watched() or ticket < self.durable_end():
             self.watch()
         return 0
 
-    cdef Completion durable(self, uint64_t ticket):
+    cpdef Completion durable(self, int64_t ticket):
         """An awaitable of the running loop, which watches the eventfd from now on."""
         cdef object loop
         cdef Completion completion
@@ -202,25 +230,42 @@ cdef class CompletionQueue:
         else:
             loop = running_loop()
         completion = Completion(ticket, loop)
-        if ticket < self.buffer.synced:
+        if ticket < self.durable_end():
             completion.is_done = True
             return completion
-        if self.first is None:
-            self.first = completion
-        else:
-            self.last.following = completion
-        self.last = completion
+        completion.behind = self.told + <uint64_t>len(self.callbacks)
+        self.put_in_order(completion)
         # Only now: it may have become durable since it was asked, with nobody to tell.
         if self.loop is not loop:
             self.attach(loop)
-        elif not self.buffer.event_wanted:
+        elif not self.is_watched():
             self.watch()
         return completion
+
+    cdef void put_in_order(self, Completion completion):
+        """Put an awaitable behind those of lower tickets; nearly always it is the last."""
+        cdef Completion before
+        if self.first is None:
+            self.first = self.last = completion
+        elif completion.ticket >= self.last.ticket:
+            self.last.following = completion
+            self.last = completion
+        elif completion.ticket < self.first.ticket:
+            completion.following = self.first
+            self.first = completion
+        else:
+            before = self.first
+            while before.following.ticket <= completion.ticket:
+                before = before.following
+            completion.following = before.following
+            before.following = completion
+        if completion.following is not None:
+            completion.behind = min(completion.behind, completion.following.behind)
 
     def attach(self, loop):
         """Let `loop` reap from now on."""
         self.detach()
-        loop.add_reader(self.buffer.event_fd, self.on_event)
+        loop.add_reader(self.event_fd, self.on_event)
         self.loop = loop
         self.success = loop.create_future()
         self.success.set_result(None)
@@ -230,8 +275,10 @@ cdef class CompletionQueue:
         """Take the eventfd out of the event loop."""
         if self.loop is not None:
             if not self.loop.is_closed():
-                self.loop.remove_reader(self.buffer.event_fd)
+                self.loop.remove_reader(self.event_fd)
             self.loop = None
+
+    # Telling.
 
     def on_event(self):
         """The eventfd is readable: called by the event loop, with no task running."""
@@ -241,17 +288,21 @@ cdef class CompletionQueue:
         finally:
             self.stepping = 0
 
-    cdef int take_event(self, bint at_once) except -1:
-        """Reap, and have the eventfd bumped for who comes next."""
-        event_take(self.buffer.event_fd)
+    cpdef int take_event(self, bint at_once=False) except -1:
+        """Reap, and have the eventfd bumped for who comes next; how many were told.
+
+        Args:
+            at_once: the caller is the event loop itself, so waiting tasks run in here.
+        """
+        event_take(self.event_fd)
         try:
             return self.reap(at_once)
         finally:
             if self.first is not None or self.callbacks:
                 self.watch()
 
-    cdef int reap(self, bint at_once) except -1:
-        """Tell everybody who is due; how many."""
+    cpdef int reap(self, bint at_once=False) except -1:
+        """Tell all that are due; how many. For a callback, and any second caller: nothing."""
         if self.reaping:
             return 0
         self.reaping = True
@@ -262,63 +313,96 @@ cdef class CompletionQueue:
 
     cdef int reap_due(self, bint at_once) except -1:
         cdef int count = 0
-        cdef Completion completion
-        cdef uint64_t ticket
-        cdef bint sync
-        error = self.io_error() if self.buffer.error else None
+        cdef Due due
+        error = self.failure()
         # Read once: those who are told may append more, and the event loop must get its turn.
-        cdef uint64_t synced = self.buffer.synced, written = self.buffer.written
-        while self.callbacks:
-            ticket, sync, done = self.callbacks[0]
-            if ticket < (synced if sync else written):
-                outcome = None
-            elif error is not None:
-                outcome = error
+        cdef int64_t durable = self.durable_end(), written = self.written_end()
+        cdef uint64_t end = self.told + <uint64_t>len(self.callbacks)
+        while True:
+            due = self.next_due(durable, written, error is not None)
+            if due == CALLBACK and self.told < end:
+                self.tell_callback(durable, written, error)
+            elif due == AWAITABLE:
+                self.tell_awaitable(durable, error, at_once)
             else:
-                break
-            self.callbacks.popleft()
+                return count
             count += 1
-            done(outcome)
-        while self.first is not None:
-            completion = self.first
-            if completion.ticket >= synced and error is None:
-                break
-            self.first = completion.following
-            completion.following = None
-            if self.first is None:
-                self.last = None
-            count += 1
-            if completion.is_done:
-                continue
-            outcome = None if completion.ticket < synced else error
-            if at_once and completion.loop is self.loop:
-                completion.finish(outcome, self.success)
-            elif completion.loop is self.loop and not completion.loop.is_closed():
-                completion.finish(outcome, None)
-            elif not completion.loop.is_closed():
-                # Left behind by a loop that runs in another thread, or not at all.
-                completion.loop.call_soon_threadsafe(finish_later, completion, outcome)
-        return count
+
+    cdef Due next_due(self, int64_t durable, int64_t written, bint has_failed) except *:
+        """Which is to be told next, by the order that the class promises."""
+        cdef int64_t ticket
+        cdef bint sync
+        if self.callbacks and (self.first is None or self.told < self.first.behind):
+            ticket, sync, _ = self.callbacks[0]
+            if has_failed or ticket < (durable if sync else written):
+                return CALLBACK
+        if self.first is not None \
+                and (has_failed or self.first.is_done or self.first.ticket < durable):
+            return AWAITABLE
+        return NOTHING
+
+    cdef int tell_callback(self, int64_t durable, int64_t written, object error) except -1:
+        cdef int64_t ticket
+        cdef bint sync
+        ticket, sync, done = self.callbacks.popleft()
+        self.told += 1
+        done(None if ticket < (durable if sync else written) else error)
+        return 0
+
+    cdef int tell_awaitable(self, int64_t durable, object error, bint at_once) except -1:
+        cdef Completion completion = self.first
+        self.first = completion.following
+        completion.following = None
+        if self.first is None:
+            self.last = None
+        if completion.is_done:
+            return 0        # Who asked has given up.
+        outcome = None if completion.ticket < durable else error
+        if completion.loop is self.loop and not completion.loop.is_closed():
+            completion.finish(outcome, self.success if at_once else None)
+        elif not completion.loop.is_closed():
+            # Left behind by a loop that runs in another thread, or not at all.
+            completion.loop.call_soon_threadsafe(finish_later, completion, outcome)
+        return 0
 
     cdef int watch(self) except -1:
         """Have the next completion bump the eventfd; bump it now for what is due already."""
+        self.want_event()
+        if self.next_due(self.durable_end(), self.written_end(), self.failure() is not None):
+            event_bump(self.event_fd)
+        return 0
+
+
+cdef class BufferCompletions(CompletionQueue):
+    """Those of a journal, whose flusher bumps one eventfd a group.
+
+    Args:
+        buffer: the journal's.
+        io_error: gives the JournalIOError that ended the journal.
+    """
+
+    def __init__(self, GroupBuffer buffer, object io_error):
+        self.buffer = buffer
+        self.io_error = io_error
+        self.event_fd = buffer.event_fd
+
+    cdef int64_t durable_end(self) noexcept:
+        return <int64_t>self.buffer.synced
+
+    cdef int64_t written_end(self) noexcept:
+        return <int64_t>self.buffer.written
+
+    cdef object failure(self):
+        return self.io_error() if self.buffer.error else None
+
+    cdef bint is_watched(self) noexcept:
+        return self.buffer.event_wanted
+
+    cdef int want_event(self) except -1:
         pthread_mutex_lock(&self.buffer.lock)
         self.buffer.event_wanted = True
         pthread_mutex_unlock(&self.buffer.lock)
-        if self.is_due():
-            event_bump(self.buffer.event_fd)
         return 0
-
-    cdef bint is_due(self) except -1:
-        cdef uint64_t ticket
-        cdef bint sync
-        if self.buffer.error:
-            return True
-        if self.callbacks:
-            ticket, sync, _ = self.callbacks[0]
-            if ticket < (self.buffer.synced if sync else self.buffer.written):
-                return True
-        return self.first is not None and self.first.ticket < self.buffer.synced
 
 
 def finish_later(Completion completion, error):

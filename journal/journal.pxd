@@ -11,6 +11,7 @@ cdef class Journal(JournalLife):
 
     cdef object append(self, uint8_t type, int64_t record_id, object user_type, object body,
                        object tx, object sync, object done, bint wait, bint hurry=*)
+    cdef bint tx_is_known(self, int64_t tx_id) except -1
     cdef int refuse_failed(self, uint8_t type, int64_t tx_id) except -1
     cdef int64_t put_object(self, uint8_t type, int64_t tx_id, int64_t record_id, uint8_t user,
                             object body, int sync) except -1
@@ -23,4 +24,7 @@ cdef class Journal(JournalLife):
     cdef bint wants_sync(self, uint8_t type, sync) except -1
     cdef int roll_back(self, list tx_ids) except -1
     cdef object finish(self, int64_t ticket, bint sync, object done, bint wait)
-    cdef int wait_for(self, uint64_t ticket, bint sync) except -1
+    cdef bint check_given(self, int64_t ticket) except -1
+    cdef int64_t finish_unwritten(self, uint8_t type, object sync, object done,
+                                  bint wait) except -2
+    cdef int wait_for(self, int64_t ticket, bint sync) except -1

@@ -17,6 +17,7 @@ from libc.errno cimport ENOMEM
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 
+from journal.atomics cimport load64
 from journal.buffer cimport (
     RESERVED, SYNCED_IN_TIME, pthread_mutex_lock, pthread_mutex_unlock)
 from journal.data_files cimport DataFile
@@ -33,6 +34,8 @@ from journal.errors import (
     UnknownTransaction, WrongState, WrongUse)
 
 __all__ = ["Journal"]
+
+cdef int64_t ID_MAX = 2 ** 63 - 1
 
 cdef enum:
     BATCH_CHUNK = 64            # records put under one hold of the lock
@@ -124,18 +127,18 @@ cdef class Journal(JournalLife):
 
     def try_update(self, int64_t record_id, user_type, body, *, sync=None, done=None,
                    bint wait=True):
-        """As update(), but None instead of UnknownRecord; `done` is then called at once."""
+        """As update(), but None instead of UnknownRecord; `done` is called in its turn."""
         try:
             return self.update(record_id, user_type, body, sync=sync, done=done, wait=wait)
         except UnknownRecord:
-            return self.not_there(done)
+            self.finish_unwritten(UPDATE_RECORD, sync, done, False)
 
     def try_delete(self, int64_t record_id, *, sync=None, done=None, bint wait=True):
-        """As delete(), but None instead of UnknownRecord; `done` is then called at once."""
+        """As delete(), but None instead of UnknownRecord; `done` is called in its turn."""
         try:
             return self.delete(record_id, sync=sync, done=done, wait=wait)
         except UnknownRecord:
-            return self.not_there(done)
+            self.finish_unwritten(DELETE_RECORD, sync, done, False)
 
     def event(self, int64_t record_id, user_type, body, *, sync=None, done=None,
               bint wait=True):
@@ -168,6 +171,10 @@ cdef class Journal(JournalLife):
         if len(parts) != count:
             raise ValueError(f"{count} ids and {len(parts)} bodies")
         self.check_usable()
+        if tx is not None and self.failed_txs and tx_id in self.failed_txs:
+            self.refuse_failed(type_byte, tx_id)
+        if not count:
+            return self.finish_unwritten(type_byte, sync, done, wait)
         # All that can be wrong is found before the lock is taken.
         for number in ids:
             if type(number) is not int:
@@ -177,6 +184,8 @@ cdef class Journal(JournalLife):
             if body is None:
                 raise TypeError("a body is bytes, not None")
             if PyBytes_GET_SIZE(body) > self.record_size_max - record_size(type_byte, 0):
+                if tx is not None:
+                    self.failed_txs.add(tx_id)
                 raise self.too_large(PyBytes_GET_SIZE(body))
         while i < count:
             end = min(i + BATCH_CHUNK, count)
@@ -206,15 +215,37 @@ cdef class Journal(JournalLife):
             if refused:
                 raise self.refused(refused, record_id, tx_id)
             if result != RESERVED:
-                self.files.make_room(result, current, False)
+                try:
+                    self.files.make_room(result, current, False)
+                except JournalIOError:
+                    if tx is not None:
+                        self.failed_txs.add(tx_id)
+                    raise
         return self.finish(ticket, wants_sync, done, wait)
 
     # --- transactions -------------------------------------------------------------------------
 
     def begin(self):
-        """A transaction id that this journal has not seen. Any other unused one will do too."""
-        self.next_tx_id += 1
-        return self.next_tx_id
+        """An unused transaction id: 1 or above, and above all that load() found.
+
+        The id of any transaction that is not open will do, too, 0 among them.
+
+        Raises:
+            WrongUse: the highest 64-bit number was given out.
+        """
+        while self.next_tx_id < ID_MAX:
+            self.next_tx_id += 1
+            if not self.tx_is_known(self.next_tx_id):
+                return self.next_tx_id
+        raise WrongUse(f"no transaction id is left above {ID_MAX}: choose an unused one")
+
+    cdef bint tx_is_known(self, int64_t tx_id) except -1:
+        """Whether the transaction is open, or has failed and awaits its rollback."""
+        cdef bint is_open
+        pthread_mutex_lock(&self.buffer.lock)
+        is_open = self.index.tx_is_open(tx_id)
+        pthread_mutex_unlock(&self.buffer.lock)
+        return is_open or tx_id in self.failed_txs
 
     def prepare(self, int64_t tx, extra=b"", *, sync=None, done=None, bint wait=True):
         """Make the transaction survive as prepared, with `extra` data for its owner; a ticket."""
@@ -249,7 +280,9 @@ cdef class Journal(JournalLife):
 
         Raises:
             JournalIOError: the disk failed; what is beyond `durable_ticket` is unknown.
+            WrongUse: this journal has not given that ticket.
         """
+        self.check_given(ticket)
         self.wait_for(ticket, True)
 
     def sync(self):
@@ -282,9 +315,13 @@ cdef class Journal(JournalLife):
     def durable(self, int64_t ticket):
         """An awaitable of the running loop, done once everything up to `ticket` is durable.
 
-        The record must ask for its sync itself (sync=True, wait=False).
+        Asks for the sync if nobody has. To give up waiting, by a timeout say, holds up nobody else.
+
+        Raises:
+            WrongUse: this journal has not given that ticket.
         """
-        self.check_was_loaded()
+        if self.check_given(ticket):
+            self.buffer.want(ticket)
         return self.completions.durable(ticket)
 
     def reap(self):
@@ -334,10 +371,9 @@ cdef class Journal(JournalLife):
         cdef bint wants_sync
         cdef int64_t ticket
         wants_sync = self.wants_sync(type, sync)
-        if self.failed_txs and tx_id in self.failed_txs:
+        if tx is not None and self.failed_txs and tx_id in self.failed_txs:
             if self.refuse_failed(type, tx_id):
-                self.not_there(done)
-                return self.buffer.head
+                return self.finish_unwritten(type, sync, done, wait)
         try:
             ticket = self.put_object(type, tx_id, record_id, user, body,
                                      SYNCED_IN_TIME if wants_sync and not hurry else wants_sync)
@@ -396,11 +432,41 @@ cdef class Journal(JournalLife):
                 self.wait_for(ticket, False)
         return ticket
 
-    cdef int wait_for(self, uint64_t ticket, bint sync) except -1:
+    cdef bint check_given(self, int64_t ticket) except -1:
+        """Whether there is anything to wait for; refuse a ticket that nothing would end."""
+        cdef int64_t last
+        self.check_was_loaded()
+        if ticket < <int64_t>load64(&self.buffer.synced):
+            return False
+        pthread_mutex_lock(&self.buffer.lock)
+        last = self.buffer.last_ticket()
+        pthread_mutex_unlock(&self.buffer.lock)
+        if ticket > last:
+            raise WrongUse(f"ticket {ticket} was not given by this journal: the last one is {last}")
+        return True
+
+    cdef int64_t finish_unwritten(self, uint8_t type, object sync, object done,
+                                  bint wait) except -2:
+        """End an operation that had nothing to write; the ticket of what was appended before it.
+
+        It is told in its turn: with sync once all before it is durable.
+        """
+        cdef bint wants_sync = self.wants_sync(type, sync)
+        cdef int64_t ticket
+        self.check_usable()
+        pthread_mutex_lock(&self.buffer.lock)
+        ticket = self.buffer.last_ticket()
+        if wants_sync:
+            self.buffer.sync_all()
+        self.buffer.release()
+        self.finish(ticket, wants_sync, done, wait)
+        return ticket
+
+    cdef int wait_for(self, int64_t ticket, bint sync) except -1:
         cdef int result
         if self.buffer is None:
             raise WrongState(f"the journal is {self.state}")
-        if ticket < (self.buffer.synced if sync else self.buffer.written):
+        if ticket < <int64_t>(self.buffer.synced if sync else self.buffer.written):
             return 0
         with nogil:
             result = self.buffer.wait_synced(ticket) if sync else self.buffer.wait_written(ticket)
@@ -498,8 +564,3 @@ cdef class Journal(JournalLife):
         if why == UNKNOWN:
             return UnknownRecord(f"Cannot find add info {record_id}")
         return UnknownTransaction(f"Cannot find tx with id {tx_id}")
-
-    def not_there(self, done):
-        """An operation that had nothing to write is done at once."""
-        if done is not None:
-            done(None)

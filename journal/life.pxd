@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from journal.buffer cimport GroupBuffer
 from journal.compaction cimport Compaction
-from journal.completion cimport CompletionQueue
+from journal.completion cimport BufferCompletions
 from journal.data_files cimport DataFiles
 from journal.files.base cimport BackEnd, Folder
 from journal.history cimport HistoryKeeper
@@ -25,7 +25,7 @@ cdef class JournalLife:
     cdef RecordIndex index
     cdef GroupBuffer buffer
     cdef int64_t next_tx_id
-    cdef CompletionQueue completions
+    cdef BufferCompletions completions
     # The files, and who looks after them; from load() on.
     cdef DataFiles files
     cdef HistoryKeeper history

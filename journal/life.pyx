@@ -14,7 +14,7 @@ import logging
 
 from journal.buffer cimport pthread_mutex_lock, pthread_mutex_unlock
 from journal.compaction cimport Compaction
-from journal.completion cimport CompletionQueue
+from journal.completion cimport BufferCompletions
 from journal.data_files cimport DataFile, DataFiles
 from journal.format cimport ADD_RECORD_TX, record_size
 from journal.history cimport HistoryKeeper
@@ -120,7 +120,7 @@ cdef class JournalLife:
             self.start(current)
             self.history.copy_uncopied()
             self.next_tx_id = max(
-                [result.max_id] + [tx.tx_id for tx in result.prepared + result.failed])
+                [0, result.max_id] + [tx.tx_id for tx in result.prepared + result.failed])
             # The reference does so too: or the operations would pin their files for ever.
             self.roll_back([tx.tx_id for tx in result.failed if self.index.tx_is_open(tx.tx_id)])
         except BaseException:
@@ -154,7 +154,7 @@ cdef class JournalLife:
             self.back_end, capacity=options.buffer_size,
             timeout_ns=options.effective_buffer_timeout_ns(), datasync=options.datasync,
             leaders=options.checksums)
-        self.completions = CompletionQueue(self.buffer, self.files.io_error)
+        self.completions = BufferCompletions(self.buffer, self.files.io_error)
         self.record_size_max = <uint32_t>self.buffer.file_room(&current.opened)
         if self.record_size_max < record_size(ADD_RECORD_TX, 0):
             raise OptionError(

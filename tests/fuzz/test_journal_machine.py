@@ -14,14 +14,24 @@ from hypothesis.stateful import (
     rule,
 )
 
+from journal.errors import RecordTooLarge
 from journal.journal import Journal
 from tests.crash.model import Model, open_and_load, read_folder_view, same
 from tests.crash.states import copy_out
 from tests.crash.workload import TYPES, small_options, smallest_file
+from tests.fuzz.call_order import CallOrder
 
 BODIES = st.binary(max_size=700)
 USER_TYPES = st.integers(0, 255)
-SYNCS = st.sampled_from([True, False, None])
+# How an operation is told: waited for or not, with sync or without.
+SYNCS = st.sampled_from(
+    [
+        {"sync": sync, "done": done, "wait": wait}
+        for sync in (True, False, None)
+        for done in (True, False)
+        for wait in (True, False)
+    ]
+)
 PICK = st.integers(0, 1 << 30)
 
 
@@ -48,6 +58,7 @@ class JournalMachine(RuleBasedStateMachine):
         self.next_id = 0
         self.busy = {}
         self.journal = None
+        self.calls = CallOrder()
         self.ran["examples"] += 1
 
     @initialize(
@@ -80,6 +91,13 @@ class JournalMachine(RuleBasedStateMachine):
         touched = set().union(*self.busy.values()) if self.busy else set()
         return sorted(self.model.live - touched)
 
+    def do(self, operation, how, *arguments):
+        """One operation, told as `how` says."""
+        done = self.calls.done() if how["done"] else None
+        getattr(self.journal, operation)(*arguments, sync=how["sync"], done=done, wait=how["wait"])
+        if done is not None:
+            self.calls.accepted()
+
     def fits(self, body):
         return body[: max(0, self.journal.record_size_max - 60)]
 
@@ -90,13 +108,13 @@ class JournalMachine(RuleBasedStateMachine):
     @rule(user_type=USER_TYPES, body=BODIES, sync=SYNCS)
     def add(self, user_type, body, sync):
         record, body = self.new_id(), self.fits(body)
-        self.journal.add(record, user_type, body, sync=sync)
+        self.do("add", sync, record, user_type, body)
         self.model.add(record, user_type, body)
 
     @rule(count=st.integers(1, 20), body=BODIES, sync=SYNCS)
     def add_many(self, count, body, sync):
         ids, body = [self.new_id() for _ in range(count)], self.fits(body)
-        self.journal.add_many(ids, 7, [body] * count, sync=sync)
+        self.do("add_many", sync, ids, 7, [body] * count)
         for record in ids:
             self.model.add(record, 7, body)
 
@@ -105,7 +123,7 @@ class JournalMachine(RuleBasedStateMachine):
     def update(self, pick, user_type, body, sync):
         free, body = self.free(), self.fits(body)
         record = free[pick % len(free)]
-        self.journal.update(record, user_type, body, sync=sync)
+        self.do("update", sync, record, user_type, body)
         self.model.update(record, user_type, body)
 
     @precondition(lambda self: self.journal and self.free())
@@ -113,7 +131,7 @@ class JournalMachine(RuleBasedStateMachine):
     def delete(self, pick, count, sync):
         free = self.free()
         for record in free[pick % len(free) :][:count]:
-            self.journal.delete(record, sync=sync)
+            self.do("delete", sync, record)
             self.model.delete(record)
 
     @rule(pick=PICK, body=BODIES, operation=st.sampled_from(["add", "update", "delete"]))
@@ -139,12 +157,34 @@ class JournalMachine(RuleBasedStateMachine):
         tx = sorted(self.model.open)[pick % len(self.model.open)]
         if ending == "prepare":
             if self.model.open[tx].extra is None:
-                self.journal.prepare(tx, b"extra", sync=sync)
+                self.do("prepare", sync, tx, b"extra")
                 self.model.prepare(tx, b"extra")
             return
-        getattr(self.journal, ending)(tx, sync=sync)
+        self.do(ending, sync, tx)
         getattr(self.model, ending)(tx)
         self.busy.pop(tx, None)
+
+    @rule(operation=st.sampled_from(["try_update", "try_delete", "add_many"]), sync=SYNCS)
+    def nothing_to_write(self, operation, sync):
+        missing = self.new_id()
+        arguments = {"try_update": (missing, 1, b"x"), "try_delete": (missing,)}
+        self.do(operation, sync, *arguments.get(operation, ([], 1, [])))
+
+    @rule(pick=PICK, sync=SYNCS)
+    def failed_transaction(self, pick, sync):
+        """An operation of it is refused; whether anything of it was written, it is rolled back."""
+        open_ones = [tx for tx, one in self.model.open.items() if one.extra is None]
+        tx = open_ones[pick % len(open_ones)] if open_ones and pick % 2 else self.new_id()
+        with pytest.raises(RecordTooLarge):
+            self.journal.add(self.new_id(), 1, bytes(self.journal.record_size_max), tx=tx)
+        self.do("rollback", sync, tx)
+        self.model.open.pop(tx, None)
+        self.busy.pop(tx, None)
+
+    @rule()
+    def reap(self):
+        with self.calls.reaping():
+            self.journal.reap()
 
     @rule()
     def reclaim(self):
@@ -174,12 +214,12 @@ class JournalMachine(RuleBasedStateMachine):
 
     @rule()
     def reopen(self):
-        self.journal.close()
+        self.calls.close(self.journal)
         self.open()
 
     def teardown(self):
         if self.journal is not None:
-            self.journal.close()
+            self.calls.close(self.journal)
             view, _ = read_folder_view(self.folder)
             assert same(view, self.model.view(), compacted=True)
         self.place.cleanup()

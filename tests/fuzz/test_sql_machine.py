@@ -64,7 +64,7 @@ class SqlMachine(JournalMachine):
 
     def teardown(self):
         if self.journal is not None:
-            self.journal.close()
+            self.calls.close(self.journal)
             assert agree(self.stored(), self.model.view())
         self.place.cleanup()
 
