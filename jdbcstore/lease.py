@@ -74,6 +74,7 @@ class Lease:
         row_id: PRIMARY_LOCK_ROW or BACKUP_LOCK_ROW.
         holder_id: what stands in HOLDER_ID; None makes an id for each acquisition. A given one
             must never be another process's, nor be used again after it was lost.
+        table: spoken to over the same connection by others; None opens one for this lease alone.
         on_lost: called once, from the renewing thread, when the lease is lost.
         clock: seconds that never jump.
         wall_clock: this machine's time of day in seconds, for `skew_ms` and nothing else.
@@ -92,6 +93,7 @@ class Lease:
         row_id: int = PRIMARY_LOCK_ROW,
         *,
         holder_id: str | None = None,
+        table: NodeTable | None = None,
         on_lost: Callable[[LeaseLost], object] | None = None,
         clock: Callable[[], float] = boot_clock,
         wall_clock: Callable[[], float] = time.time,
@@ -113,7 +115,7 @@ class Lease:
         self._ride_out_ms = options.ride_out_ms
         self._allowed_time_diff_ms = options.allowed_time_diff_ms
         self._acquisition_timeout_ms = options.lock_acquisition_timeout_ms
-        self._table = NodeTable(database)
+        self._table = table or NodeTable(database)
         self._row = LeaseRow(self._table.table, database.dialect, row_id)
         self._locks_all = database.dialect.write_locks_all
         # An acquisition was sent, and nobody knows what became of it.

@@ -98,12 +98,13 @@ class NodeManager:
         clock: Callable[[], float] = boot_clock,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
+        # The primary's renewals keep the connection alive that its stop needs, perhaps days later.
+        self._table = NodeTable(database)
         self.primary_lease, self.backup_lease = (
-            Lease(database, row, on_lost=on_lost, clock=clock, wall_clock=wall_clock)
-            for row in (PRIMARY_LOCK_ROW, BACKUP_LOCK_ROW)
+            Lease(database, row, table=table, on_lost=on_lost, clock=clock, wall_clock=wall_clock)
+            for row, table in ((PRIMARY_LOCK_ROW, self._table), (BACKUP_LOCK_ROW, None))
         )
         self.node_id = ""
-        self._table = NodeTable(database)
         self._pause_s = min(database.options.lock_renew_period_ms, ACQUIRE_PAUSE_MAX_MS) / 1000
         self._interrupted = threading.Event()
         self._is_started = False

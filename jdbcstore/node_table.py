@@ -3,6 +3,9 @@
 Leases are renewed while the pool's connections are all busy writing: hence a connection of its own,
 opened when it is first needed and again whenever it was lost. A wait for a row that somebody has
 locked is cut short: a renewal that comes late is worth less than the next one.
+
+Servers, and what lies between, close connections that are idle for too long. If an idle connection
+turns out to be closed before COMMIT was sent, the transaction is run again on a fresh connection.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import threading
+import time
 from typing import TYPE_CHECKING, TypeVar
 
 from jdbcstore.database import READ_ONLY
@@ -80,16 +84,41 @@ class NodeTable:
             JournalIOError: the database refuses.
         """
         with self._lock, self._failures():
+            was_open = self._connection is not None
+            began_s = time.monotonic()
             try:
-                if self._connection is None:
-                    self._connection = self._connected()
-                self._connection.execution_options(**{READ_ONLY: read_only})
-                answer = work(self._connection)
-                self._connection.commit()
-            except BaseException:
-                self._drop()
-                raise
+                answer = self._work(work, read_only)
+            except Exception as error:
+                is_lost = classify(error, self.database.dialect) is Fault.LOST
+                if not (was_open and is_lost) or self._is_silent_since(began_s):
+                    raise
+                answer = self._work(work, read_only)
+            self._commit()
             return answer
+
+    def _is_silent_since(self, began_s: float) -> bool:
+        """Whether the network time-out is over: a fresh connection would wait as long again."""
+        timeout_ms = self.database.options.network_timeout_ms
+        return timeout_ms > 0 and (time.monotonic() - began_s) * 1000 >= timeout_ms
+
+    def _work(self, work: Callable[[Connection], Answer], read_only: bool) -> Answer:
+        """Do the work of one transaction, all but its COMMIT."""
+        try:
+            if self._connection is None:
+                self._connection = self._connected()
+            self._connection.execution_options(**{READ_ONLY: read_only})
+            return work(self._connection)
+        except BaseException:
+            self._drop()
+            raise
+
+    def _commit(self) -> None:
+        assert self._connection is not None
+        try:
+            self._connection.commit()
+        except BaseException:
+            self._drop()
+            raise
 
     def close(self) -> None:
         """Give up the connection; the next ask() opens another. Idempotent."""

@@ -125,6 +125,31 @@ class DatabaseStoreOptions:
                 f"jdbc-max-page-size-bytes is {self.max_page_size_bytes!r}; at least 1"
             )
 
+    def check_tables(self) -> None:
+        """See that no table of a broker has the name of another one, in any case.
+
+        A command on a single table has no use for the others' names, and need not ask.
+
+        Raises:
+            OptionError: two have; or one is called as tables of pages are.
+        """
+        found: dict[str, str] = {}
+        for name in TABLE_NAMES:
+            # Most databases take names without quotes in either case.
+            table = getattr(self, name).lower()
+            other = found.setdefault(table, name)
+            if other != name:
+                raise OptionError(
+                    f"{_element(name)} is {getattr(self, name)!r}, as {_element(other)} is; each "
+                    "needs a table of its own"
+                )
+            suffix = table.removeprefix(self.page_store_table_name.lower())
+            if suffix != table and suffix.isdecimal():
+                raise OptionError(
+                    f"{_element(name)} is {getattr(self, name)!r}, as a table of pages may be "
+                    f"called: page-store-table-name, {self.page_store_table_name!r}, and a number"
+                )
+
     @classmethod
     def from_elements(cls, elements: Mapping[str, str], **others: object) -> DatabaseStoreOptions:
         """Options from the texts of a `<database-store>`'s elements, by element name.

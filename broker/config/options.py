@@ -26,6 +26,7 @@ from broker.settings import SettingsRepository
 from broker.storage.binding_records import Divert, RoutingType, Transformer
 from broker.storage.open import REPLACEABLE, FileStoreOptions
 from broker.transport.acceptor import AcceptorOptions
+from journal.errors import OptionError
 
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -198,7 +199,7 @@ def _store(config: BrokerConfig) -> FileStoreOptions | DatabaseStoreOptions | No
     lock = persistence.node_manager_lock_directory
     messages = persistence.journal_options(config.instance)
     bindings = persistence.bindings_options(config.instance)
-    return FileStoreOptions(
+    options = FileStoreOptions(
         bindings=bindings.replace(lock_acquisition_timeout_ms=0),
         messages=messages.replace(lock_acquisition_timeout_ms=0, replaceable_types=REPLACEABLE),
         large_messages=config.path(persistence.large_messages_directory),
@@ -206,6 +207,11 @@ def _store(config: BrokerConfig) -> FileStoreOptions | DatabaseStoreOptions | No
         lock_directory=None if lock is None else config.path(lock),
         lock_timeout_ms=(-1 if waits else 0) if timeout_ms is None else timeout_ms,
     )
+    try:
+        options.check_folders()
+    except OptionError as error:
+        raise ConfigError(f"{persistence.where}: {error}") from None
+    return options
 
 
 def _acceptor(transport: TransportConfig, config: BrokerConfig) -> AcceptorOptions:

@@ -326,12 +326,14 @@ class PersistenceConfig:
             # Here alone: a broker on files needs no SQLAlchemy.
             from jdbcstore.options import DatabaseStoreOptions
 
-            return DatabaseStoreOptions.from_elements(
+            options = DatabaseStoreOptions.from_elements(
                 database.elements, data_source_properties=database.data_source_properties
             )
+            options.check_tables()
         except ModuleNotFoundError as error:
             raise ConfigError(
                 f"{database.where}: <database-store> needs the Python package {error.name}"
             ) from None
         except OptionError as error:
             raise ConfigError(f"{database.where}: {error}") from None
+        return options

@@ -21,7 +21,7 @@ from broker.storage.page_folders import FileFolders
 from broker.storage.page_tables import TableFolders
 from broker.storage.wire import RecordType
 from journal import Journal
-from journal.errors import JournalError
+from journal.errors import JournalError, OptionError
 from journal.options import JournalOptions, JournalType
 
 if TYPE_CHECKING:
@@ -62,6 +62,29 @@ class FileStoreOptions:
     paging: Path | None = None
     lock_directory: Path | None = None
     lock_timeout_ms: int = 0
+
+    def check_folders(self) -> None:
+        """See that no two kinds of data lie in one folder, by whatever path it is reached.
+
+        Raises:
+            OptionError: two do.
+        """
+        folders = {
+            "journal-directory": self.messages.directory,
+            "bindings-directory": self.bindings.directory,
+            "paging-directory": _paging_folder(self),
+            "large-messages-directory": _large_folder(self),
+            "journal-retention-directory": self.messages.retention_directory,
+        }
+        found: dict[Path, str] = {}
+        for name, folder in folders.items():
+            if folder is None:
+                continue
+            other = found.setdefault(folder.resolve(), name)
+            if other != name:
+                raise OptionError(
+                    f"{name} is {folder}, the folder of {other}; each needs one of its own"
+                )
 
 
 def bindings_options(directory: Path | str, **changes: object) -> JournalOptions:
@@ -182,7 +205,8 @@ def open_stores(
     Raises:
         JournalLocked: another broker has them.
         JournalIOError: a device or database fails.
-        OptionError: the database's URL or driver is not known.
+        OptionError: the database's URL or driver is not known; two kinds of data would lie in one
+            folder or table.
     """
     if isinstance(options, FileStoreOptions):
         return _open_files(options)
@@ -207,6 +231,7 @@ def _folders(options: FileStoreOptions) -> tuple[Path, ...]:
 
 
 def _open_files(options: FileStoreOptions) -> Stores:
+    options.check_folders()
     lock = NodeLock(options.lock_directory or options.messages.directory)
     lock.await_free(options.lock_timeout_ms)
     bindings, messages = Journal(options.bindings), Journal(options.messages)
@@ -249,6 +274,7 @@ def _open_tables(
     from jdbcstore.blobs import SqlFiles
     from jdbcstore.pages import PageStores
 
+    options.check_tables()
     database = Database(options)
     node = NodeManager(database, on_lost=on_lost)
     try:

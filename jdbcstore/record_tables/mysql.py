@@ -61,42 +61,60 @@ def is_plain_socket(driver: Any, commands: Commands) -> bool:  # noqa: ANN401 - 
     return not driver._secure and commands.longest < PACKET_MAX
 
 
-def converse(driver: Any, commands: Commands) -> list[Any]:  # noqa: ANN401 - PyMySQL has no types.
+def converse(
+    driver: Any,  # noqa: ANN401 - PyMySQL has no types.
+    commands: Commands,
+    *,
+    is_fenced: bool = False,
+) -> list[Any]:
     """Send commands together, and take the answers in their order; the results.
+
+    Args:
+        driver: PyMySQL's connection.
+        commands: to send.
+        is_fenced: the first one is the fence. If it returns no row, errors of the others are not
+            told: the new owner may have written what they write.
 
     Raises:
         pymysql.err.MySQLError: the first that failed. The others were run all the same: the caller
             rolls back.
     """
-    # A longer command goes as several packets; then the driver cuts it.
-    if commands.longest >= PACKET_MAX:
-        return [converse_long(driver, commands[place]) for place in range(len(commands))]
-    driver._write_bytes(commands.packets())
     results: list[Any] = []
     failed = None
-    for _ in range(len(commands)):
-        driver._next_seq_id = 1
+    is_refused = False
+    # A longer command goes as several packets; then the driver cuts it.
+    is_long = commands.longest >= PACKET_MAX
+    if not is_long:
+        driver._write_bytes(commands.packets())
+    for place in range(len(commands)):
         try:
+            if is_long:
+                driver._execute_command(commands[place][0], commands[place][1:])
+            else:
+                driver._next_seq_id = 1
             driver._read_query_result()
             results.append(driver._result)
+            is_refused = is_refused or (is_fenced and place == 0 and not driver._result.rows)
         except Exception as error:
             if not driver.open:
                 raise
             failed = failed or error
-    if failed is not None:
+        if is_long and (failed or is_refused):
+            break
+    if failed is not None and not is_refused:
         raise failed
     return results
 
 
 def converse_all(driver: Any, commands: Commands, timeout_ms: int) -> tuple[int, int]:  # noqa: ANN401 - As above.
-    """Run commands; (rows they returned, how many of the others changed nothing).
+    """Run a fence and commands; (rows they returned, how many of the others changed nothing).
 
     Raises:
         pymysql.err.MySQLError: as converse().
     """
     del timeout_ms  # The driver's own.
     rows = idle = 0
-    for result in converse(driver, commands):
+    for result in converse(driver, commands, is_fenced=True):
         if result.rows is None:
             idle += result.affected_rows == 0
         else:
@@ -124,13 +142,6 @@ def exchange_all(driver: Any, commands: Commands, timeout_ms: int) -> tuple[int,
     if failed is not None:
         pymysql.err.raise_mysql_exception(failed)
     return rows, idle
-
-
-def converse_long(driver: Any, command: bytes) -> Any:  # noqa: ANN401 - As above.
-    """Send one command of any size, and take its answer."""
-    driver._execute_command(command[0], command[1:])
-    driver._read_query_result()
-    return driver._result
 
 
 class MySqlTable(GenericTable):

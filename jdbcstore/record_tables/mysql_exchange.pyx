@@ -67,6 +67,7 @@ cdef struct Talk:
     size_t size
     const char *commit          # What to send then, unless it is sent already.
     size_t commit_size
+    int answer_count            # Of the commands.
     int answers_left
     Phase phase
     int columns_left
@@ -107,10 +108,12 @@ cdef Step take(Talk *talk, const uint8_t *packet, size_t size) noexcept nogil:
         return NONSENSE
     first = packet[0]
     if first == FAILED:
-        if not talk.errors:
-            memcpy(talk.error, packet, size)
-            talk.error_size = size
-        talk.errors += 1
+        # Behind a first command without a row nothing counts, and so no error does.
+        if talk.row_count or talk.answers_left == talk.answer_count:
+            if not talk.errors:
+                memcpy(talk.error, packet, size)
+                talk.error_size = size
+            talk.errors += 1
         talk.answers_left -= 1
         talk.phase = FIRST
     elif talk.phase == FIRST:
@@ -214,7 +217,8 @@ def exchange(int fd, Commands commands not None, int timeout_ms):
     Returns:
         (how many rows all commands returned, how many changed nothing, the packet of the first
         error or None). With a row, without an idle one and an error it is committed; else the
-        transaction is open.
+        transaction is open. If the first command returned no row, errors of the others are not
+        told: it is the fence, and whoever it refuses writes what the new owner may have written.
 
     Raises:
         OSError: the connection failed in the middle; nobody knows what was done.
@@ -229,7 +233,7 @@ def exchange(int fd, Commands commands not None, int timeout_ms):
     talk.size = commands.size
     talk.commit = PyBytes_AS_STRING(COMMIT)
     talk.commit_size = PyBytes_GET_SIZE(COMMIT)
-    talk.answers_left = len(commands.places)
+    talk.answer_count = talk.answers_left = len(commands.places)
     talk.phase = FIRST
     talk.columns_left = talk.row_count = talk.idle_count = talk.errors = 0
     talk.filled = talk.error_size = 0

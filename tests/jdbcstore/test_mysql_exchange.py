@@ -120,6 +120,14 @@ def test_behind_an_error_nothing_is_committed(first):
     assert heard == COMMANDS
 
 
+def test_behind_a_fence_without_a_row_no_error_counts():
+    """Who was fenced off inserts what the new owner has inserted: that is not what ended him."""
+    found, heard = talk(rows() + answer(ERROR))
+
+    assert found == (0, 0, None)
+    assert heard == COMMANDS
+
+
 def test_a_commit_that_fails_is_an_error():
     found, _ = talk(rows(ROW) + answer(OK), answer(ERROR))
 

@@ -88,3 +88,20 @@ def test_secrets_are_not_shown():
 def test_an_unknown_change_is_refused():
     with pytest.raises(OptionError):
         options().replace(nonsense=1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"bindings_table_name": "messages"}, "message-table-name is 'MESSAGES', as bindings-"),
+        ({"large_message_table_name": "PAGE_STORE"}, "page-store-table-name is 'PAGE_STORE', as l"),
+        ({"message_table_name": "page_store17"}, "as a table of pages may be called"),
+    ],
+)
+def test_two_tables_of_one_name_are_refused(changes, said):
+    with pytest.raises(OptionError, match=said):
+        options(**changes).check_tables()
+
+
+def test_tables_with_names_of_their_own_are_taken():
+    options(message_table_name="PAGE_STORE_M1", bindings_table_name="b17").check_tables()

@@ -4,10 +4,12 @@ import sqlite3
 import threading
 
 import pytest
+import sqlalchemy
 
 from jdbcstore.batch import Batch
 from jdbcstore.errors import Fault, LeaseLost
 from jdbcstore.options import DatabaseStoreOptions
+from jdbcstore.record_tables import mysql
 from jdbcstore.riding import Rider
 from jdbcstore.store import SqlStore
 from journal.errors import JournalClosed, JournalIOError
@@ -212,6 +214,40 @@ def test_a_store_whose_lease_another_took_writes_nothing_more(database):
     store.close()
 
     assert [record for record, *_ in read_table_view(database.url)[0]] == [1]
+
+
+@pytest.mark.parametrize(
+    ("database", "way"),
+    [
+        *((kind, "all at once") for kind in LIVE),
+        ("mariadb", "by the driver"),
+        ("mariadb", "long commands"),
+    ],
+    indirect=["database"],
+)
+def test_a_fenced_owner_is_told_so_whatever_the_new_owner_has_written(database, way, monkeypatch):
+    """The new owner goes on with the same numbers: rows of both have the same keys."""
+    store = SqlStore(DatabaseStoreOptions(connection_url=database.url))
+    open_and_load(store)
+    store.add(1, 1, b"first", sync=True)
+    if way != "all at once":
+        monkeypatch.setattr(mysql, "is_plain_socket", lambda driver, commands: False)
+    if way == "long commands":
+        monkeypatch.setattr(mysql, "PACKET_MAX", 0)
+    quoted = store.place._database.dialect.quoted
+    with store.place._database.connect() as connection, connection.begin():
+        connection.exec_driver_sql(
+            f"UPDATE {quoted(store.place.lease._table.table)} SET HOLDER_ID = 'thief' WHERE ID = 1"
+        )
+        table = store.place.table.table
+        taken = sqlalchemy.select(table).order_by(table.c.seq.desc()).limit(1)
+        row = dict(connection.execute(taken).mappings().one())
+        for seq in range(row["seq"] + 1, row["seq"] + 4):
+            connection.execute(table.insert(), row | {"id": 2, "seq": seq})
+
+    with pytest.raises(LeaseLost):
+        store.add(2, 1, b"second", sync=True)
+    store.close()
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)

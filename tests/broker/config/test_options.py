@@ -49,6 +49,35 @@ def test_defaults_that_depend_on_the_machine(read):
     assert options.acceptors == ()
 
 
+@pytest.mark.parametrize(
+    ("core", "said"),
+    [
+        (
+            "<bindings-directory>data/journal</bindings-directory>",
+            "bindings-directory is .*, the folder of journal-directory",
+        ),
+        ("<paging-directory>data/x/../journal</paging-directory>", "paging-directory is"),
+        ("<large-messages-directory>data/link</large-messages-directory>", "the folder of paging"),
+        (
+            '<journal-retention-directory period="1">data/paging</journal-retention-directory>',
+            "journal-retention-directory is",
+        ),
+        (
+            "<store><database-store><jdbc-connection-url>sqlite:///a</jdbc-connection-url>"
+            "<message-table-name>T</message-table-name><bindings-table-name>t</bindings-table-name>"
+            "</database-store></store>",
+            "message-table-name is 'T', as bindings-table-name is",
+        ),
+    ],
+)
+def test_two_kinds_of_data_in_one_place_are_refused(read, tmp_path, core, said):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/link").symlink_to(tmp_path / "data/paging")
+
+    with pytest.raises(ConfigError, match=rf"broker\.xml:\d+: .*{said}"):
+        broker_options(read(core))
+
+
 def test_a_divert_as_it_is_stored(read):
     config = read(
         '<diverts><divert name="d"><address>a</address><forwarding-address>b</forwarding-address>'
