@@ -109,7 +109,7 @@ class Administration:
     def prepare_for_send(
         self, address: str, queue: str | None, routing_type: RoutingType | None
     ) -> None:
-        """Make what a message needs to get somewhere, as far as the settings allow.
+        """Make what a message needs that found no queue, as far as the settings allow.
 
         Raises:
             BrokerError: what it needs is not there and may not be made.
@@ -135,9 +135,7 @@ class Administration:
             if not is_qualified and queue.binding.routing_type is not RoutingType.ANYCAST:
                 raise broker_error("no_such_address", f"Address Does Not Exist: {address.name}")
             return
-        if not is_qualified and any(
-            one.binding.routing_type == routing_type for one in address.queues.values()
-        ):
+        if not is_qualified and address.queues:
             return
         if not self._core.settings.match(address.name).auto_create_queues:
             raise broker_error("no_such_address", f"Address Does Not Exist: {address.name}")

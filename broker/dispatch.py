@@ -18,6 +18,7 @@ from broker.storage.properties import PropertyType
 
 if TYPE_CHECKING:
     from broker.consumer import Consumer
+    from broker.message import Message
     from broker.queue import Queue
     from broker.reference import Reference
 
@@ -100,6 +101,14 @@ class Consumers:
     def all(self) -> list[Consumer]:
         """Give them all, in order."""
         return [consumer for level in self.levels for consumer in level.members]
+
+    def wants(self, message: Message) -> bool:
+        """Whether a consumer takes a message, as far as its selector tells."""
+        return any(
+            consumer.filter is None or consumer.filter.matches(message)
+            for level in self.levels
+            for consumer in level.members
+        )
 
     def look_again(self) -> None:
         """Let all look at what they passed over."""

@@ -11,17 +11,22 @@ from broker.storage.manager cimport StorageManager
 from broker.ways cimport Way
 
 
+cdef class AnycastQueues:
+    cdef list _queues
+    cdef Py_ssize_t _position
+
+    @cython.locals(queues=list, count=Py_ssize_t, position=Py_ssize_t, queue=Queue)
+    cpdef Queue next_for(self, Message message)
+
+
 cdef class Route:
+    cdef list _anycast_by_address
     cdef public list anycast
     cdef public list diverts
     cdef public list multicast
-    cdef public Py_ssize_t position
 
-    @cython.locals(found=list, queue=Queue)
+    @cython.locals(found=list, queue=Queue, chosen=Queue, queues=AnycastQueues)
     cpdef list queues_for(self, Message message, routing_type)
-
-    @cython.locals(queues=list, count=Py_ssize_t, position=Py_ssize_t, queue=Queue)
-    cdef object _next_anycast(self, Message message)
 
 
 cdef class PostOffice:

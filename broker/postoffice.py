@@ -2,9 +2,9 @@
 
     route() ─▶ expiry of the address ─▶ duplicate ids ─▶ diverts ─▶ queues ─▶ records ─▶ references
 
-ANYCAST goes to one of the anycast queues bound, in turn; MULTICAST to every multicast queue; a
-message without a routing type to both. A queue bound to a pattern takes part for every address that
-matches. What is found for an address is kept until a binding changes.
+ANYCAST goes to one of the anycast queues of each address or pattern, in turn; MULTICAST to every
+multicast queue; a message without a routing type to both. A queue bound to a pattern takes part for
+every address that matches. What is found for an address is kept until a binding changes.
 
 The references of a message sent alone get into their queues once its records are durable, those of
 a transaction with its commit.
@@ -60,16 +60,56 @@ class Routing(enum.Enum):
     DUPLICATE = enum.auto()
 
 
+class AnycastQueues:
+    """The ANYCAST queues of one address or pattern: each message goes to one of them."""
+
+    __slots__ = ("_position", "_queues")
+
+    def __init__(self, queues: list[Queue]) -> None:
+        self._queues = queues
+        self._position = 0
+
+    def next_for(self, message: Message) -> Queue | None:
+        """Give the queue whose turn it is; those with a consumer for the message come first."""
+        queues = self._queues
+        count = len(queues)
+        if count == 1:
+            queue = queues[0]
+            return queue if queue.accepts(message) else None
+        chosen: int | None = None
+        for step in range(count):
+            position = (self._position + step) % count
+            queue = queues[position]
+            if not queue.accepts(message):
+                continue
+            if queue.has_consumer_for(message):
+                chosen = position
+                break
+            if chosen is None:
+                chosen = position
+        if chosen is None:
+            return None
+        self._position = chosen + 1
+        return queues[chosen]
+
+
 class Route:
     """What is bound to one address, patterns included."""
 
-    __slots__ = ("anycast", "diverts", "multicast", "position")
+    __slots__ = ("_anycast_by_address", "anycast", "diverts", "multicast")
 
     def __init__(self, queues: list[Queue], diverts: list[Divert]) -> None:
         self.anycast = [one for one in queues if one.binding.routing_type == RoutingType.ANYCAST]
         self.multicast = [one for one in queues if one.binding.routing_type != RoutingType.ANYCAST]
         self.diverts = diverts
-        self.position = 0
+        by_address: dict[str, list[Queue]] = {}
+        for queue in self.anycast:
+            by_address.setdefault(queue.binding.address, []).append(queue)
+        self._anycast_by_address = [AnycastQueues(some) for some in by_address.values()]
+
+    def has(self, queue: Queue) -> bool:
+        """Whether a queue is bound here."""
+        return queue in self.anycast or queue in self.multicast
 
     def queues_for(self, message: Message, routing_type: RoutingType | None) -> list[Queue]:
         """Give the queues that get a message of this type, where None is both."""
@@ -78,22 +118,12 @@ class Route:
             for queue in self.multicast:
                 if queue.accepts(message):
                     found.append(queue)  # noqa: PERF401 - a comprehension's variable has no type.
-        if routing_type is not RoutingType.MULTICAST and self.anycast:
-            chosen = self._next_anycast(message)
-            if chosen is not None:
-                found.append(chosen)
+        if routing_type is not RoutingType.MULTICAST:
+            for queues in self._anycast_by_address:
+                chosen = queues.next_for(message)
+                if chosen is not None:
+                    found.append(chosen)
         return found
-
-    def _next_anycast(self, message: Message) -> Queue | None:
-        queues = self.anycast
-        count = len(queues)
-        for step in range(count):
-            position = (self.position + step) % count
-            queue = queues[position]
-            if queue.accepts(message):
-                self.position = position + 1
-                return queue
-        return None
 
 
 class PostOffice:
@@ -357,7 +387,7 @@ class PostOffice:
         if queue_name is None:
             return route.queues_for(message, routing_type)
         queue = self.addresses.queues.get(queue_name)
-        if queue is None or not queue.accepts(message):
+        if queue is None or not route.has(queue) or not queue.accepts(message):
             return []
         if routing_type is not None and routing_type != queue.binding.routing_type:
             return []

@@ -158,6 +158,10 @@ class Queue:
             return False
         return self.filter is None or self.filter.matches(message)
 
+    def has_consumer_for(self, message: Message) -> bool:
+        """Whether a consumer takes a message, browsers not counted; credits do not matter."""
+        return self.consumers.wants(message)
+
     def add(self, reference: Reference) -> None:
         """Take a new reference, whose records are durable, and deliver what can be.
 
@@ -301,9 +305,7 @@ class Queue:
 
     # --- messages come back -------------------------------------------------------------------
 
-    def give_back(
-        self, references: Iterable[Reference], unseen: Iterable[Reference] = ()
-    ) -> None:
+    def give_back(self, references: Iterable[Reference], unseen: Iterable[Reference] = ()) -> None:
         """Put references that were delivered, in their order, before those that wait.
 
         Those delivered too often go to the dead letter address.

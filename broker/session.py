@@ -262,10 +262,14 @@ class Session(LargeWork):
         self, address: str, queue: str | None, routing_type: RoutingType | None
     ) -> None:
         found = self._addresses.by_name.get(address)
-        if found is not None and queue is None and routing_type in found.routing_types:
-            # Nearly always: it is there, with a queue to go to.
+        if found is not None:
+            # Nearly always: it is there, with a queue. Then nothing is made or refused, even where
+            # the message gets nowhere, by its routing type or the queue that it names (as
+            # PostOfficeImpl.simpleRoute).
             route = self._core.postoffice.route_of(address)
-            if route.anycast or route.multicast or found.diverts:
+            if route.anycast or route.multicast:
+                return
+            if found.diverts and queue is None and routing_type in found.routing_types:
                 return
         if found is None:
             self._check("createAddress", address, None)
