@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from broker.address import DEFAULT_WILDCARDS, WildcardConfiguration
+from broker.config import BrokerConfig
 from broker.settings import SettingsRepository
 from broker.transport.acceptor import AcceptorOptions
 
@@ -103,6 +104,7 @@ class BrokerOptions:
         management: requests by messages.
         notifications: what is told by messages.
         web: metrics and health over HTTP; none is served without.
+        configuration: what a broker.xml says, for operators to read; every default without one.
     """
 
     name: str = "localhost"
@@ -135,3 +137,4 @@ class BrokerOptions:
     management: ManagementOptions = field(default_factory=ManagementOptions)
     notifications: NotificationOptions = field(default_factory=NotificationOptions)
     web: tuple[WebOptions, ...] = ()
+    configuration: BrokerConfig = field(default_factory=BrokerConfig)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from broker.security.permission import RoleTable
     from broker.settings import AddressSettings
     from broker.storage.binding_records import Divert, RoutingType
+    from broker.stored_permissions import StoredPermissions
     from broker.stored_settings import StoredSettings
 
 __all__ = ["ConfigurationSource", "Reload", "Reloadable"]
@@ -69,6 +70,7 @@ class Reload:
         source: of the configuration.
         security: who may do what.
         stored_settings: address settings, the recorded ones over the configured ones.
+        stored_permissions: likewise permissions.
         deployment: makes addresses, queues and diverts.
     """
 
@@ -77,11 +79,13 @@ class Reload:
         source: ConfigurationSource,
         security: Security,
         stored_settings: StoredSettings,
+        stored_permissions: StoredPermissions,
         deployment: Deployment,
     ) -> None:
         self._source = source
         self._security = security
         self._stored_settings = stored_settings
+        self._stored_permissions = stored_permissions
         self._deployment = deployment
 
     def look(self) -> None:
@@ -107,6 +111,7 @@ class Reload:
         )
         if found.permissions is not None:
             self._security.replace_permissions(found.permissions)
+            self._stored_permissions.apply()
         self._stored_settings.replace_configured(found.address_settings)
         for error in self._deployment.apply(found.addresses, found.queues, found.diverts):
             log.warning("AMQ222274: reload: %s", error)

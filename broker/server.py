@@ -49,6 +49,7 @@ from broker.storage.manager import NullStorage, StorageManager
 from broker.storage.open import Stores, open_stores
 from broker.storage.page_work import ThreadWork
 from broker.storage.page_writer import PageWriter
+from broker.stored_connectors import StoredConnectors
 from broker.stored_permissions import StoredPermissions
 from broker.stored_settings import StoredSettings
 from broker.timers import Timers
@@ -216,6 +217,7 @@ class Broker:
         self.core.history = stores.history
         self.stored_settings.load(bindings.settings)
         self.stored_permissions.load(bindings.settings)
+        self.stored_connectors.load(bindings.settings)
         if stores.pages is not None:
             self.core.paging = self._paging(stores, stores.pages, storage)
         recover(self.core, bindings, messages, result.prepared)
@@ -260,6 +262,7 @@ class Broker:
             core.security = self._security
         self.stored_settings = StoredSettings(storage, options.settings)
         self.stored_permissions = StoredPermissions(storage, core.security.permissions)
+        self.stored_connectors = StoredConnectors(storage, options.configuration.cluster.connectors)
         memory = GlobalMemory(options.global_max_size, options.global_max_messages)
         core.postoffice = PostOffice(core, memory, options.wildcards)
         core.security.on_change(core.postoffice.addresses.changed)
@@ -315,7 +318,11 @@ class Broker:
             raise errors[0]
         if self._configuration is not None:
             self._reload = Reload(
-                self._configuration, self.core.security, self.stored_settings, deployment
+                self._configuration,
+                self.core.security,
+                self.stored_settings,
+                self.stored_permissions,
+                deployment,
             )
 
     def _start_timers(self, protocol: CoreProtocol) -> None:

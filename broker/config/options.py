@@ -87,6 +87,7 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
         management=_management(config),
         notifications=_notifications(config),
         web=_web(config),
+        configuration=config,
         graceful_shutdown_timeout=max(0, general.graceful_shutdown_timeout_ms)
         if general.graceful_shutdown_enabled
         else 0,

@@ -12,11 +12,30 @@ if TYPE_CHECKING:
     from broker.options import BrokerOptions
     from broker.protocols.peer import Handler
     from broker.session import Session
+    from broker.stored_connectors import StoredConnectors
     from broker.stored_permissions import StoredPermissions
     from broker.stored_settings import StoredSettings
     from broker.transport.acceptor import Acceptor
 
-__all__ = ["ManagedBroker"]
+__all__ = ["ManagedBroker", "Web"]
+
+
+class Web(Protocol):
+    """A web server; `broker.management.web.WebServer` is one."""
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether it listens."""
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            BrokerError: the address is in use or not of this machine.
+        """
+
+    async def stop(self) -> None:
+        """Listen no more. Idempotent."""
 
 
 class ManagedBroker(Protocol):
@@ -31,6 +50,7 @@ class ManagedBroker(Protocol):
     administration: Administration
     stored_settings: StoredSettings
     stored_permissions: StoredPermissions
+    stored_connectors: StoredConnectors
     connection_count_total: int
     session_count_total: int
 
@@ -57,5 +77,9 @@ class ManagedBroker(Protocol):
         """Open ones, by id."""
 
     @property
+    def web(self) -> Sequence[Web]:
+        """That are configured, whether they listen or not."""
+
+    @property
     def acceptors(self) -> Sequence[Acceptor]:
-        """That listen."""
+        """That are configured, whether they listen or not."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker.management.broker_attributes import BrokerAttributes
 from broker.management.broker_diverts import BrokerDiverts
+from broker.management.broker_network import BrokerNetwork
 from broker.management.broker_queries import BrokerQueries
 from broker.management.broker_queues import BrokerQueues
 from broker.management.broker_security import BrokerSecurity
@@ -35,7 +37,15 @@ def _address_line(address: Address) -> str:
     return f"Address [name={address.name}, routingTypes={{{types}}}, autoCreated={created}]"
 
 
-class BrokerControl(BrokerQueues, BrokerDiverts, BrokerSettings, BrokerSecurity, BrokerQueries):
+class BrokerControl(
+    BrokerAttributes,
+    BrokerQueues,
+    BrokerDiverts,
+    BrokerSettings,
+    BrokerSecurity,
+    BrokerNetwork,
+    BrokerQueries,
+):
     """All of it; what is not here is in the classes that it is made of, a group each."""
 
     @operation("reloadConfigurationFile")

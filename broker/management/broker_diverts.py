@@ -202,7 +202,7 @@ class BrokerDiverts(BrokerPart):
         found = self.find_divert(name)
         if found is None:
             raise BrokerError(
-                ErrorCode.DIVERT_DOES_NOT_EXIST, f"AMQ229238: Divert {name} does not exist"
+                ErrorCode.DIVERT_DOES_NOT_EXIST, f"AMQ229231: Divert Does Not Exist: {name}"
             )
         return found
 

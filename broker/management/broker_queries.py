@@ -91,20 +91,7 @@ class BrokerQueries(BrokerPart):
             else 0
         ),
         "getDiskStoreUsage": lambda self: self._addresses.memory.disk_usage,
-        "getMaxDiskUsage": lambda self: self._broker.options.max_disk_usage,
         "getGlobalMaxSize": lambda self: self._addresses.memory.size_max,
-        "isPersistenceEnabled": lambda self: self._core.storage.is_persistent,
-        "isWildcardRoutingEnabled": lambda self: self._addresses.wildcards.routing_enabled,
-        "getManagementAddress": lambda self: self._broker.options.management.address,
-        "getManagementNotificationAddress": lambda self: self._broker.options.notifications.address,
-        "getConnectionTTLOverride": lambda self: self._broker.options.connection_ttl_override,
-        "getIDCacheSize": lambda self: self._core.id_cache_size,
-        "isPersistIDCache": lambda self: self._core.persist_id_cache,
-        "getTransactionTimeout": lambda self: self._broker.options.transaction_timeout,
-        "getTransactionTimeoutScanPeriod": lambda self: (
-            self._broker.options.transaction_timeout_scan_period
-        ),
-        "getMessageExpiryScanPeriod": lambda self: self._broker.options.message_expiry_scan_period,
         # Beyond the reference: what its users ask for as metrics.
         "getDuplicateCount": lambda self: self._core.counters.duplicates,
     }
@@ -238,16 +225,6 @@ class BrokerQueries(BrokerPart):
     def all_consumers_as_json(self) -> str:
         """Give all consumers."""
         return json_text([consumer_row(*row) for row in self._rows.consumers()])
-
-    @operation("getAcceptorsAsJSON")
-    def acceptors_as_json(self) -> str:
-        """Give where the broker listens."""
-        return json_text(
-            [
-                {"name": one.options.name, "params": {"host": one.options.host, "port": one.port}}
-                for one in self._broker.acceptors
-            ]
-        )
 
     @operation("getStatus")
     def status(self) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker.management.acceptor_control import AcceptorControl
 from broker.management.address_control import AddressControl
 from broker.management.broker_control import BrokerControl
+from broker.management.divert_control import DivertControl
 from broker.management.queue_control import QueueControl
-from broker.management.small_controls import AcceptorControl, DivertControl
 
 if TYPE_CHECKING:
     from broker.management.access import ManagedBroker
@@ -43,5 +44,5 @@ class Resources:
         if kind == "acceptor":
             for acceptor in self._broker.acceptors:
                 if acceptor.options.name == rest:
-                    return AcceptorControl(acceptor)
+                    return AcceptorControl(self._broker, acceptor)
         return None

@@ -116,6 +116,11 @@ class WebServer:
         listening.setblocking(False)
         return listening
 
+    @property
+    def is_serving(self) -> bool:
+        """Whether it listens."""
+        return self._server is not None
+
     async def stop(self) -> None:
         """Listen no more, and end what is open. Idempotent."""
         server, self._server = self._server, None

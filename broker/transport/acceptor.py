@@ -6,7 +6,7 @@ import asyncio
 import errno
 import logging
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from broker.errors import BrokerError, ErrorCode
@@ -101,6 +101,11 @@ class Acceptor:
             return int(found.getsockname()[1])
         return self.options.port
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether clients can connect."""
+        return bool(self._servers)
+
     def bind(self) -> None:
         """Take the ports without listening. Idempotent.
 
@@ -181,6 +186,18 @@ class Acceptor:
             if found is not None:
                 return found
         return None
+
+    async def reload(self, ssl_context: ssl.SSLContext) -> None:
+        """Take another certificate, for connections that come from now on.
+
+        Raises:
+            BrokerError: another process has taken the port meanwhile.
+        """
+        was_listening, port = self.is_listening, self.port
+        await self.stop()
+        self.options = replace(self.options, ssl=ssl_context, port=port)
+        if was_listening:
+            await self.start()
 
     async def stop(self) -> None:
         """Listen no more and give the ports up; connections stay."""

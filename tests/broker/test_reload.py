@@ -11,6 +11,7 @@ from broker.errors import BrokerError
 from broker.message import Message
 from broker.options import BrokerOptions
 from broker.queue_defaults import QueueRequest
+from broker.security.permission import Permission
 from broker.server import Broker
 from broker.session import SessionOptions
 from broker.settings import AddressSettings
@@ -312,3 +313,22 @@ def test_a_broker_without_a_file_says_so():
             await broker.stop()
 
     asyncio.run(serve())
+
+
+def test_permissions_that_an_operator_gave_stay(instance):
+    def of(role):
+        return (
+            '<security-settings><security-setting match="a"><permission type="send" '
+            f'roles="{role}"/></security-setting></security-settings>'
+        )
+
+    async def life():
+        instance.write(of("configured"), head="")
+        async with instance.serving() as broker:
+            broker.stored_permissions.add("a", {Permission.SEND: "given"})
+            instance.write(of("other"), head="")
+            broker.reload_configuration()
+            found = dict(broker.core.security.permissions.items())
+            assert found["a"].roles == {Permission.SEND: frozenset({"given"})}
+
+    asyncio.run(life())

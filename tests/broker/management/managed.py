@@ -10,6 +10,7 @@ from broker.options import BrokerOptions
 from broker.server import Broker
 from broker.storage.encoding import BodyReader, BodyWriter
 from broker.storage.properties import PropertyType
+from broker.stored_connectors import StoredConnectors
 from broker.stored_permissions import StoredPermissions
 from broker.stored_settings import StoredSettings
 from tests.broker.bench import Bench, done
@@ -31,10 +32,13 @@ class ManagedBench(Bench):
         self.is_started = True
         self.started_ms = self.now_ms
         self.connection_count_total = self.session_count_total = 0
-        self.connections, self.sessions, self.acceptors = {}, {}, []
+        self.connections, self.sessions, self.acceptors, self.web = {}, {}, [], []
         self.stored_settings = StoredSettings(self.core.storage, self.settings)
         self.stored_permissions = StoredPermissions(
             self.core.storage, self.core.security.permissions
+        )
+        self.stored_connectors = StoredConnectors(
+            self.core.storage, self.options.configuration.cluster.connectors
         )
         self.core.management = Management(self.core, self.options.management, Resources(self).find)
         self.core.notifications = NotificationMessages(

@@ -8,6 +8,7 @@ import pytest
 from broker.errors import BrokerError
 from broker.management.address_control import AddressControl
 from broker.management.broker_control import BrokerControl
+from broker.management.divert_control import DivertControl
 from broker.management.errors import ManagementError
 from broker.management.invocation import (
     BOOLEAN,
@@ -23,7 +24,6 @@ from broker.management.invocation import (
 )
 from broker.management.queue_control import QueueControl
 from broker.management.registry import Resources
-from broker.management.small_controls import DivertControl
 from tests.broker.bench import done, message
 from tests.broker.management.managed import Failed, ManagedBench
 

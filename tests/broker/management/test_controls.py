@@ -380,7 +380,7 @@ def test_a_divert_is_made_seen_and_removed(bench):
     bench.call("broker", "destroyDivert", "d")
     fill(bench, "3")
     assert bodies(bench, "q") == ["1", "3"]
-    with pytest.raises(Failed, match="does not exist"):
+    with pytest.raises(Failed, match="Divert Does Not Exist"):
         bench.call("broker", "destroyDivert", "d")
 
 

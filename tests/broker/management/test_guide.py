@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from broker.management.acceptor_control import AcceptorControl
 from broker.management.address_control import AddressControl
 from broker.management.broker_control import BrokerControl
+from broker.management.divert_control import DivertControl
 from broker.management.metrics import SERIES_MAX
 from broker.management.queue_control import QueueControl
-from broker.management.small_controls import AcceptorControl, DivertControl
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "management.md"
 

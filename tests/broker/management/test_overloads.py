@@ -138,7 +138,7 @@ def test_a_divert_changes(bench):
     assert bench.get("divert.d", "routingType") == "ANYCAST"
     bench.call("broker", "updateDivert", '{"name": "d", "forwarding-address": "x"}')
     assert [bench.get("divert.d", name) for name in ("filter", "forwardingAddress")] == [None, "x"]
-    with pytest.raises(Failed, match="AMQ229238"):
+    with pytest.raises(Failed, match="AMQ229231"):
         bench.call("broker", "updateDivert", "none", "y", None, None, None, "STRIP")
     with pytest.raises(Failed, match="classes of a JVM"):
         bench.call("broker", "updateDivert", "d", "y", None, "a.Transformer", {}, "STRIP")

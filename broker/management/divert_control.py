@@ -1,21 +1,27 @@
-"""Diverts and acceptors, looked at: `divert.NAME`, `acceptor.NAME`."""
+"""A divert, looked at: `divert.NAME` (DivertControl)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
 from broker.management.invocation import Control
+from broker.management.json_texts import json_text
 
 if TYPE_CHECKING:
     from broker.divert import Divert
     from broker.management.invocation import Getters
-    from broker.transport.acceptor import Acceptor
 
-__all__ = ["AcceptorControl", "DivertControl"]
+__all__ = ["DivertControl"]
 
 
 class DivertControl(Control):
-    """A divert (DivertControl)."""
+    """See the module's text.
+
+    A transformer is a class of a JVM: its name and properties are told, and it transforms nothing.
+
+    Args:
+        divert: to look at.
+    """
 
     getters: ClassVar[Getters] = {
         "getUniqueName": lambda self: self.divert.unique_name,
@@ -26,24 +32,17 @@ class DivertControl(Control):
         "getFilter": lambda self: self.divert.record.filter,
         "isExclusive": lambda self: self.divert.is_exclusive,
         "isRetroactiveResource": lambda self: False,
+        "getTransformerClassName": lambda self: (
+            None if self._transformer is None else self._transformer.class_name
+        ),
+        "getTransformerProperties": lambda self: self._properties,
+        "getTransformerPropertiesAsJSON": lambda self: json_text(self._properties),
     }
 
     def __init__(self, divert: Divert) -> None:
         self.divert = divert
+        self._transformer = divert.record.transformer
 
-
-class AcceptorControl(Control):
-    """An acceptor (AcceptorControl)."""
-
-    getters: ClassVar[Getters] = {
-        "getName": lambda self: self.acceptor.options.name,
-        "getParameters": lambda self: {
-            "host": self.acceptor.options.host,
-            "port": self.acceptor.port,
-        },
-        "isStarted": lambda self: True,
-        "getConnectionCount": lambda self: len(self.acceptor.connections),
-    }
-
-    def __init__(self, acceptor: Acceptor) -> None:
-        self.acceptor = acceptor
+    @property
+    def _properties(self) -> dict[str | None, str | None]:
+        return {} if self._transformer is None else dict(self._transformer.properties)
