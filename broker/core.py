@@ -15,7 +15,7 @@ from broker.repository import HierarchicalRepository
 from broker.security.counts import SecurityCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from broker.consumer import Filter
     from broker.dead_letters import DeadLetters
@@ -116,9 +116,6 @@ class Security(Protocol):
     def forget(self) -> None:
         """Ask for users and permissions anew."""
 
-    def replace_permissions(self, permissions: Sequence[tuple[str, RoleTable]]) -> None:
-        """Exchange the configured permissions: a table of roles by match."""
-
     def on_change(self, listener: Callable[[], object]) -> None:
         """Call `listener` whenever answers may be others from now on."""
 
@@ -169,9 +166,6 @@ class OpenDoor:
 
     def forget(self) -> None:
         """Nothing is kept."""
-
-    def replace_permissions(self, permissions: Sequence[tuple[str, RoleTable]]) -> None:
-        """Everything stays allowed: security is off until a restart."""
 
     def on_change(self, listener: Callable[[], object]) -> None:
         """Nothing changes."""

@@ -301,9 +301,7 @@ class Queue:
 
     # --- messages come back -------------------------------------------------------------------
 
-    def give_back(
-        self, references: Iterable[Reference], unseen: Iterable[Reference] = ()
-    ) -> None:
+    def give_back(self, references: Iterable[Reference], unseen: Iterable[Reference] = ()) -> None:
         """Put references that were delivered, in their order, before those that wait.
 
         Those delivered too often go to the dead letter address.

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from broker.core import Security
     from broker.deployment import Deployment
     from broker.queue_defaults import QueueRequest
     from broker.security.permission import RoleTable
     from broker.settings import AddressSettings
     from broker.storage.binding_records import Divert, RoutingType
+    from broker.stored_permissions import StoredPermissions
     from broker.stored_settings import StoredSettings
 
 __all__ = ["ConfigurationSource", "Reload", "Reloadable"]
@@ -67,7 +67,7 @@ class Reload:
 
     Args:
         source: of the configuration.
-        security: who may do what.
+        stored_permissions: permissions, the recorded ones over the configured ones.
         stored_settings: address settings, the recorded ones over the configured ones.
         deployment: makes addresses, queues and diverts.
     """
@@ -75,12 +75,12 @@ class Reload:
     def __init__(
         self,
         source: ConfigurationSource,
-        security: Security,
+        stored_permissions: StoredPermissions,
         stored_settings: StoredSettings,
         deployment: Deployment,
     ) -> None:
         self._source = source
-        self._security = security
+        self._stored_permissions = stored_permissions
         self._stored_settings = stored_settings
         self._deployment = deployment
 
@@ -106,7 +106,7 @@ class Reload:
             "queues, diverts"
         )
         if found.permissions is not None:
-            self._security.replace_permissions(found.permissions)
+            self._stored_permissions.replace_configured(found.permissions)
         self._stored_settings.replace_configured(found.address_settings)
         for error in self._deployment.apply(found.addresses, found.queues, found.diverts):
             log.warning("AMQ222274: reload: %s", error)

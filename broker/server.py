@@ -315,7 +315,7 @@ class Broker:
             raise errors[0]
         if self._configuration is not None:
             self._reload = Reload(
-                self._configuration, self.core.security, self.stored_settings, deployment
+                self._configuration, self.stored_permissions, self.stored_settings, deployment
             )
 
     def _start_timers(self, protocol: CoreProtocol) -> None:

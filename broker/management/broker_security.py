@@ -65,9 +65,7 @@ class BrokerSecurity(BrokerPart):
     def _users(self) -> Users:
         users = self._core.security.users
         if users is None:
-            raise ManagementError(
-                "this broker has no files of users: security is off"
-            )
+            raise ManagementError("this broker has no files of users: security is off")
         return users
 
     @operation("addUser", NAME, NAME, TEXT, BOOLEAN)

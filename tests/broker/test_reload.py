@@ -11,6 +11,7 @@ from broker.errors import BrokerError
 from broker.message import Message
 from broker.options import BrokerOptions
 from broker.queue_defaults import QueueRequest
+from broker.security.permission import Permission
 from broker.server import Broker
 from broker.session import SessionOptions
 from broker.settings import AddressSettings
@@ -208,6 +209,12 @@ def test_security_settings_change_for_those_who_are_connected(instance):
             broker.reload_configuration()
             with pytest.raises(BrokerError, match="does not have permission='SEND'"):
                 session.send(Message("a"), lambda error: None)
+            # What operators set stays in force over the file.
+            broker.stored_permissions.add(
+                "#", {Permission.SEND: "r", Permission.CREATE_ADDRESS: "r"}
+            )
+            broker.reload_configuration()
+            session.send(Message("a"), lambda error: None)
 
     asyncio.run(serve())
 
