@@ -261,8 +261,9 @@ def test_a_divert_that_is_no_longer_configured(instance, policy, left):
         "<core><addresses><address",
         "<core><naem>x</naem></core>",
         (
-            '<core><security-enabled>false</security-enabled><addresses><address name="new"><anycast/>'
-            '</address></addresses><acceptors><acceptor name="a">tcp://h:1?sslEnabld=true</acceptor>'
+            '<core><security-enabled>false</security-enabled><addresses><address name="new">'
+            "<anycast/></address></addresses><acceptors>"
+            '<acceptor name="a">tcp://h:1?sslEnabld=true</acceptor>'
             "</acceptors></core>"
         ),
         "",
