@@ -8,6 +8,7 @@ from broker.reference cimport Cursor, Reference
 
 
 cdef class Consumer:
+    cdef bint _records_deliveries
     cdef public bint can_take
     cdef public object consumer_id
     cdef public Queue queue

@@ -115,6 +115,7 @@ class Consumer:
     ) -> None:
         self.consumer_id = consumer_id
         self.queue = queue
+        self._records_deliveries: bool = queue.core.persists_deliveries
         self.sink = sink
         self.filter = filter
         self.is_browser = is_browser
@@ -241,7 +242,21 @@ class Consumer:
             self._acknowledge(None, reference, True)
         else:
             self.delivering.append(reference)
+            if self._records_deliveries:
+                self._record_delivery(reference)
         self._write(message, reference.delivery_count)
+
+    def _record_delivery(self, reference: Reference) -> None:
+        """Record a delivery count before the message is written, if the reference is recorded.
+
+        The message does not wait until the record is durable, as in Artemis.
+        """
+        if reference.is_recorded and not self.queue.binding.internal:
+            count = reference.delivery_count
+            self.queue.core.storage.update_delivery_count(
+                self.queue.queue_id, reference.message.message_id, count
+            )
+            reference.persisted_count = count
 
     def _write(self, message: Message, delivery_count: int) -> None:
         self.charge(self.sink.deliver(self, message, delivery_count))

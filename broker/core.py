@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from broker.notifications import Unheard
 from broker.repository import HierarchicalRepository
+from broker.resource_limits import ResourceLimits
 from broker.security.counts import SecurityCounts
+from broker.send_marks import SendMarks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from broker.consumer import Filter
     from broker.dead_letters import DeadLetters
@@ -116,9 +118,6 @@ class Security(Protocol):
     def forget(self) -> None:
         """Ask for users and permissions anew."""
 
-    def replace_permissions(self, permissions: Sequence[tuple[str, RoleTable]]) -> None:
-        """Exchange the configured permissions: a table of roles by match."""
-
     def on_change(self, listener: Callable[[], object]) -> None:
         """Call `listener` whenever answers may be others from now on."""
 
@@ -170,9 +169,6 @@ class OpenDoor:
     def forget(self) -> None:
         """Nothing is kept."""
 
-    def replace_permissions(self, permissions: Sequence[tuple[str, RoleTable]]) -> None:
-        """Everything stays allowed: security is off until a restart."""
-
     def on_change(self, listener: Callable[[], object]) -> None:
         """Nothing changes."""
 
@@ -209,6 +205,10 @@ class Core:
         large: bodies of large messages; None where there is no place for them.
         history: of the message journal; None where none is kept.
         counters: for metrics.
+        marks: what is written into messages that clients send.
+        resource_limits: what one user may have.
+        persists_deliveries: a delivery count is recorded before the message is written
+            (persist-delivery-count-before-delivery).
         id_cache_size: default of the duplicate id caches (id-cache-size).
         persist_id_cache: whether they survive a restart (persist-id-cache).
     """
@@ -229,5 +229,8 @@ class Core:
     large: LargeBodies | None = None
     history: MessageHistory | None = None
     counters: Counters = field(default_factory=Counters)
+    marks: SendMarks = field(default_factory=SendMarks)
+    resource_limits: ResourceLimits = field(default_factory=lambda: ResourceLimits({}))
+    persists_deliveries: bool = False
     id_cache_size: int = 20000
     persist_id_cache: bool = True

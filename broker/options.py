@@ -11,7 +11,10 @@ from broker.settings import SettingsRepository
 from broker.transport.acceptor import AcceptorOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from broker.queue_defaults import QueueRequest
+    from broker.resource_limits import UserLimits
     from broker.storage.binding_records import Divert, RoutingType
     from broker.storage.open import FileStoreOptions
     from jdbcstore.options import DatabaseStoreOptions
@@ -100,7 +103,12 @@ class BrokerOptions:
         connection_ttl_check_interval: between two looks for such.
         refresh_period: between two looks whether the configuration has changed; -1 never.
         deletes_unconfigured: config-delete-* is obeyed; off for tools that open an instance.
-        graceful_shutdown_timeout: a stop waits so long for clients to go; 0 not at all.
+        graceful_shutdown_timeout: a stop waits so long for clients to go; 0 not at all, -1 as long
+            as they take.
+        populate_validated_user: messages say which user sent them.
+        reject_empty_validated_user: those that do not are refused.
+        persist_deliveries: delivery counts are recorded before a message is written.
+        resource_limits: sessions and queues that a user may have, by user.
         management: requests by messages.
         notifications: what is told by messages.
         web: metrics and health over HTTP; none is served without.
@@ -134,6 +142,10 @@ class BrokerOptions:
     refresh_period: int = 5000
     deletes_unconfigured: bool = True
     graceful_shutdown_timeout: int = 0
+    populate_validated_user: bool = False
+    reject_empty_validated_user: bool = False
+    persist_deliveries: bool = False
+    resource_limits: Mapping[str, UserLimits] = field(default_factory=dict)
     management: ManagementOptions = field(default_factory=ManagementOptions)
     notifications: NotificationOptions = field(default_factory=NotificationOptions)
     web: tuple[WebOptions, ...] = ()

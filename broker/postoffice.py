@@ -216,6 +216,7 @@ class PostOffice:
             or route.diverts
             or not (route.anycast or route.multicast)
             or settings.no_expiry
+            or self._core.marks.are_put(settings)
             or settings.expiry_delay_ms >= 0
             or settings.min_expiry_delay_ms >= 0
             or settings.max_expiry_delay_ms >= 0

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from broker.core import Security
     from broker.deployment import Deployment
     from broker.queue_defaults import QueueRequest
     from broker.security.permission import RoleTable
@@ -68,24 +67,21 @@ class Reload:
 
     Args:
         source: of the configuration.
-        security: who may do what.
+        stored_permissions: permissions, the recorded ones over the configured ones.
         stored_settings: address settings, the recorded ones over the configured ones.
-        stored_permissions: likewise permissions.
         deployment: makes addresses, queues and diverts.
     """
 
     def __init__(
         self,
         source: ConfigurationSource,
-        security: Security,
-        stored_settings: StoredSettings,
         stored_permissions: StoredPermissions,
+        stored_settings: StoredSettings,
         deployment: Deployment,
     ) -> None:
         self._source = source
-        self._security = security
-        self._stored_settings = stored_settings
         self._stored_permissions = stored_permissions
+        self._stored_settings = stored_settings
         self._deployment = deployment
 
     def look(self) -> None:
@@ -110,8 +106,7 @@ class Reload:
             "queues, diverts"
         )
         if found.permissions is not None:
-            self._security.replace_permissions(found.permissions)
-            self._stored_permissions.apply()
+            self._stored_permissions.replace_configured(found.permissions)
         self._stored_settings.replace_configured(found.address_settings)
         for error in self._deployment.apply(found.addresses, found.queues, found.diverts):
             log.warning("AMQ222274: reload: %s", error)

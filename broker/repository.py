@@ -7,12 +7,12 @@ the candidates counts, the first or all merged, is for their owner to say.
 from __future__ import annotations
 
 import functools
+import re
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from broker.address import DEFAULT_WILDCARDS, Matcher, WildcardConfiguration
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable, Iterable, Iterator
 
 __all__ = ["HierarchicalRepository"]
@@ -21,6 +21,10 @@ T = TypeVar("T")
 
 # Names come from clients: a cache of them has an end. When it is full it starts anew.
 CACHE_SIZE_MAX: Final = 10_000
+# Names that clients make up: of Core and AMQP, and of OpenWire (ID:host-port-time-n:n:n).
+_UUID: Final = re.compile(
+    r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|.*-\d+-\d+-\d+:\d+:\d+", re.DOTALL
+)
 
 
 class _Wildcard(NamedTuple, Generic[T]):
@@ -34,6 +38,8 @@ class HierarchicalRepository(Generic[T]):
 
     Args:
         wildcards: the characters that are not literal.
+        uuid_namespace: an address whose name is a UUID, as clients give to temporary queues, is
+            looked up below this name (uuid-namespace); empty looks for it as it is.
         literal_markers: two characters; a match between them is the name inside, taken literally
             (literal-match-markers).
 
@@ -44,11 +50,13 @@ class HierarchicalRepository(Generic[T]):
         self,
         wildcards: WildcardConfiguration = DEFAULT_WILDCARDS,
         literal_markers: str | None = None,
+        uuid_namespace: str = "",
     ) -> None:
         if literal_markers is not None and len(literal_markers) != 2:
             raise ValueError(f"literal-match-markers are two characters, not {literal_markers!r}")
         self.wildcards = wildcards
         self.literal_markers = literal_markers
+        self.uuid_namespace = uuid_namespace
         self._exact: dict[str, T] = {}
         self._literal: dict[str, T] = {}
         self._wild: dict[str, _Wildcard[T]] = {}
@@ -81,7 +89,7 @@ class HierarchicalRepository(Generic[T]):
             ValueError: as `add`; then nothing has changed.
         """
         other: HierarchicalRepository[T] = HierarchicalRepository(
-            self.wildcards, self.literal_markers
+            self.wildcards, self.literal_markers, self.uuid_namespace
         )
         for match, value in entries:
             other._put(match, value)
@@ -101,7 +109,7 @@ class HierarchicalRepository(Generic[T]):
         """The values whose match fits the name, the closest first."""
         found = self._cache.get(name)
         if found is None:
-            found = tuple(self._search(name))
+            found = tuple(self._search(self._scoped(name)))
             if len(self._cache) >= CACHE_SIZE_MAX:
                 self._cache.clear()
             self._cache[name] = found
@@ -125,7 +133,13 @@ class HierarchicalRepository(Generic[T]):
         markers = self.literal_markers
         if markers and len(match) > 1 and match[0] == markers[0] and match[-1] == markers[1]:
             return match[1:-1], True
-        return match, False
+        return self._scoped(match), False
+
+    def _scoped(self, name: str) -> str:
+        """A name below the namespace of UUIDs, if it is one."""
+        if self.uuid_namespace and _UUID.fullmatch(name):
+            return f"{self.uuid_namespace}{self.wildcards.delimiter}{name}"
+        return name
 
     def _put(self, match: str, value: T) -> None:
         name, is_literal = self._plain(match)

@@ -39,6 +39,8 @@ from broker.protocols.core.handler import CoreProtocol
 from broker.reaper import AddressReaper, ExpiryReaper
 from broker.recovery import recover, uncollected
 from broker.reload import Reload
+from broker.resource_limits import ResourceLimits
+from broker.send_marks import SendMarks
 from broker.session import Session
 from broker.slow_consumers import SlowConsumers
 from broker.storage.binding_records import RoutingType
@@ -257,6 +259,12 @@ class Broker:
             parse_filter=parse_filter,
             id_cache_size=options.id_cache_size,
             persist_id_cache=options.persist_id_cache,
+            marks=SendMarks(
+                populates_user=options.populate_validated_user,
+                requires_user=options.reject_empty_validated_user,
+            ),
+            resource_limits=ResourceLimits(options.resource_limits),
+            persists_deliveries=options.persist_deliveries,
         )
         if self._security is not None:
             core.security = self._security
@@ -318,11 +326,7 @@ class Broker:
             raise errors[0]
         if self._configuration is not None:
             self._reload = Reload(
-                self._configuration,
-                self.core.security,
-                self.stored_settings,
-                self.stored_permissions,
-                deployment,
+                self._configuration, self.stored_permissions, self.stored_settings, deployment
             )
 
     def _start_timers(self, protocol: CoreProtocol) -> None:
@@ -412,11 +416,13 @@ class Broker:
         Raises:
             JournalError: the storage had failed, or fails now.
         """
+        for acceptor in self.acceptors:
+            await acceptor.stop()
+        if self.is_started:
+            await self._let_clients_go()
         self.is_started = False
         if self._timers is not None:
             self._timers.cancel()
-        for acceptor in self.acceptors:
-            await acceptor.stop()
         if self._core_protocol is not None:
             self._core_protocol.disconnect_all()
         for session in list(self.sessions.values()):
@@ -429,6 +435,26 @@ class Broker:
         if self._is_composed:
             await self._moved()
         await self._give_up()
+
+    async def _let_clients_go(self) -> None:
+        """Wait until clients have left by themselves, at most so long as the options say."""
+        timeout_ms = self.options.graceful_shutdown_timeout
+        if timeout_ms == 0 or not any(one.connections for one in self.acceptors):
+            return
+        log.info("the broker stops when its clients have left (graceful-shutdown-enabled)")
+        waits = [asyncio.ensure_future(one.wait_until_left()) for one in self.acceptors]
+        done = asyncio.gather(*waits)
+        failed = asyncio.ensure_future(self._failed.wait())
+        try:
+            await asyncio.wait(
+                (done, failed),
+                timeout=None if timeout_ms < 0 else timeout_ms / 1000,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        finally:
+            failed.cancel()
+            done.cancel()
+            await asyncio.gather(done, failed, return_exceptions=True)
 
     def _close_at_stop(self, session: Session) -> None:
         try:
@@ -532,6 +558,7 @@ class Broker:
             raise BrokerError(ErrorCode.SESSION_CREATION_REJECTED, "AMQ229034: Server not started")
         if name in self.sessions:
             raise BrokerError(ErrorCode.SESSION_CREATION_REJECTED, f"session {name} exists")
+        self.core.resource_limits.check_session(user, (one.user for one in self.sessions.values()))
         session = Session(self.core, self.administration, name, user, options, temporary, origin)
         self.sessions[name] = session
         self.session_count_total += 1

@@ -221,7 +221,9 @@ class Session(LargeWork):
             management.handle(self.user, message)
             self.context.note()
             return Routing.ROUTED
+        core = self._core
         until_s = self._check("send", address, queue)
+        core.marks.put(message, self.user, core.settings.match(address), core.clock_ms)
         for other in self._postoffice.queues_by_id(message):
             if other.binding.address != address:
                 self._check("send", other.binding.address, other.name)
@@ -532,6 +534,7 @@ class Session(LargeWork):
         self._check(kind, request.address, request.name)
         if request.address not in self._addresses.by_name:
             self._check("createAddress", request.address, None)
+        self._core.resource_limits.check_queue(self.user, self._addresses.queues.values())
         if is_shared:
             queue = self._administration.create_shared_queue(request)
         else:

@@ -424,9 +424,10 @@ class SettingsRepository:
         self,
         wildcards: WildcardConfiguration = DEFAULT_WILDCARDS,
         literal_markers: str | None = None,
+        uuid_namespace: str = "",
     ) -> None:
         self._entries: HierarchicalRepository[AddressSettings] = HierarchicalRepository(
-            wildcards, literal_markers
+            wildcards, literal_markers, uuid_namespace
         )
         # Keyed by the candidates: ten thousand addresses below one match share one object.
         self._merged: dict[tuple[int, ...], AddressSettings] = {}

@@ -73,6 +73,15 @@ class StoredPermissions:
         for match, (_, record) in self._records.items():
             self._repository.add(match, _table(record))
 
+    def replace_configured(self, entries: Iterable[tuple[str, RoleTable]]) -> None:
+        """Exchange what the configuration says; what is recorded stays in force.
+
+        Raises:
+            ValueError: any-words stands elsewhere than at the end of a match; nothing has changed.
+        """
+        stored = ((match, _table(record)) for match, (_, record) in self._records.items())
+        self._repository.replace_all([*entries, *stored])
+
     def add(self, match: str, roles: Mapping[Permission, str | None]) -> None:
         """Set which roles may do what at a match: names, joined by commas, by permission.
 

@@ -115,6 +115,11 @@ class GeneralConfig:
     )
     obsolete: None = unused("log-delegate-factory-class-name", "message-expiry-thread-priority")
 
+    @property
+    def namespace_of_uuids(self) -> str:
+        """uuid-namespace, which was called temporary-queue-namespace before."""
+        return self.uuid_namespace or self.temporary_queue_namespace
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsConfig:

@@ -20,25 +20,14 @@ __all__ = ["without_effect"]
 
 # Scalar elements: group, attribute, the element's name; told of where they are not the default.
 _SCALARS: Final = (
-    ("general", "graceful_shutdown_enabled", "graceful-shutdown-enabled"),
-    ("general", "temporary_queue_namespace", "temporary-queue-namespace"),
-    ("general", "uuid_namespace", "uuid-namespace"),
     ("management", "message_counter_enabled", "message-counter-enabled"),
-    ("security", "populate_validated_user", "populate-validated-user"),
-    ("security", "reject_empty_validated_user", "reject-empty-validated-user"),
     ("watch", "network_check_list", "network-check-list"),
     ("watch", "network_check_url_list", "network-check-URL-list"),
     ("watch", "server_dump_interval_ms", "server-dump-interval"),
-    (
-        "persistence",
-        "persist_delivery_count_before_delivery",
-        "persist-delivery-count-before-delivery",
-    ),
 )
 # Of address-setting, by attribute.
 _SETTINGS: Final = frozenset(
     {
-        *("enable_ingress_timestamp", "max_size_bytes_reject_threshold"),
         *("redistribution_delay_ms", "retroactive_message_count"),
     }
 )
@@ -80,7 +69,6 @@ def _sections(config: BrokerConfig) -> Iterator[str]:
         "remoting-interceptors": sections.remoting_interceptors,
         "remoting-incoming-interceptors": sections.remoting_incoming_interceptors,
         "remoting-outgoing-interceptors": sections.remoting_outgoing_interceptors,
-        "resource-limit-settings": config.addressing.resource_limits,
     }
     yield from (f"<{name}>" for name, value in found.items() if value)
 

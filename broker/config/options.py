@@ -19,6 +19,7 @@ from broker.config.tls import server_context
 from broker.kinds import BOOLEAN, INT, TEXTS, Kind, at_least
 from broker.options import BrokerOptions, ManagementOptions, NotificationOptions, WebOptions
 from broker.queue_defaults import QueueRequest
+from broker.resource_limits import UserLimits
 from broker.security.door import Door
 from broker.security.login_config import read_login
 from broker.security.manager import SecurityManager
@@ -56,7 +57,9 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
     """
     general = config.general
     addressing = config.addressing
-    settings = SettingsRepository(addressing.wildcards, general.literal_match_markers)
+    settings = SettingsRepository(
+        addressing.wildcards, general.literal_match_markers, general.namespace_of_uuids
+    )
     settings.replace_all(addressing.address_settings)
     return BrokerOptions(
         name=general.name or "localhost",
@@ -88,9 +91,16 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
         notifications=_notifications(config),
         web=_web(config),
         configuration=config,
-        graceful_shutdown_timeout=max(0, general.graceful_shutdown_timeout_ms)
+        graceful_shutdown_timeout=general.graceful_shutdown_timeout_ms
         if general.graceful_shutdown_enabled
         else 0,
+        populate_validated_user=config.security.populate_validated_user,
+        reject_empty_validated_user=config.security.reject_empty_validated_user,
+        persist_deliveries=config.persistence.persist_delivery_count_before_delivery,
+        resource_limits={
+            one.match: UserLimits(one.max_sessions, one.max_queues)
+            for one in addressing.resource_limits
+        },
     )
 
 
@@ -121,6 +131,7 @@ def security_of(config: BrokerConfig) -> Door | None:
         authorization_cache_size=security.authorization_cache_size,
         wildcards=config.addressing.wildcards,
         literal_markers=config.general.literal_match_markers,
+        uuid_namespace=config.general.namespace_of_uuids,
     )
     return Door(manager)
 

@@ -14,10 +14,9 @@ from broker.security.permission import Permission
 from broker.security.users import Users
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from broker.security.manager import SecurityManager
-    from broker.security.permission import RoleTable
 
 __all__ = ["Door"]
 
@@ -91,10 +90,6 @@ class Door:
         """Ask for users and permissions anew."""
         self.manager.invalidate()
         self._changed()
-
-    def replace_permissions(self, permissions: Sequence[tuple[str, RoleTable]]) -> None:
-        """Exchange the configured permissions."""
-        self.manager.permissions.replace_all(permissions)
 
     def on_change(self, listener: Callable[[], object]) -> None:
         """Call `listener` whenever somebody's roles or permissions have changed."""

@@ -73,6 +73,7 @@ class SecurityManager:
         authorization_cache_size: permissions kept at most; 0 keeps none.
         wildcards: the characters of matches.
         literal_markers: literal-match-markers.
+        uuid_namespace: uuid-namespace.
         clock: seconds, for tests.
 
     Attributes:
@@ -94,11 +95,12 @@ class SecurityManager:
         authorization_cache_size: int = 1000,
         wildcards: WildcardConfiguration = DEFAULT_WILDCARDS,
         literal_markers: str | None = None,
+        uuid_namespace: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.enabled = enabled
         self.permissions: HierarchicalRepository[RoleTable] = HierarchicalRepository(
-            wildcards, literal_markers
+            wildcards, literal_markers, uuid_namespace
         )
         for match, table in permissions:
             self.permissions.add(match, table)

@@ -92,6 +92,7 @@ class Acceptor:
         self._bound: list[socket.socket] = []
         self._servers: list[asyncio.Server] = []
         self.connections: set[Connection] = set()
+        self._has_left = asyncio.Event()
 
     @property
     def port(self) -> int:
@@ -170,7 +171,7 @@ class Acceptor:
     def _accept(self) -> Connection:
         connection = Connection(
             self._detect,
-            self.connections.discard,
+            self._left,
             handshake_timeout_s=self.options.handshake_timeout_s,
             loop=asyncio.get_running_loop(),
         )
@@ -205,6 +206,17 @@ class Acceptor:
         for server in self._servers:
             server.close()
         self._servers.clear()
+
+    def _left(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        if not self.connections:
+            self._has_left.set()
+
+    async def wait_until_left(self) -> None:
+        """Wait until no connection is open."""
+        while self.connections:
+            self._has_left.clear()
+            await self._has_left.wait()
 
     def close_connections(self) -> None:
         """Close all connections, what was written to them sent before."""

@@ -209,6 +209,12 @@ def test_security_settings_change_for_those_who_are_connected(instance):
             broker.reload_configuration()
             with pytest.raises(BrokerError, match="does not have permission='SEND'"):
                 session.send(Message("a"), lambda error: None)
+            # What operators set stays in force over the file.
+            broker.stored_permissions.add(
+                "#", {Permission.SEND: "r", Permission.CREATE_ADDRESS: "r"}
+            )
+            broker.reload_configuration()
+            session.send(Message("a"), lambda error: None)
 
     asyncio.run(serve())
 
@@ -255,8 +261,9 @@ def test_a_divert_that_is_no_longer_configured(instance, policy, left):
         "<core><addresses><address",
         "<core><naem>x</naem></core>",
         (
-            '<core><security-enabled>false</security-enabled><addresses><address name="new"><anycast/>'
-            '</address></addresses><acceptors><acceptor name="a">tcp://h:1?sslEnabld=true</acceptor>'
+            '<core><security-enabled>false</security-enabled><addresses><address name="new">'
+            "<anycast/></address></addresses><acceptors>"
+            '<acceptor name="a">tcp://h:1?sslEnabld=true</acceptor>'
             "</acceptors></core>"
         ),
         "",

@@ -59,7 +59,7 @@ def test_it_serves_until_it_is_told_to_stop(instance):
 def test_it_logs_for_machines_and_tells_its_health(instance):
     xml = instance / "etc" / "broker.xml"
     text = xml.read_text().replace(
-        "<acceptors>", "<populate-validated-user>true</populate-validated-user><acceptors>"
+        "<acceptors>", "<grouping-handler name='g'><type>LOCAL</type></grouping-handler><acceptors>"
     )
     xml.write_text(text)
     running = broker("run", instance, "--log-format", "json")
@@ -83,7 +83,7 @@ def test_it_logs_for_machines_and_tells_its_health(instance):
     loop = [event["message"] for event in events if event["message"].startswith("event loop")]
     assert loop == [f"event loop: {'uvloop' if find_spec('uvloop') else 'asyncio.unix_events'}"]
     useless = [event["message"] for event in events if "without effect" in event["message"]]
-    assert useless == ["configured, and without effect in this version: <populate-validated-user>"]
+    assert useless == ["configured, and without effect in this version: <grouping-handler>"]
 
 
 def test_a_configuration_that_cannot_be_is_one_line(instance):

@@ -68,7 +68,7 @@ def test_addresses_permissions_and_what_is_told(configured):
 
 def test_what_changes_nothing_is_named(configured):
     config = configured(
-        "<populate-validated-user>true</populate-validated-user>"
+        '<grouping-handler name="g"><type>LOCAL</type></grouping-handler>'
         "<max-disk-usage>90</max-disk-usage>"
         '<broker-plugins><broker-plugin class-name="x.Y"/></broker-plugins>'
         '<address-settings><address-setting match="#">'
@@ -77,7 +77,7 @@ def test_what_changes_nothing_is_named(configured):
     )
 
     assert without_effect(config) == [
-        *("<broker-plugins>", "<populate-validated-user>", "<redistribution-delay>"),
+        *("<grouping-handler>", "<broker-plugins>", "<redistribution-delay>"),
     ]
 
 
