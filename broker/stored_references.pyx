@@ -23,7 +23,7 @@ __all__ = ["QueueFiller", "StoredReferences"]
 
 cdef enum:
     # Of one list, unless a single message is larger: read, and made objects, at once.
-    SIZE_MAX_ = 256 << 10
+    PART_SIZE = 256 << 10
     COUNT_MAX = 512
     FIRST_ROOM = 16
     # Bytes between two messages that are read with them, a message of another queue say.
@@ -55,7 +55,7 @@ cdef class StoredReferences:
 
     cdef bint fits(self, file, AddressMemory memory, uint32_t size):
         return (self.file is file and self.memory is memory and self.count < COUNT_MAX
-                and self.size + size <= SIZE_MAX_)
+                and self.size + size <= PART_SIZE)
 
     cdef int add(self, uint32_t place, uint32_t size) except -1:
         cdef StoredPlace *places

@@ -64,21 +64,3 @@ def test_a_compaction_deletes_what_is_pinned(options, pins):
         found = []
         journal.load(lambda batch: found.extend(record.record_id for record in batch))
     assert sorted(found) == [*range(2, 21, 2), *range(100, 140)]
-
-
-def test_what_is_dead_is_used_again_though_it_is_pinned(options):
-    write(options)
-    with Journal(options) as journal:
-        journal.load()
-        names = [one.name for one in journal.file_counts()]
-        for name in names:
-            journal.pin_file(name)
-        for record_id in range(2, 21, 2):
-            journal.delete(record_id)
-        for record_id in range(100, 104):
-            journal.add(record_id, 1, BODY)
-        journal.reclaim()
-        left = {one.name for one in journal.file_counts()}
-        assert any((options.directory / name).exists() for name in names if name not in left)
-        journal.unpin_file(names[0])
-        journal.unpin_file("none")
