@@ -8,6 +8,8 @@ from broker.message cimport Message
 from broker.queue cimport Queue
 from broker.reference cimport Reference, reference_to
 from broker.storage.bytes_aside cimport BytesAside
+from broker.storage.journal_messages cimport JournalMessages, QueueRows
+from broker.stored_references cimport QueueFiller
 
 cdef int _MESSAGE
 cdef int _LARGE_MESSAGE
@@ -22,9 +24,16 @@ cdef int _CORE
 cpdef Message decode_message(long long message_id, bytes body)
 
 
+@cython.locals(size="long long")
+cdef long long _form_at(bytes body) except -1
+
+
 cdef class LoadedQueue:
     cdef public object queue_id
     cdef public list references
+    cdef public QueueRows rows
+
+    cpdef object append(self, Reference reference)
 
 
 cdef class KnownMessages:
@@ -46,6 +55,8 @@ cdef long long _id_of(known) except? -1
 
 cdef class LoadedMessages:
     cdef BytesAside _aside
+    cdef dict _made
+    cdef public JournalMessages plain
     cdef public list heuristic
     cdef public dict duplicate_ids
     cdef public KnownMessages known
@@ -53,13 +64,31 @@ cdef class LoadedMessages:
     cdef public dict queues
     cdef public set unreadable
 
+    cpdef object _take_one(self, item, file, long long place)
+
     @cython.locals(message=Message, kind=int, body=bytes, found=Reference)
-    cdef object _take(self, item)
+    cdef object _take(self, item, file, long long place)
     cdef object _add(self, message_id, Message message)
 
     @cython.locals(reference=Reference)
     cdef object _refer(self, message_id, queue_id)
     cdef Reference _find(self, message_id, queue)
+    cdef LoadedQueue _queue(self, queue_id)
+    cpdef object make(self, message_id)
 
-    @cython.locals(reference=Reference, message=Message, memory=AddressMemory)
+    @cython.locals(message=Message, reference=Reference)
+    cdef object _make(self, Py_ssize_t row)
+    cdef Reference _reference_of(self, Py_ssize_t row)
+
+    @cython.locals(
+        reference=Reference,
+        message=Message,
+        memory=AddressMemory,
+        filler=QueueFiller,
+        rows=QueueRows,
+        leaves_rows=bint,
+        row="long long",
+        at=Py_ssize_t,
+        count=Py_ssize_t,
+    )
     cpdef object fill(self, Queue queue, LoadedQueue loaded, memory_of, has_body)

@@ -1,8 +1,10 @@
-"""What the message journal says at a start, made into messages and references as it is read.
+"""What the message journal says at a start: messages and references, as it is read.
 
 Only records that count come here, in log order: for a message its add, then what happened to it in
-each queue. A message that some queue is to have is there at once, its bytes put aside; a reference
-stands in the list of its queue's id until recovery.py knows the queue.
+each queue. Of a journal of files a plain message is a row (storage/journal_messages.pyx) as long as
+nothing but its one queue is known of it; any other one, and each of a database, is an object at
+once, its bytes put aside. A reference stands in the list of its queue's id until recovery.py knows
+the queue.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ import broker.message_bytes as walk
 from broker.message import Message
 from broker.reference import Reference, reference_to
 from broker.storage.encoding import RecordFormatError
+from broker.storage.journal_messages import JournalMessages
 from broker.storage.message_records import DuplicateId, HeuristicCompletion
 from broker.storage.records import decode_record
 from broker.storage.stored_messages import Persister
 from broker.storage.wire import RecordType
+from broker.stored_references import QueueFiller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from broker.queue import Queue
     from broker.storage.bytes_aside import BytesAside
     from broker.storage.images import Record
+    from broker.storage.journal_messages import QueueRows
+    from broker.storage.pinned_files import PinnedFile, PinnedFiles
 
 __all__ = ["LoadedMessages", "LoadedQueue", "decode_message"]
 
@@ -51,20 +57,29 @@ class LoadedQueue:
 
     Attributes:
         queue_id: of the records.
-        references: in order; those that were acknowledged since are of no queue.
+        references: that are objects, in order; those that were acknowledged since are of no queue.
+        rows: of the others, and where the objects stand among them.
     """
 
-    __slots__ = ("queue_id", "references")
+    __slots__ = ("queue_id", "references", "rows")
 
-    def __init__(self, queue_id: int) -> None:
-        self.queue_id = queue_id
+    def __init__(self, rows: QueueRows) -> None:
+        self.queue_id = rows.queue_id
         self.references: list[Reference] = []
+        self.rows = rows
+
+    def append(self, reference: Reference) -> None:
+        """Have one more."""
+        self.references.append(reference)
+        self.rows.append_object()
 
 
 # Of a message that no queue has, that one has, that several have.
 Known: TypeAlias = "Message | Reference | list[Reference]"
 # That of references which were acknowledged.
-_NO_QUEUE: Final = cast("Queue", LoadedQueue(-1))
+_NO_QUEUE: Final = cast("Queue", LoadedQueue(JournalMessages().queue(-1)))
+# The bytes of a message are found by it (message_fields.pxd).
+_PLACE_MAX: Final = 0x7FFFFFFF
 
 
 class KnownMessages:
@@ -143,9 +158,11 @@ class LoadedMessages:
 
     Args:
         aside: where bytes go; None leaves them in memory.
+        files: of a journal of files: opens those that messages are left in.
 
     Attributes:
-        known: by message id.
+        plain: messages of a journal of files that are no objects.
+        known: the others, by message id.
         unreadable: ids of messages that stay in the journal as they are.
         queues: by queue id.
         duplicate_ids: by address, the oldest first: the id and its record.
@@ -153,8 +170,11 @@ class LoadedMessages:
         others: records of pages and whatever else, with id, type and whether it is an update.
     """
 
-    def __init__(self, aside: BytesAside | None = None) -> None:
+    def __init__(self, aside: BytesAside | None = None, files: PinnedFiles | None = None) -> None:
         self._aside = aside
+        self.plain = JournalMessages(None if files is None else files.open)
+        # Made of the rows of messages that are objects by now.
+        self._made: dict[int, Reference] = {}
         self.known = KnownMessages()
         self.unreadable: set[int] = set()
         self.queues: dict[int, LoadedQueue] = {}
@@ -169,21 +189,43 @@ class LoadedMessages:
             RecordFormatError: one of them is not what its type says; it names the record.
         """
         for item in batch:
-            try:
-                self._take(item)
-            except (RecordFormatError, IndexError, struct.error) as error:
-                raise RecordFormatError(
-                    f"message record {item.record_id} of type {item.user_type}: {error}"
-                ) from error
+            self._take_one(item, None, 0)
 
-    def _take(self, item: Record) -> None:
+    def take_journal(self, cursor: object) -> None:
+        """Take all records of a journal of files.
+
+        Args:
+            cursor: a LiveCursor over them.
+
+        Raises:
+            RecordFormatError: one of them is not what its type says; it names the record.
+        """
+        self.plain.read(cursor, self._take_record, self._take_one)
+
+    def _take_record(self, item: Record) -> None:
+        self._take_one(item, None, 0)
+
+    def _take_one(self, item: Record, file: PinnedFile | None, place: int) -> None:
+        try:
+            self._take(item, file, place)
+        except (RecordFormatError, IndexError, struct.error) as error:
+            raise RecordFormatError(
+                f"message record {item.record_id} of type {item.user_type}: {error}"
+            ) from error
+
+    def _take(self, item: Record, file: PinnedFile | None, place: int) -> None:
         kind = item.user_type
         record_id = item.record_id
         body = item.body
         if kind == _MESSAGE:
             message = decode_message(record_id, body)
             if message is not None and self._aside is not None:
-                self._aside.take(message)
+                # Where its bytes stand in the file, if it is as they say.
+                place += _form_at(body)
+                if file is None or message.is_changed or place > _PLACE_MAX:
+                    self._aside.take(message)
+                else:
+                    message.put_aside(file, place)
             self._add(record_id, message)
         elif kind == _REFERENCE:
             self._refer(record_id, walk.long_at(body, 0))
@@ -209,6 +251,7 @@ class LoadedMessages:
             self.others.append((record_id, kind, item.is_update, body))
 
     def _add(self, message_id: int, message: Message | None) -> None:
+        self.make(message_id)
         if message is not None:
             self.known.put(message_id, message)
         elif message_id not in self.unreadable:
@@ -216,14 +259,13 @@ class LoadedMessages:
             log.warning("message %d cannot be read here: it stays in the journal", message_id)
 
     def _refer(self, message_id: int, queue_id: int) -> None:
+        self.make(message_id)
         found = self.known.get(message_id)
         if found is None:
             self._add(message_id, None)
             return
         # Of each reference the queue, until there is one.
-        queue: Any = self.queues.get(queue_id)
-        if queue is None:
-            queue = self.queues[queue_id] = LoadedQueue(queue_id)
+        queue: Any = self._queue(queue_id)
         if isinstance(found, Message):
             reference = reference_to(found, queue, 0)
             self.known.put(message_id, reference)
@@ -233,10 +275,42 @@ class LoadedMessages:
                 return
             reference = reference_to(others[0].message, queue, 0)
             self.known.put(message_id, [*others, reference])
-        queue.references.append(reference)
+        queue.append(reference)
+
+    def _queue(self, queue_id: int) -> LoadedQueue:
+        queue = self.queues.get(queue_id)
+        if queue is None:
+            queue = self.queues[queue_id] = LoadedQueue(self.plain.queue(queue_id))
+        return queue
+
+    def all_queues(self) -> list[LoadedQueue]:
+        """Give what each queue's id has."""
+        return [self._queue(rows.queue_id) for rows in self.plain.queues]
+
+    def make(self, message_id: int) -> None:
+        """Make an object of a message that is a row: something is to happen to it alone.
+
+        Raises:
+            JournalIOError: the disk fails.
+        """
+        row = self.plain.row_of(message_id)
+        if row >= 0:
+            self._make(row)
+
+    def _make(self, row: int) -> None:
+        message = self.plain.make(row)
+        number = self.plain.queue_of(row)
+        if number < 0:
+            self.known.put(message.message_id, message)
+            return
+        queue: Any = self._queue(self.plain.queues[number].queue_id)
+        reference = reference_to(message, queue, 0)
+        self._made[row] = reference
+        self.known.put(message.message_id, reference)
 
     def reference(self, message_id: int, queue_id: int) -> Reference | None:
         """Give what a queue id has of a message, while its queue is not known."""
+        self.make(message_id)
         return self._find(message_id, self.queues.get(queue_id))
 
     def loaded_reference(self, message_id: int, queue: Queue) -> Reference | None:
@@ -245,6 +319,7 @@ class LoadedMessages:
 
     def referenced(self, message_id: int) -> Message | None:
         """Give a message that some queue has."""
+        self.make(message_id)
         found = self.known.get(message_id)
         if found is None or isinstance(found, Message):
             return None
@@ -281,15 +356,23 @@ class LoadedMessages:
     def in_order(self, queue: LoadedQueue) -> Iterator[Reference]:
         """Give what a queue id still has; each may get its queue."""
         wanted: object = queue
-        for reference in queue.references:
+        objects = iter(queue.references)
+        for at in range(len(queue.rows)):
+            row = queue.rows.row_at(at)
+            reference = next(objects) if row < 0 else self._reference_of(row)
             if reference.queue is wanted:
                 yield reference
+
+    def _reference_of(self, row: int) -> Reference:
+        if not self.plain.is_object(row):
+            self._make(row)
+        return self._made[row]
 
     def fill(
         self,
         queue: Queue,
         loaded: LoadedQueue,
-        memory_of: Callable[[Message, Queue], AddressMemory],
+        memory_of: Callable[[str | None, Queue], AddressMemory],
         has_body: Callable[[Message], bool],
     ) -> None:
         """Put into a queue what its id still has.
@@ -297,25 +380,44 @@ class LoadedMessages:
         Args:
             queue: empty.
             loaded: of its id.
-            memory_of: where a message counts.
+            memory_of: where a message of an address counts.
             has_body: asked for each large message without one; those that have none are left out.
         """
+        wanted: object = loaded
         address = memory = None
-        for reference in self.in_order(loaded):
+        filler = QueueFiller(self.plain, queue, memory_of)
+        leaves_rows = queue.takes_stored
+        rows = loaded.rows
+        count = 0
+        for at in range(len(rows)):
+            row = rows.row_at(at)
+            if row < 0:
+                reference = loaded.references[count]
+                count += 1
+            elif leaves_rows and not self.plain.is_object(row):
+                filler.add(row)
+                continue
+            else:
+                reference = self._reference_of(row)
+            if reference.queue is not wanted:
+                continue
             message = reference.message
             if message.is_large and message.large is None and not has_body(message):
                 continue
             if memory is None or message.address != address:
                 # Nearly always that of the message before.
                 address = message.address
-                memory = memory_of(message, queue)
+                memory = memory_of(address, queue)
+            filler.flush()
             reference.queue = queue
             message.durable_references += 1
             memory.add(message)
             queue.load(reference)
+        filler.flush()
 
     def unreferenced(self) -> Iterator[int]:
         """Give the ids of messages that no queue has."""
+        yield from self.plain.unreferenced()
         for found in self.known:
             if isinstance(found, Message):
                 yield found.message_id
@@ -328,6 +430,13 @@ class LoadedMessages:
             )
         elif isinstance(found, HeuristicCompletion):
             self.heuristic.append((item.record_id, found))
+
+
+def _form_at(body: bytes) -> int:
+    """Give where the bytes of a message stand in its record, which decode_message() has read."""
+    size = walk.int_at(body, 10) + 4 if body[9] else 0
+    # Persister, id, whether there is an address; behind the address the size.
+    return 14 + size
 
 
 def decode_message(message_id: int, body: bytes) -> Message | None:

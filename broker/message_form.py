@@ -327,6 +327,11 @@ class MessageForm(MessageFields):
         aside.was_read(self, place, len(data))
         return data
 
+    def lies_in(self, aside: BytesAside, place: int) -> None:
+        """Say that its bytes, which are in memory, are in a file as well: they may be forgotten."""
+        self._is_read_back = True
+        aside.was_read(self, place, len(self._bytes()))
+
     def put_aside(self, aside: BytesAside, place: int) -> None:
         """Forget the bytes of encode(), which are in a file now.
 
@@ -471,6 +476,11 @@ class MessageForm(MessageFields):
             return False
         data = self._bytes()
         return data.find(walk.encoded_name(name), self._properties_at) >= 0
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the bytes that it was made of are not those of encode()."""
+        return self._changed != _UNCHANGED
 
     @property
     def encoded_size(self) -> int:

@@ -178,6 +178,11 @@ class Queue:
         else:
             self.deliver_later()
 
+    @property
+    def takes_stored(self) -> bool:
+        """Whether plain references of a start may come as they are stored, not one by one."""
+        return self.last_values is None and not self._has_ring
+
     def load(self, reference: Reference) -> None:
         """Take a reference from the journal or a page; whoever brings it has it delivered."""
         self._place(reference)

@@ -92,6 +92,10 @@ def recover(
     _load_diverts(core, bindings)
     pages = _load_pages(core, messages)
     loader = _MessageLoader(core, messages, pages)
+    for prepared in all_prepared:
+        for record in prepared.records:
+            # What a transaction has taken, or sends elsewhere too, is found by its id.
+            messages.make(record.record_id)
     loader.load_references()
     for prepared in all_prepared:
         loader.load_prepared(prepared)
@@ -203,8 +207,8 @@ class _MessageLoader:
     def load_references(self) -> None:
         """Put the messages into their queues."""
         image = self._image
-        for queue_id, loaded in image.queues.items():
-            queue = self._addresses.queues_by_id.get(queue_id)
+        for loaded in image.all_queues():
+            queue = self._addresses.queues_by_id.get(loaded.queue_id)
             if queue is None:
                 self._drop_references(loaded)
                 continue
@@ -222,10 +226,10 @@ class _MessageLoader:
     def _count(self, reference: Reference) -> None:
         message = reference.message
         message.durable_references += 1
-        self._memory_of(message, reference.queue).add(message)
+        self._memory_of(message.address, reference.queue).add(message)
 
-    def _memory_of(self, message: Message, queue: Queue) -> AddressMemory:
-        address = self._addresses.by_name.get((message.address or "").split("::")[0])
+    def _memory_of(self, name: str | None, queue: Queue) -> AddressMemory:
+        address = self._addresses.by_name.get((name or "").split("::")[0])
         if address is None:
             address = self._addresses.by_name[queue.binding.address]
         return address.memory

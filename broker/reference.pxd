@@ -32,11 +32,23 @@ cdef class Reference:
 cpdef Reference reference_to(Message message, queue, long long scheduled_ms)
 
 
+cdef class StoredRun(Reference):
+    cdef public object parts
+
+
 cdef class ReferenceList:
     cdef public Reference head
     cdef public int level
     cdef public Reference tail
 
+    @cython.locals(found=Reference)
+    cpdef Reference first(self)
+
+    @cython.locals(found=Reference)
+    cpdef Reference after(self, Reference reference)
+
+    @cython.locals(reference=Reference)
+    cdef object _make(self, StoredRun run)
     cpdef object add_tail(self, Reference reference)
     cpdef object add_head(self, Reference reference)
     cpdef object remove(self, Reference reference)
@@ -54,6 +66,7 @@ cdef class PriorityList:
     cdef public tuple used
 
     cpdef ReferenceList level_of(self, Message message)
+    cdef ReferenceList _level(self, int priority)
     cpdef object add_tail(self, Reference reference)
     cpdef object add_head(self, Reference reference)
     cpdef Reference head(self)

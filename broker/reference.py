@@ -3,6 +3,7 @@
     PriorityList       levels 9 … 0, the highest first
       ReferenceList    one level: a doubly linked list through the references themselves
         Reference      one message in one queue
+        StoredRun      many that are made when somebody comes to them (stored_references.py)
     Cursor             a place in all levels, for whoever looks without taking
 
 Linked, since messages leave from the middle: by a selector, a group, expiry, an operator. Such a
@@ -16,6 +17,7 @@ anew, for what they passed may fit now.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -24,9 +26,18 @@ if TYPE_CHECKING:
     from broker.consumer import Consumer
     from broker.message import Message
     from broker.queue import Queue
+    from broker.stored_references import StoredReferences
     from broker.transaction import Transaction
 
-__all__ = ["LEVELS", "Cursor", "PriorityList", "Reference", "ReferenceList", "reference_to"]
+__all__ = [
+    "LEVELS",
+    "Cursor",
+    "PriorityList",
+    "Reference",
+    "ReferenceList",
+    "StoredRun",
+    "reference_to",
+]
 
 LEVELS: Final = 10  # Priorities 0 … 9 (JMS 2.0, 3.4.10); QueueImpl.NUM_PRIORITIES.
 
@@ -135,8 +146,24 @@ def reference_to(message: Message, queue: Queue, scheduled_ms: int) -> Reference
     return reference
 
 
+class StoredRun(Reference):
+    """Stands in a list for references that are not made yet; given to nobody.
+
+    Attributes:
+        parts: StoredReferences, in order; each is made at once.
+    """
+
+    __slots__ = ("parts",)
+
+    def __init__(self) -> None:
+        self.parts: deque[StoredReferences] = deque()
+
+
 class ReferenceList:
-    """References of one priority, linked."""
+    """References of one priority, linked.
+
+    Those of a StoredRun are made by whoever comes to it: see `first` and `after`.
+    """
 
     __slots__ = ("head", "level", "tail")
 
@@ -144,6 +171,46 @@ class ReferenceList:
         self.level = level
         self.head: Reference | None = None
         self.tail: Reference | None = None
+
+    def first(self) -> Reference | None:
+        """Give the first one; None where there is none."""
+        found = self.head
+        while isinstance(found, StoredRun):
+            self._make(found)
+            found = self.head
+        return found
+
+    def after(self, reference: Reference) -> Reference | None:
+        """Give the one behind another; None where that is the last."""
+        found = reference.following
+        while isinstance(found, StoredRun):
+            self._make(found)
+            found = reference.following
+        return found
+
+    def _make(self, run: StoredRun) -> None:
+        """Put references before the run that they come from, which goes with its last one."""
+        for reference in run.parts[0].make():
+            reference.level = self.level
+            reference.previous, reference.following = run.previous, run
+            if reference.previous is None:
+                self.head = reference
+            else:
+                reference.previous.following = reference
+            run.previous = reference
+        run.parts.popleft()
+        if not run.parts:
+            self.remove(run)
+
+    def add_stored(self, references: StoredReferences) -> None:
+        """Append references that are not made yet."""
+        last = self.tail
+        if isinstance(last, StoredRun):
+            last.parts.append(references)
+            return
+        run = StoredRun()
+        run.parts.append(references)
+        self.add_tail(run)
 
     def add_tail(self, reference: Reference) -> None:
         """Append."""
@@ -217,7 +284,7 @@ class Cursor:
         levels = self._owner.levels
         for level in self._owner.used:
             place = self.places[level]
-            found = levels[level].head if place is None else place.following
+            found = levels[level].first() if place is None else levels[level].after(place)
             if found is not None:
                 self.places[level] = found
                 return found
@@ -257,15 +324,18 @@ class PriorityList:
     def __iter__(self) -> Iterator[Reference]:
         """In order of delivery; nothing may be added or removed but the one given last."""
         for level in self.used:
-            reference = self.levels[level].head
+            references = self.levels[level]
+            reference = references.first()
             while reference is not None:
-                following = reference.following
+                following = references.after(reference)
                 yield reference
                 reference = following
 
     def level_of(self, message: Message) -> ReferenceList:
         """Give the list of the message's priority."""
-        priority = message.priority
+        return self._level(message.priority)
+
+    def _level(self, priority: int) -> ReferenceList:
         level = priority if 0 <= priority < LEVELS else (0 if priority < 0 else LEVELS - 1)
         if level not in self.used:
             self.used = tuple(sorted((*self.used, level), reverse=True))
@@ -275,6 +345,11 @@ class PriorityList:
         """Append behind those of the same priority."""
         self.level_of(reference.message).add_tail(reference)
         self.count += 1
+
+    def add_stored(self, priority: int, references: StoredReferences) -> None:
+        """Append references that are not made yet, behind those of a priority."""
+        self._level(priority).add_stored(references)
+        self.count += len(references)
 
     def add_head(self, reference: Reference) -> None:
         """Put before those of the same priority; cursors of that priority begin anew."""
@@ -287,7 +362,7 @@ class PriorityList:
     def head(self) -> Reference | None:
         """Give the one to be delivered next, None when there is none."""
         for level in self.used:
-            found = self.levels[level].head
+            found = self.levels[level].first()
             if found is not None:
                 return found
         return None

@@ -51,6 +51,7 @@ from broker.storage.manager import NullStorage, StorageManager
 from broker.storage.open import Stores, open_stores
 from broker.storage.page_work import ThreadWork
 from broker.storage.page_writer import PageWriter
+from broker.storage.pinned_files import PinnedFiles
 from broker.stored_connectors import StoredConnectors
 from broker.stored_permissions import StoredPermissions
 from broker.stored_settings import StoredSettings
@@ -128,6 +129,7 @@ class Broker:
         self.web: list[WebServer] = []
         self._stores: Stores | None = None
         self._aside: BytesAside | None = None
+        self._pinned: PinnedFiles | None = None
         self._failed = asyncio.Event()
         self._timers: Timers | None = None
         # How far start() came: whether there is a core, and who speaks to clients.
@@ -199,8 +201,15 @@ class Broker:
         found = stores.bindings.load(bindings.take)
         ids.skip_to(found.max_id)
         aside = self._aside = BytesAside(stores.aside_folder)
-        messages = LoadedMessages(aside)
-        result = stores.messages.load(messages.take, progress=self._progress())
+        if stores.message_files is None:
+            messages = LoadedMessages(aside)
+            result = stores.messages.load(messages.take, progress=self._progress())
+        else:
+            self._pinned = PinnedFiles(stores.message_files, aside)
+            messages = LoadedMessages(aside, self._pinned)
+            result = stores.message_files.load(
+                on_cursor=messages.take_journal, progress=self._progress()
+            )
         aside.finish()
         ids.skip_to(result.max_id)
         ids.clean_up()
@@ -481,6 +490,8 @@ class Broker:
         finally:
             if self._aside is not None:
                 self._aside.close()
+            if self._pinned is not None:
+                self._pinned.close()
             if self._is_composed:
                 self.core.postoffice.close()
 

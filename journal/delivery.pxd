@@ -30,5 +30,6 @@ cdef class LiveCursor:
     cdef const uint8_t *body
 
     cdef bint next(self) except -1
+    cdef object file(self)
     cdef str file_name(self)
     cdef LiveRecord record(self)

@@ -177,6 +177,10 @@ cdef class LiveCursor:
             return True
         return False
 
+    cdef object file(self):
+        """The LoadedFile in which the record stands."""
+        return self.loaded[self.locator.file]
+
     cdef str file_name(self):
         """Of the file in which the record stands."""
         return self.loaded[self.locator.file].name

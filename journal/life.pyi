@@ -5,6 +5,7 @@ from typing_extensions import disjoint_base
 
 from journal.api import Progress
 from journal.data_files import FileCount
+from journal.delivery import LiveCursor
 from journal.files.base import Folder
 from journal.loaded import LoadResult
 from journal.options import JournalOptions
@@ -31,7 +32,10 @@ class JournalLife:
         on_batch: Callable[[Sequence[Any]], object] | None = None,
         *,
         progress: Callable[[int, int, int, int], object] | None = None,
+        on_cursor: Callable[[LiveCursor], object] | None = None,
     ) -> LoadResult: ...
+    def pin_file(self, name: str) -> None: ...
+    def unpin_file(self, name: str) -> None: ...
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(

@@ -81,11 +81,13 @@ cdef class JournalLife:
         self.pool = FilePool(self.folder, options, self.back_end, file_size)
         self.state = "open"
 
-    def load(self, on_batch=None, *, progress=None):
+    def load(self, on_batch=None, *, progress=None, on_cursor=None):
         """Read everything back, then accept appends.
 
         Args:
             on_batch: called with each batch of live records, in log order.
+            on_cursor: called once with a LiveCursor over the live records, for compiled callers who
+                want no object a record.
             progress: called as progress(files_done, files_total, bytes_done, bytes_total).
 
         Raises:
@@ -114,6 +116,9 @@ cdef class JournalLife:
             log.warning("%s%s", damage, " (never acknowledged)" if damage.torn else "")
         if on_batch is not None:
             loader.deliver(on_batch)
+        if on_cursor is not None:
+            with loader.cursor(range(256)) as cursor:
+                on_cursor(cursor)
         try:
             current = take_over(self.files, self.history, result)
             self.history.hold_uncopied()
@@ -206,6 +211,18 @@ cdef class JournalLife:
         self.close()
 
     # --- files --------------------------------------------------------------------------------
+
+    def pin_file(self, name):
+        """Never write over a loaded data file: whoever has it open may go on reading its records.
+
+        A compaction that has copied its live records deletes it, where it would use it again. Once
+        all records in it are deleted it is used again all the same.
+        """
+        self.pool.pinned.add(name)
+
+    def unpin_file(self, name):
+        """Let a file be used again; a name that is not pinned is no error."""
+        self.pool.pinned.discard(name)
 
     def file_counts(self):
         """What pins each data file, the current one last: data_files.FileCount of each."""

@@ -50,6 +50,8 @@ class FilePool:
     Attributes:
         next_file_id: the id given last; ids only grow, over restarts too.
         free: files with a header of their own, closed, oldest id first.
+        pinned: names of files with data that a reader has open: compaction deletes them instead of
+            using them again (`Journal.pin_file`).
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class FilePool:
         self.file_size = file_size
         self.next_file_id = 0
         self.free: deque[PooledFile] = deque()
+        self.pinned: set[str] = set()
         self._order_lock = threading.RLock()
         self._direct = back_end.direct
         self._alignment = back_end.alignment
@@ -173,7 +176,7 @@ class FilePool:
                 try:
                     size = self.folder.size(fd, temporary)
                     unwanted = 0 <= pool <= len(self.free) + len(taken) + others
-                    if size == self.file_size and not unwanted:
+                    if size == self.file_size and not unwanted and name not in self.pinned:
                         taken.append(self._renew(fd, name, number, temporary))
                         continue
                 finally:

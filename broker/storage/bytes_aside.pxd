@@ -3,6 +3,7 @@
 cimport cython
 
 from broker.message cimport Message
+from broker.message_form cimport MessageForm
 
 
 cdef class BytesAside:
@@ -20,5 +21,10 @@ cdef class BytesAside:
 
     @cython.locals(data=bytes, size=Py_ssize_t, batch=list)
     cpdef object take(self, Message message)
-    cpdef object was_read(self, read)
+    cpdef object was_read(self, MessageForm message, file, int place, Py_ssize_t size)
+
+    @cython.locals(message=MessageForm)
+    cdef bint _is_oldest_gone(self) except -1
+
+    @cython.locals(message=MessageForm)
     cpdef object _forget_oldest(self)

@@ -21,7 +21,7 @@ import os
 import tempfile
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from journal.errors import JournalIOError
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from broker.message import Message
     from broker.message_form import MessageForm
+    from broker.message_ties import BytesAside as WaitingFile
 
 __all__ = ["BytesAside", "Segment"]
 
@@ -100,16 +101,7 @@ class Segment:
 
     def was_read(self, message: MessageForm, place: int, size: int) -> None:
         """Tell the owner that a message has its bytes in memory again."""
-        self._owner.was_read(ReadBack(message, self, place, size))
-
-
-class ReadBack(NamedTuple):
-    """A message that has its bytes in memory again, and where it had them from."""
-
-    message: MessageForm
-    segment: Segment
-    place: int
-    size: int
+        self._owner.was_read(message, self, place, size)
 
 
 class BytesAside:
@@ -133,7 +125,8 @@ class BytesAside:
         self._batch_place = self._place = 0
         self._writer: ThreadPoolExecutor | None = None
         self._writing: deque[Future[None]] = deque()
-        self._read: deque[ReadBack] = deque()
+        # Messages that have their bytes in memory again, and from where: file, place, size.
+        self._read: deque[tuple[MessageForm, WaitingFile, int, int]] = deque()
         self._read_size = 0
 
     def take(self, message: Message) -> None:
@@ -197,14 +190,21 @@ class BytesAside:
         self._read.clear()
         self._read_size = 0
 
-    def was_read(self, read: ReadBack) -> None:
+    def was_read(self, message: MessageForm, file: WaitingFile, place: int, size: int) -> None:
         """A message has its bytes in memory again; the longest read ones forget theirs."""
-        self._read.append(read)
-        self._read_size += read.size
-        while self._read_size > READ_BACK_SIZE and len(self._read) > 1:
+        self._read.append((message, file, place, size))
+        self._read_size += size
+        while len(self._read) > 1 and (self._read_size > READ_BACK_SIZE or self._is_oldest_gone()):
             self._forget_oldest()
 
+    def _is_oldest_gone(self) -> bool:
+        """Whether no queue has the message that was read longest ago: its file may be closed."""
+        message = self._read[0][0]
+        return message.references == 0
+
     def _forget_oldest(self) -> None:
-        oldest = self._read.popleft()
-        self._read_size -= oldest.size
-        oldest.message.forget_bytes(oldest.segment, oldest.place)
+        message, file, place, size = self._read.popleft()
+        self._read_size -= size
+        # What no queue has goes as soon as nobody needs it; its file may be used again by then.
+        if message.references:
+            message.forget_bytes(file, place)

@@ -131,6 +131,7 @@ class Stores:
         page_size_max: bytes of one page at most; None as the settings of addresses say.
         sync_transactional: what transactions do is synced (journal-sync-transactional).
         sync_non_transactional: and everything else (journal-sync-non-transactional).
+        message_files: `messages`, if it is a journal of files.
     """
 
     bindings: LoopStore
@@ -148,6 +149,7 @@ class Stores:
     _activated: Callable[[], object]
     _paused: Callable[[], object]
     _closers: list[Callable[[], object]]
+    message_files: Journal | None = None
 
     def activated(self) -> None:
         """Say that the broker has loaded and serves.
@@ -260,6 +262,7 @@ def _open_files(options: FileStoreOptions) -> Stores:
         _activated=lock.activated,
         _paused=lock.paused,
         _closers=[lock.release],
+        message_files=messages,
     )
 
 

@@ -65,6 +65,8 @@ MAY_USE = {
         "journal.options",
     ),
     "broker.storage.open": ("broker", "journal", "jdbcstore"),
+    # Its records are read where the load has them in memory: no object each.
+    "broker.storage.journal_messages": ("broker", "journal"),
     # The copies that a file journal keeps of its files are files.
     "broker.storage.history": ("broker", "journal"),
     "broker.options": ("broker", "journal.options", "jdbcstore.options"),

@@ -156,6 +156,19 @@ def test_free_files_are_taken_oldest_first_and_then_made(make):
 # --- recycle and give_back ---
 
 
+def test_a_pinned_file_is_used_again_when_it_is_dead_and_deleted_when_it_was_copied(make):
+    pool = make()
+    dead, copied = pool.create(), pool.create()
+    pool.pinned.update((dead.name, copied.name))
+
+    pool.give_back(dead.name, dead.number, others=0)
+    pool.folder.rename(copied.name, f"{copied.name}.tmp")
+    pool.take_back([(copied.name, copied.number)], others=0)
+
+    assert [file.name for file in pool.free] == [dead.name]
+    assert names(pool) == [dead.name]
+
+
 def test_a_file_used_again_keeps_its_name_and_bytes_under_a_new_id(make):
     pool = make()
     made = pool.create()

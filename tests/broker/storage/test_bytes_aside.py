@@ -26,7 +26,9 @@ def message(number, *properties, size=100):
             *(Property(name, PropertyType.STRING, "x") for name in properties),
         ],
     )
-    return Message.from_record(made.record())
+    read = Message.from_record(made.record())
+    read.references = 1  # A queue has it.
+    return read
 
 
 @pytest.fixture

@@ -1,0 +1,270 @@
+"""What a start leaves in the journal's files becomes objects when somebody comes to it."""
+
+import asyncio
+import gc
+import os
+import random
+
+import pytest
+
+from broker.reference import StoredRun
+from broker.storage import bytes_aside, pinned_files
+from broker.storage.binding_records import RoutingType
+from broker.storage.message_records import Xid
+from journal.errors import JournalIOError
+from tests.broker.bench import message
+from tests.broker.test_recovery import Life, durable
+
+XID = Xid(1, b"b", b"g")
+FAR_MS = 4_000_000_000_000
+END_S = 60
+
+
+async def send_all(life, messages):
+    session = life.session()
+    await asyncio.gather(*(durable(session.send, one) for one in messages))
+
+
+async def taken(life, count, name="q"):
+    """A consumer that was given so many."""
+    sink = life.consume(name)
+    async with asyncio.timeout(END_S):
+        while len(sink.got) < count:  # noqa: ASYNC110 -- the loop has to turn
+            await asyncio.sleep(0)
+    return sink
+
+
+def queue_of(life, name="q"):
+    return life.broker.core.postoffice.addresses.queues[name]
+
+
+def memory_of(life):
+    memory = life.broker.core.postoffice.addresses.memory
+    return memory.size, memory.count
+
+
+def parts_of(life, name="q"):
+    """How many references are not made, by priority and part."""
+    found = []
+    for level in queue_of(life, name).waiting.levels:
+        reference = level.head
+        while reference is not None:
+            if isinstance(reference, StoredRun):
+                found.extend(map(len, reference.parts))
+            reference = reference.following
+    return found
+
+
+def open_files(folder):
+    """Names of a folder's files that this process reads; more than once if it does so."""
+    found = []
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            found.append(os.readlink(f"/proc/self/fd/{number}"))
+        except FileNotFoundError:
+            continue
+    return [one for one in found if one.startswith(f"{folder}/") and ".amq" in one]
+
+
+def lives(*parts, folder):
+    async def all_of_them():
+        for part in parts:
+            async with Life(folder) as life:
+                await part(life)
+
+    asyncio.run(all_of_them())
+
+
+def test_a_start_makes_no_object_of_a_plain_message(tmp_path):
+    numbers = [str(number) for number in range(2000)]
+    known = []
+
+    async def first(life):
+        await life.queue()
+        await send_all(life, map(message, numbers))
+        known.append(memory_of(life))
+
+    async def second(life):
+        assert sum(parts_of(life)) == queue_of(life).message_count == 2000
+        assert memory_of(life) == known[0]
+        head = queue_of(life).waiting.head()
+        assert bytes(head.message.body) == b"0"
+        # The first part alone was made, of more than this one.
+        assert 0 < sum(parts_of(life)) < 2000
+        sink = await taken(life, 2000)
+        assert sink.bodies == numbers
+        assert parts_of(life) == []
+        await durable(lambda done: sink.session.acknowledge(0, sink.ids[-1], done))
+        assert memory_of(life) == (0, 0)
+        assert len(life.broker._stores.messages) == 0
+
+    lives(first, second, folder=tmp_path / "data")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_all_kinds_of_messages_keep_their_order(tmp_path, seed):
+    """Plain ones between those that expire, have groups, another queue or another priority."""
+    chance = random.Random(seed)
+    kinds = [
+        {},
+        {},
+        {},
+        {"priority": 7},
+        {"expiration": FAR_MS},
+        {"_AMQ_GROUP_ID": "g"},
+        {"colour": "red", "count": 7},
+        {"address": "both"},
+    ]
+    known = {}
+
+    def all_of(life):
+        return {name: life.bodies(name) for name in ("q", "one", "two")}
+
+    async def first(life):
+        await life.queue()
+        for name in ("one", "two"):
+            await life.queue(name, address="both", routing_type=RoutingType.MULTICAST)
+        await send_all(
+            life,
+            (message(str(number), **kinds[chance.randrange(len(kinds))]) for number in range(600)),
+        )
+        known.update(bodies=all_of(life), memory=memory_of(life))
+
+    async def second(life):
+        assert memory_of(life) == known["memory"]
+        sink = life.consume("q")
+        async with asyncio.timeout(END_S):
+            while len(sink.got) < 100:  # noqa: ASYNC110 -- the loop has to turn
+                await asyncio.sleep(0)
+        assert sink.bodies[:100] == known["bodies"]["q"][:100]
+        # All of a group is given to one; what was given comes back in its order.
+        sink.session.close(has_failed=False)
+        assert all_of(life) == known["bodies"]
+        removed = chance.sample(list(queue_of(life).references()), 50)
+        for reference in removed:
+            queue_of(life).remove(reference)
+        gone = {bytes(one.message.body).decode() for one in removed}
+        known["bodies"]["q"] = [one for one in known["bodies"]["q"] if one not in gone]
+
+    async def third(life):
+        assert all_of(life) == known["bodies"]
+        queue_of(life).remove_all()
+        assert life.bodies() == []
+
+    async def fourth(life):
+        known["bodies"]["q"] = []
+        assert all_of(life) == known["bodies"]
+
+    lives(first, second, third, fourth, folder=tmp_path / "data")
+
+
+def test_bytes_stay_while_a_compaction_moves_records(tmp_path, monkeypatch):
+    monkeypatch.setattr(bytes_aside, "READ_BACK_SIZE", 5000)
+    folder = tmp_path / "data"
+    numbers = [f"{number:05}" * 200 for number in range(400)]
+
+    async def first(life):
+        await life.queue()
+        await life.queue("gone")
+        await send_all(
+            life,
+            (
+                message(one, address=("q", "gone")[at % 2])
+                for at, one in enumerate(one for one in numbers for _ in range(2))
+            ),
+        )
+        sink = await taken(life, 400, "gone")
+        await durable(lambda done: sink.session.acknowledge(0, sink.ids[-1], done))
+
+    async def second(life):
+        assert len(open_files(folder)) > 4
+        journal = life.broker._stores.messages
+        pinned = set(journal.pool.pinned)
+        assert await asyncio.to_thread(journal.compact)
+        assert any("(deleted)" in name for name in open_files(folder))
+        assert not pinned & {file.name for file in journal.pool.free}
+        # More records, in files that are used again.
+        await send_all(life, (message("x" * 1000, address="gone") for _ in range(300)))
+        sink = await taken(life, 400)
+        assert sink.bodies == numbers
+        await durable(lambda done: sink.session.acknowledge(0, sink.ids[-1], done))
+        del sink.got[:]
+
+    async def third(life):
+        assert life.bodies() == []
+        assert len(life.bodies("gone")) == 300
+
+    lives(first, second, third, folder=folder)
+    # What leads in circles in a broker that has stopped.
+    gc.collect()
+    assert open_files(folder) == []
+
+
+@pytest.mark.parametrize("decision", ["commit", "rollback"])
+def test_a_prepared_transaction_finds_what_it_has_taken(tmp_path, decision):
+    numbers = [str(number) for number in range(300)]
+
+    async def first(life):
+        await life.queue()
+        await send_all(life, map(message, numbers))
+        sink = await taken(life, 300)
+        ids = sink.ids[:2]
+        sink.session.close(has_failed=False)
+        session = life.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
+        session.xa_start(XID)
+        sink = life.consume("q", session)
+        async with asyncio.timeout(END_S):
+            while len(sink.got) < 2:  # noqa: ASYNC110 -- the loop has to turn
+                await asyncio.sleep(0)
+        await durable(lambda done: session.acknowledge(0, ids[1], done))
+        session.xa_end(XID, has_failed=False)
+        await durable(lambda done: session.xa_prepare(XID, done))
+
+    async def second(life):
+        assert life.bodies() == numbers[2:]
+        assert queue_of(life).message_count == 300
+        session = life.session(is_xa=True)
+        if decision == "commit":
+            await durable(lambda done: session.xa_commit(XID, False, done))
+            assert life.bodies() == numbers[2:]
+        else:
+            await durable(lambda done: session.xa_rollback(XID, done))
+            assert life.bodies() == numbers
+
+    lives(first, second, folder=tmp_path / "data")
+
+
+def test_without_descriptors_messages_are_copied_as_before(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(pinned_files, "_SHARE", 10**9)
+    monkeypatch.setattr(bytes_aside, "KEPT_SIZE", 0)
+    numbers = [str(number) for number in range(300)]
+
+    async def first(life):
+        await life.queue()
+        await send_all(life, map(message, numbers))
+
+    async def second(life):
+        assert parts_of(life) == []
+        assert life.broker._aside.size > 0
+        assert life.bodies() == numbers
+
+    lives(first, second, folder=tmp_path / "data")
+    assert "copied out of the journal's files: too many files are open" in caplog.text
+
+
+def test_a_file_that_is_used_again_is_an_error(tmp_path):
+    async def first(life):
+        await life.queue()
+        await send_all(life, map(message, "abc"))
+
+    async def second(life):
+        for path in (tmp_path / "data" / "journal").glob("*.amq"):
+            with path.open("r+b") as file:
+                file.seek(8)
+                file.write(b"\xff" * 8)
+        with pytest.raises(JournalIOError, match="changed while messages in it wait"):
+            queue_of(life).waiting.head()
+        # Nothing was taken out of the list.
+        assert queue_of(life).message_count == sum(parts_of(life)) == 3
+
+    lives(first, second, folder=tmp_path / "data")
