@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -57,9 +58,9 @@ class Block:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The code blocks of a document.
+    r"""The code blocks of a document.
 
-    >>> [block.lines for block in blocks("## A\\n\\n    x\\n\\n    y\\n\\nz\\n")]
+    >>> [block.lines for block in blocks("## A\n\n    x\n\n    y\n\nz\n")]
     [('x', '', 'y')]
     """
     section, start, lines = "", 0, list[str]()
@@ -135,13 +136,19 @@ class Terminal:
         if self._shell.poll() is None:
             os.killpg(self._shell.pid, signal.SIGINT)
         assert self._shell.stdin is not None
+        # A broker that stops in order leaves its shell at the prompt.
         self._shell.stdin.close()
         try:
             self._shell.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             os.killpg(self._shell.pid, signal.SIGKILL)
             raise LineFailedError("the broker did not stop at Ctrl-C") from None
-        self._shower.join(STOP_TIMEOUT_S)
+        finally:
+            self._shower.join(STOP_TIMEOUT_S)
+            assert self._shell.stdout is not None
+            self._shell.stdout.close()
+            self._statuses.close()
+            shutil.rmtree(self._typed)
 
 
 def type_blocks(
@@ -193,7 +200,9 @@ def _commands(block: Block) -> Iterator[tuple[int, str]]:
 
 def main(*sections: str) -> None:
     """Type the blocks of these sections."""
-    found = [block for block in blocks((ROOT / "README.md").read_text()) if block.section in sections]
+    found = [
+        block for block in blocks((ROOT / "README.md").read_text()) if block.section in sections
+    ]
     missing = set(sections) - {block.section for block in found}
     if missing:
         sys.exit(f"README.md has no code below {', '.join(sorted(missing))}")
