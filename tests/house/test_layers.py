@@ -70,7 +70,7 @@ MAY_USE = {
     # The copies that a file journal keeps of its files are files.
     "broker.storage.history": ("broker", "journal"),
     "broker.options": ("broker", "journal.options", "jdbcstore.options"),
-    "broker.config.options": ("broker", "journal.options", "jdbcstore.options"),
+    "broker.config.options": ("broker", "journal.options", "journal.errors", "jdbcstore.options"),
     "broker.cli": ("broker", "masking", "journal", "jdbcstore"),
     "pipeline": ("pipeline", "broker", "journal", "jdbcstore"),
     "benchmarks": ("benchmarks", "pipeline", "broker", "journal", "jdbcstore"),

@@ -63,9 +63,11 @@ def test_defaults_that_depend_on_the_machine(read):
             "journal-retention-directory is",
         ),
         (
-            "<store><database-store><jdbc-connection-url>sqlite:///a</jdbc-connection-url>"
-            "<message-table-name>T</message-table-name><bindings-table-name>t</bindings-table-name>"
-            "</database-store></store>",
+            (
+                "<store><database-store><jdbc-connection-url>sqlite:///a</jdbc-connection-url>"
+                "<message-table-name>T</message-table-name><bindings-table-name>t</bindings-table-name>"
+                "</database-store></store>"
+            ),
             "message-table-name is 'T', as bindings-table-name is",
         ),
     ],
