@@ -102,7 +102,8 @@ cdef class GroupBuffer:
     cdef void fail(self, int error) noexcept nogil
 
     cdef uint64_t padded(self, uint64_t size) noexcept nogil
-    cdef uint64_t end_reserve(self) noexcept nogil
+    cdef uint64_t mark_end(self, OpenFile *file, uint64_t end) noexcept nogil
+    cdef uint64_t mark_offset(self, OpenFile *file) noexcept nogil
     cdef void begin_slot(self) noexcept nogil
     cdef void seal(self) noexcept nogil
     cdef bint next_is_free(self) noexcept nogil
@@ -116,6 +117,8 @@ cdef class GroupBuffer:
     cdef int write_group(self, uint64_t first, uint64_t end, bint sync) noexcept nogil
     cdef int write_overlapped(self, uint64_t first, uint64_t end) noexcept nogil
     cdef int write_end_mark(self, Slot *slot) noexcept nogil
+    cdef int put_mark(self, OpenFile *file, uint64_t start, uint64_t offset, uint8_t marker,
+                      uint32_t ordinal, bint sync) noexcept nogil
     cdef void sync_only(self) noexcept nogil
     cdef bint mark_due(self) noexcept nogil
     cdef void write_mark(self) noexcept nogil

@@ -18,8 +18,10 @@ A group never crosses a file: the last batch of a file is on disk before the fir
 written. So only the newest file can have a torn tail.
 
 Marks (format.pyx): a batch opens with one that says how much of the file was on disk when the
-batch was sealed. An idle journal writes one alone; a full file gets an end mark once its last
-batch is on disk. They claim only what is so, hence none are written without datasync.
+batch was sealed. A journal that is idle or closes writes one alone; a full file gets an end mark
+once its last batch is on disk. These two stand in a sector of their own, so that one lost sector
+cannot take both a mark and a record that no other mark counts; the next batch begins before them,
+behind the last record. They claim only what is so, hence none are written without datasync.
 
 The first failed write or sync is final: every counter stays, every waiter gets the error.
 
@@ -35,7 +37,7 @@ from libc.string cimport memset
 from journal.atomics cimport add32, load32, load64, pause_spin, store64
 from journal.files.base cimport io_alloc, io_free
 from journal.format cimport (
-    END_MARK, LEADER_SIZE, MARK, ORDINAL_MAX, encode_mark, leader_padding)
+    END_MARK, LEADER_SIZE, MARK, ORDINAL_MAX, encode_mark, leader_padding, mark_place)
 from journal.native cimport qv_completion
 from journal.parking cimport (
     bump_event, close_event, now_ns, open_event, park, park_until, set_timer_slack, sleep_ns,
@@ -88,7 +90,9 @@ cdef class GroupBuffer:
         self.event_fd = -1
         self.waiting = WaitingRoom()
         pthread_mutex_init(&self.lock, NULL)
-        self.mark_block = <uint8_t *>io_alloc(BUFFER_ALIGNMENT, BUFFER_ALIGNMENT)
+        # What lies before the mark in its sector's predecessor, and the mark's own block.
+        self.mark_block = <uint8_t *>io_alloc(
+            2 * max(<uint64_t>BUFFER_ALIGNMENT, <uint64_t>back_end.alignment), BUFFER_ALIGNMENT)
         if self.mark_block == NULL:
             raise MemoryError
         for i in range(self.slot_count):
@@ -166,7 +170,7 @@ cdef class GroupBuffer:
                     start = LEADER_SIZE
                 start += leader_padding(slot.offset + start) + LEADER_SIZE
             end = start + size
-            if slot.offset + self.padded(end) + self.end_reserve() > self.file.size \
+            if self.mark_end(self.file, slot.offset + self.padded(end)) > self.file.size \
                     or self.file.ordinal == ORDINAL_MAX:
                 return NEED_FILE
             if end <= self.capacity:
@@ -268,14 +272,31 @@ cdef class GroupBuffer:
         cdef uint64_t alignment = self.back_end.alignment
         return (size + alignment - 1) & ~(alignment - 1)
 
-    cdef uint64_t end_reserve(self) noexcept nogil:
-        """Bytes kept free at the end of every file, for its end mark."""
-        return self.padded(LEADER_SIZE) if self.marks else 0
+    cdef uint64_t mark_end(self, OpenFile *file, uint64_t end) noexcept nogil:
+        """Where the file would end if records up to `end` and its end mark were all."""
+        if not self.marks:
+            return end
+        return mark_place(end, file.size, self.back_end.alignment) + self.padded(LEADER_SIZE)
+
+    cdef uint64_t mark_offset(self, OpenFile *file) noexcept nogil:
+        """Where a mark goes behind all that the file holds.
+
+        A file that an earlier version filled to its end has room right behind its records only.
+        """
+        if self.mark_end(file, file.position) > file.size:
+            return file.position
+        return mark_place(file.position, file.size, self.back_end.alignment)
 
     cdef uint64_t file_room(self, OpenFile *file) noexcept nogil:
         """The largest record that an empty `file` and an empty slot take."""
-        cdef uint64_t room = file.size - file.first - self.end_reserve()
+        cdef uint64_t end = file.size, room
         cdef uint64_t extra = 0
+        if self.marks and end > self.padded(LEADER_SIZE):
+            # The last sector that an end mark fits into is kept free for it.
+            end = mark_place(end - self.padded(LEADER_SIZE) + 1, file.size,
+                             self.back_end.alignment)
+            end -= mark_place(1, file.size, self.back_end.alignment)
+        room = end - file.first if end > file.first else 0
         if self.leaders:
             extra = LEADER_SIZE + (LEADER_SIZE if self.marks else 0)
             extra += leader_padding(file.first + extra - LEADER_SIZE)
@@ -579,11 +600,16 @@ cdef class GroupBuffer:
 
     cdef int write_end_mark(self, Slot *slot) noexcept nogil:
         """Close a file whose last batch is on disk. Synced by whoever closes the file."""
-        cdef OpenFile *file = slot.file
-        cdef uint64_t size = self.padded(LEADER_SIZE)
+        return self.put_mark(slot.file, slot.file.position, self.mark_offset(slot.file), END_MARK,
+                             slot.ordinal_end, False)
+
+    cdef int put_mark(self, OpenFile *file, uint64_t start, uint64_t offset, uint8_t marker,
+                      uint32_t ordinal, bint sync) noexcept nogil:
+        """Write a mark at `offset`, and zeros from `start` up to it."""
+        cdef uint64_t size = offset - start + self.padded(LEADER_SIZE)
         memset(self.mark_block, 0, size)
-        encode_mark(self.mark_block, END_MARK, file.file_id, slot.ordinal_end)
-        return self.back_end.write(file, self.mark_block, size, file.position, False)
+        encode_mark(self.mark_block + (offset - start), marker, file.file_id, ordinal)
+        return self.back_end.write(file, self.mark_block, size, start, sync)
 
     cdef void sync_only(self) noexcept nogil:
         """Nothing to write, but somebody waits for what was written before."""
@@ -610,26 +636,23 @@ cdef class GroupBuffer:
         return (self.marks and self.file.marked_ordinal < self.file.synced_ordinal
                 and self.slots[self.head % self.slot_count].records == 0
                 and self.taken == self.head
-                and self.file.position + self.end_reserve() <= self.file.size)
+                and self.file.position + self.padded(LEADER_SIZE) <= self.file.size)
 
     cdef void write_mark(self) noexcept nogil:
         """Say, alone, how much is on disk: the journal is idle or closes.
 
-        Where nothing but the end mark fits any more, no record does either: that one says it, and
-        is written once more, the same, when the file is left.
+        Where a load could not go on behind the mark, since no end mark would fit any more, the mark
+        is the end mark; it is written again, with all that came meanwhile, when the file is left.
         """
         cdef OpenFile *file = self.file
-        cdef uint64_t size = self.padded(LEADER_SIZE), offset = file.position
         cdef uint32_t claimed = file.synced_ordinal
-        cdef bint is_full = offset + size + self.end_reserve() > file.size
+        cdef uint64_t start = file.position, offset = self.mark_offset(file)
+        cdef uint64_t end = offset + self.padded(LEADER_SIZE)
+        cdef uint8_t marker = END_MARK if self.mark_end(file, end) > file.size else MARK
         cdef int result
-        if not is_full:
-            file.position += size
-            self.begin_slot()
-        memset(self.mark_block, 0, size)
-        encode_mark(self.mark_block, END_MARK if is_full else MARK, file.file_id, claimed)
+        # What is appended meanwhile fills a slot; only this thread writes, so it goes over the mark.
         pthread_mutex_unlock(&self.lock)
-        result = self.back_end.write(file, self.mark_block, size, offset, True)
+        result = self.put_mark(file, start, offset, marker, claimed, True)
         pthread_mutex_lock(&self.lock)
         if result < 0:
             self.fail(-result)

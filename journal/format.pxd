@@ -19,6 +19,8 @@ cdef enum:
     HEADER_SIZE = 16
     LEADER_SIZE = 9
     SECTOR_SIZE = 512
+    MARK_SECTOR = 4096          # what a mark behind the records shares with none of them
+    MARK_SECTOR_FILE = 65536    # in files of so many bytes; in smaller ones SECTOR_SIZE
     HEAD_SIZE = 10              # type, file id, compact count and half a record id
     MINIMUM_RECORD_SIZE = 17
     ORDINAL_MAX = 0xFFFFFF
@@ -101,6 +103,7 @@ cdef void encode_header(uint8_t *out, int32_t user_version, int64_t file_id) noe
 cdef void encode_header_leader(uint8_t *header, uint64_t file_size) noexcept nogil
 cdef void encode_leader(uint8_t *record, int64_t file_id, uint32_t ordinal,
                         uint32_t size) noexcept nogil
+cdef uint64_t mark_place(uint64_t end, uint64_t file_size, uint64_t alignment) noexcept nogil
 cdef void encode_mark(uint8_t *out, uint8_t marker, int64_t file_id,
                       uint32_t ordinal) noexcept nogil
 cdef uint32_t leader_padding(uint64_t offset) noexcept nogil

@@ -24,7 +24,7 @@ from journal.files.chunks cimport ChunkWriter
 from journal.format cimport (
     ADD_RECORD, ADD_RECORD_TX, COMPACT_COUNT_MAX, END_MARK, HEADER_SIZE, LEADER_SIZE, ORDINAL_MAX,
     UPDATE_RECORD, UPDATE_RECORD_TX, encode_header, encode_header_leader, encode_leader,
-    encode_mark, encode_record, leader_padding, record_size)
+    encode_mark, encode_record, leader_padding, mark_place, record_size)
 from journal.index cimport ARRIVES
 
 __all__ = ["CompactionStopped", "NewFiles", "NothingGained", "OutputFile"]
@@ -164,7 +164,8 @@ cdef class NewFiles:
         if self.is_plain:
             return False        # It was begun for one record that is in it already.
         start += leader_padding(start) + LEADER_SIZE
-        return start + size + LEADER_SIZE <= self.file_size and self.ordinal < ORDINAL_MAX
+        return mark_place(start + size, self.file_size, 1) + LEADER_SIZE <= self.file_size \
+            and self.ordinal < ORDINAL_MAX
 
     cdef int make_room(self, uint32_t size) except -1 nogil:
         """Have a file open that takes a record of `size` bytes."""
@@ -257,16 +258,21 @@ cdef class NewFiles:
     cdef int end_output(self) except -1 with gil:
         """End the file; it is synced and closed when all of it was written."""
         cdef uint8_t *where
+        cdef uint64_t end = self.writer.offset + self.writer.used, gap = 0
         cdef int status
         if not self.is_open:
             return 0
         if not self.is_plain:
+            # A record that all but fills a file, alone, has the mark right behind it.
+            if mark_place(end, self.file_size, 1) + LEADER_SIZE <= self.file_size:
+                gap = mark_place(end, self.file_size, 1) - end
             with nogil:         # Both calls may wait for the disk.
-                where = self.writer.make_room(LEADER_SIZE)
+                where = self.writer.make_room(gap + LEADER_SIZE)
             if where == NULL:
                 self.fail(-self.writer.failed, "cannot write a compacted file")
-            encode_mark(where, END_MARK, self.file_id, self.ordinal)
-            self.writer.used += LEADER_SIZE
+            memset(where, 0, gap)
+            encode_mark(where + gap, END_MARK, self.file_id, self.ordinal)
+            self.writer.used += gap + LEADER_SIZE
         with nogil:
             status = self.writer.end()
         if status < 0:

@@ -7,6 +7,7 @@ from tests.house.format_calls import MARK, header, led_record, mark
 
 FILE_ID = 1
 FILE_SIZE = 10240
+SECTOR = 512  # of the closing mark, in a file as small as this
 ADD, DELETE, ADD_TX, COMMIT = 11, 16, 13, 18
 
 LEADER = (("marker", 1), ("crc32c and ordinal", 8))
@@ -18,6 +19,15 @@ CHECK = (("check size", 4),)
 
 def parts():
     """(what it is, its bytes, its fields as (name, size)) for each thing in the example's file."""
+    data = list(header_and_records())
+    yield from data
+    used = sum(len(part) for _, part, _ in data)
+    yield "zeros to the end of the sector", bytes(-used % SECTOR), (("zeros", -used % SECTOR),)
+    yield "mark: four records are synced; the journal was closed", mark(MARK, FILE_ID, 4), LEADER
+
+
+def header_and_records():
+    """The same, up to the last record."""
     yield (
         "header, with its leader",
         header(FILE_ID, file_size=FILE_SIZE),
@@ -45,7 +55,6 @@ def parts():
         led_record(DELETE, FILE_ID, 3, record_id=7),
         (*LEADER, *HEAD, ("record id", 8), *CHECK),
     )
-    yield "mark: four records are synced; the journal was closed", mark(MARK, FILE_ID, 4), LEADER
 
 
 def image():
@@ -60,7 +69,8 @@ def text():
     for title, data, fields in parts():
         lines.append(title)
         for name, size in fields:
-            lines.append(f"  {offset:4d}  {data[:size].hex(' '):<26}  {name}")
+            shown = data[:size].hex(" ") if any(data[:size]) or size <= 8 else "00 ..."
+            lines.append(f"  {offset:4d}  {shown:<26}  {name}")
             data = data[size:]
             offset += size
         assert not data, title
