@@ -6,8 +6,7 @@
 Start: a folder with so many durable messages of 1 KiB in one queue, as clients of JMS send them,
 is filled through our storage; the broker starts on it in a process of its own. Shown are seconds
 from the start of the process until it listens, seconds of processors for that, the memory it had at
-most (VmHWM) and has then (VmRSS), and what each waiting message costs beyond the bytes that are
-kept in memory, against a start with none. With `--reference` the reference starts on a copy of it.
+most (VmHWM) and has then (VmRSS), and what each waiting message costs, against a start with none. With `--reference` the reference starts on a copy of it.
 
 Sent: as many are sent to a broker within a process of its own, and nobody takes them; what its
 memory has grown by beyond their bytes.
@@ -44,7 +43,6 @@ from broker.server import Broker
 from broker.session import Session, SessionOptions
 from broker.settings import AddressSettings, SettingsRepository
 from broker.storage.binding_records import RoutingType
-from broker.storage.bytes_aside import KEPT_SIZE
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.storage.properties import Property, PropertyType
 
@@ -345,7 +343,7 @@ def show(title: str, found: list[Figures], count: int, empty: Figures | None = N
     left = statistics.median(one.memory for one in found)
     each = ""
     if empty is not None and count:
-        cost = (left - empty.memory - min(KEPT_SIZE, count * BODY_SIZE)) / count
+        cost = (left - empty.memory) / count
         each = f"{cost:7.0f} bytes a message"
     memory = f"{most / 1e6:9.0f} MB most{left / 1e6:9.0f} MB then"
     print(f"{title:24}{seconds:7.2f} s{cpu:7.2f} s CPU{memory}{each}", flush=True)

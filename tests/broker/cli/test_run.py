@@ -62,7 +62,7 @@ def test_it_logs_for_machines_and_tells_its_health(instance):
         "<acceptors>", "<grouping-handler name='g'><type>LOCAL</type></grouping-handler><acceptors>"
     )
     xml.write_text(text)
-    running = broker("run", instance, "--log-format", "json")
+    running = broker("run", instance, "--log-format", "json", "--verbose")
     lines = []
     try:
         for line in running.stderr:
@@ -82,6 +82,9 @@ def test_it_logs_for_machines_and_tells_its_health(instance):
     assert "AMQ221007" in [event.get("code") for event in events]
     loop = [event["message"] for event in events if event["message"].startswith("event loop")]
     assert loop == [f"event loop: {'uvloop' if find_spec('uvloop') else 'asyncio.unix_events'}"]
+    frozen = [event["message"] for event in events if "cycle collections" in event["message"]]
+    assert len(frozen) == 1
+    assert int(frozen[0].split()[0]) > 10_000
     useless = [event["message"] for event in events if "without effect" in event["message"]]
     assert useless == ["configured, and without effect in this version: <grouping-handler>"]
 
