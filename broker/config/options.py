@@ -56,11 +56,15 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
     """
     general = config.general
     addressing = config.addressing
+    policy = config.cluster.ha_policy
     settings = SettingsRepository(addressing.wildcards, general.literal_match_markers)
     settings.replace_all(addressing.address_settings)
     return BrokerOptions(
         name=general.name or "localhost",
         store=_store(config),
+        is_backup=isinstance(policy, SharedStoreBackup),
+        failover_on_shutdown=isinstance(policy, SharedStorePrimary | SharedStoreBackup)
+        and policy.failover_on_shutdown,
         acceptors=tuple(_acceptor(one, config) for one in config.cluster.acceptors),
         settings=settings,
         addresses=tuple((one.name, tuple(one.routing_types)) for one in addressing.addresses),

@@ -7,7 +7,6 @@ import pytest
 
 from jdbcstore.errors import LeaseLost
 from jdbcstore.lease import LeaseState
-from jdbcstore.node_table import DatabaseAway
 
 pytestmark = [
     pytest.mark.slow,
