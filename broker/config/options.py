@@ -5,6 +5,7 @@ What is configured and has no effect is named by `effect`.
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +45,8 @@ __all__ = [
     "memory_limit_bytes",
     "security_of",
 ]
+
+log = logging.getLogger("broker")
 
 CGROUP_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 
@@ -113,6 +116,9 @@ def security_of(config: BrokerConfig) -> Door | None:
         login = read_login(etc)
     except ValueError as error:
         raise ConfigError(str(error)) from None
+    for file in (login.users.users_file, login.users.roles_file):
+        if not file.is_file():
+            log.warning("%s is missing: nobody but a guest can log in; see `broker user`", file)
     manager = SecurityManager(
         login.users,
         config.permissions.security_settings.permissions,

@@ -74,7 +74,11 @@ def test_under_nohup_a_closed_terminal_stops_nothing(instance):
         [sys.executable, "-m", "broker.cli.main", "run", str(instance)]
     )
     running = subprocess.Popen(
-        ["sh", "-c", ignored], cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        ["sh", "-c", ignored],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
     )
     while not running.stderr.readline().startswith("serving at"):
         assert running.poll() is None
