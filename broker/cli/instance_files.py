@@ -1,4 +1,4 @@
-"""The files of a new instance: written and read in a folder of their own first, then put in place."""
+"""The files of a new instance, checked in a temporary folder before any is put in its place."""
 
 from __future__ import annotations
 

@@ -113,9 +113,11 @@ def _ha_policy(config: BrokerConfig) -> Iterator[str]:
         yield "<replication> of <ha-policy>"
     elif isinstance(policy, Colocated):
         yield "<colocated> of <ha-policy>"
-    elif isinstance(policy, SharedStorePrimary | SharedStoreBackup):
-        if not config.persistence.persistence_enabled:
-            yield "<shared-store> of <ha-policy>"
+    elif (
+        isinstance(policy, SharedStorePrimary | SharedStoreBackup)
+        and not config.persistence.persistence_enabled
+    ):
+        yield "<shared-store> of <ha-policy>"
     if isinstance(policy, SharedStoreBackup) and policy.allow_failback:
         yield "<allow-failback> of <ha-policy>"
     if isinstance(policy, PrimaryOnly | SharedStoreBackup | ReplicationBackup):
