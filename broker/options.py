@@ -79,6 +79,8 @@ class BrokerOptions:
     Attributes:
         name: of the broker.
         store: files or a database; None keeps nothing (persistence-enabled false).
+        is_backup: of a pair on one store: it waits until the primary fails.
+        failover_on_shutdown: the other one of the pair takes over at a stop in good order, too.
         acceptors: where it listens.
         settings: of addresses.
         addresses: that are there when it has started, with their routing types.
@@ -117,6 +119,8 @@ class BrokerOptions:
 
     name: str = "localhost"
     store: FileStoreOptions | DatabaseStoreOptions | None = None
+    is_backup: bool = False
+    failover_on_shutdown: bool = False
     acceptors: tuple[AcceptorOptions, ...] = (AcceptorOptions(),)
     settings: SettingsRepository = field(default_factory=SettingsRepository)
     addresses: tuple[tuple[str, tuple[RoutingType, ...]], ...] = ()

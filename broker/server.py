@@ -53,6 +53,7 @@ from broker.storage.page_work import ThreadWork
 from broker.storage.page_writer import PageWriter
 from broker.storage.pinned_files import PinnedFiles
 from broker.stored_connectors import StoredConnectors
+from broker.storage.waiting import StartWait
 from broker.stored_permissions import StoredPermissions
 from broker.stored_settings import StoredSettings
 from broker.timers import Timers
@@ -71,7 +72,9 @@ if TYPE_CHECKING:
     from broker.protocols.peer import Handler
     from broker.reload import ConfigurationSource
     from broker.session import SessionOptions
+    from broker.storage.open import FileStoreOptions
     from broker.storage.page_folders import PageFolders
+    from jdbcstore.options import DatabaseStoreOptions
 
 __all__ = ["Broker"]
 
@@ -152,6 +155,8 @@ class Broker:
         try:
             for options in self.options.acceptors:
                 self.acceptors.append(Acceptor(options, {"CORE": protocol.detect}))
+            if self.options.store is not None:
+                self._stores = await self._take_stores(self.options.store)
             with uncollected():
                 self._open()
             self.administration = Administration(self.core)
@@ -185,14 +190,36 @@ class Broker:
                 await server.start()
                 self.web.append(server)
 
+    async def _take_stores(self, store: FileStoreOptions | DatabaseStoreOptions) -> Stores:
+        """Wait for the lock and open the stores, in a thread: signals are answered meanwhile."""
+        wait = StartWait()
+        opening = asyncio.ensure_future(
+            asyncio.to_thread(
+                open_stores,
+                store,
+                on_lost=self._lost_lease,
+                is_backup=self.options.is_backup,
+                wait=wait,
+            )
+        )
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            wait.interrupt()
+            try:
+                (await opening).close(in_good_order=False)
+            except JournalError as error:
+                log.info("the start was ended: %s", error)
+            raise
+
     def _open(self) -> None:
         options = self.options
-        if options.store is None:
+        stores = self._stores
+        if stores is None:
             self._bind()
             self.node_id = str(uuid.uuid1())
             self._compose(NullStorage())
             return
-        stores = self._stores = open_stores(options.store, on_lost=self._lost_lease)
         # With the lock, and before what may take minutes.
         self._bind()
         self.node_id = stores.node_id
@@ -506,7 +533,8 @@ class Broker:
         finally:
             if paging is not None:
                 paging.close()
-            stores.close(in_good_order=in_good_order)
+            is_final = not self.options.failover_on_shutdown
+            stores.close(in_good_order=in_good_order and is_final)
         log.info("AMQ221002: %s, node %s, stopped", self.options.name, self.node_id)
 
     # --- the configuration --------------------------------------------------------------------

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Final
 from jdbcstore.errors import LeaseLost
 from jdbcstore.lease_row import HOLDER_ID_MAX, LeaseRow
 from jdbcstore.node_table import DatabaseAway, NodeTable
+from jdbcstore.outage import Outage
 from jdbcstore.schema import PRIMARY_LOCK_ROW
 from journal.errors import JournalClosed, JournalIOError, JournalLocked, OptionError, WrongState
 
@@ -129,6 +130,8 @@ class Lease:
         self._fence_renewed_at = 0.0
         self._skew_ms: float | None = None
         self._is_skew_reported = False
+        self._outage = Outage("the lease could not be renewed", clock=clock)
+        self._is_doubt_reported = False
         self._keeper: threading.Thread | None = None
         self._stop_keeper = threading.Event()
         self._interrupted = threading.Event()
@@ -265,14 +268,20 @@ class Lease:
             timeout_ms = self._acquisition_timeout_ms
         deadline = self._clock() + timeout_ms / 1000
         pause_s = min(self._renew_period_ms, ACQUIRE_PAUSE_MAX_MS) / 1000
+        outage = Outage("cannot take the lease", clock=self._clock)
+        told: str | None = None
         while True:
             problem: DatabaseAway | None = None
             try:
-                if self.try_acquire():
+                is_taken = self.try_acquire()
+                outage.ended()
+                if is_taken:
                     return
+                if timeout_ms:
+                    told = self._tell_holder(told)
             except DatabaseAway as error:
                 problem = error
-                log.warning("cannot take the lease, trying again: %s", error)
+                outage.failed(error)
             remaining_s = deadline - self._clock()
             if timeout_ms >= 0 and remaining_s <= 0:
                 raise problem or self._locked()
@@ -284,6 +293,18 @@ class Lease:
     def interrupt(self) -> None:
         """End a wait in acquire(), of now or of the next call, with JournalClosed."""
         self._interrupted.set()
+
+    def _tell_holder(self, told: str | None) -> str | None:
+        """Log whose lease is waited for, once a holder; the holder."""
+        view = self.look()
+        if view.is_held and view.holder != told:
+            log.info(
+                "waiting for the lease held by %s (row %d of %s); `journal locks` shows it",
+                view.holder,
+                self._row.row_id,
+                self._table.table.name,
+            )
+        return view.holder if view.is_held else told
 
     def _locked(self) -> JournalLocked:
         view = self.look()
@@ -343,6 +364,8 @@ class Lease:
             try:
                 if not self.renew():
                     return
+                self._outage.ended()
+                self._is_doubt_reported = False
             except JournalIOError as error:
                 pause_ms = min(self._renew_period_ms, RETRY_PAUSE_MS)
                 if not self._survives(error):
@@ -360,8 +383,14 @@ class Lease:
         if age_ms > self._expiration_ms + self._ride_out_ms:
             self._lose(f"the lease could not be renewed for {age_ms:.0f} ms: {error}", error)
             return False
-        doubt = "; it has expired, and is in doubt" if age_ms > self._expiration_ms else ""
-        log.warning("the lease could not be renewed%s: %s", doubt, error)
+        self._outage.failed(error)
+        if age_ms > self._expiration_ms and not self._is_doubt_reported:
+            self._is_doubt_reported = True
+            log.warning(
+                "the lease has expired, and is in doubt: it is lost in another %d ms, or when "
+                "somebody else takes it",
+                self._expiration_ms + self._ride_out_ms - age_ms,
+            )
         return True
 
     def _report_slowness(self, interval_s: float, duration_s: float) -> None:

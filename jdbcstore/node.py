@@ -32,6 +32,7 @@ import sqlalchemy
 from jdbcstore.errors import LeaseLost
 from jdbcstore.lease import ACQUIRE_PAUSE_MAX_MS, Lease, LeaseState, boot_clock
 from jdbcstore.node_table import DatabaseAway, NodeTable
+from jdbcstore.outage import Outage
 from jdbcstore.schema import BACKUP_LOCK_ROW, NODE_ID_ROW, PRIMARY_LOCK_ROW, STATE_ROW
 from journal.errors import JournalClosed, JournalIOError, WrongState
 
@@ -108,6 +109,8 @@ class NodeManager:
         self._pause_s = min(database.options.lock_renew_period_ms, ACQUIRE_PAUSE_MAX_MS) / 1000
         self._interrupted = threading.Event()
         self._is_started = False
+        self._clock = clock
+        self._ride_out_s = database.options.ride_out_ms / 1000
         columns = self._table.table.c
         state, node_id, row = columns["STATE"], columns["NODE_ID"], columns["ID"]
         table = self._table.table
@@ -137,13 +140,17 @@ class NodeManager:
     def start(self) -> None:
         """Make the table where it is missing, and the node's id where there is none. Idempotent.
 
+        A database that is away is waited for as writers wait for it, for ride_out_ms.
+
         Raises:
-            JournalIOError: the database fails, or has no row for the id.
+            JournalIOError: the database stays away, refuses, or has no row for the id.
+            JournalClosed: interrupt() was called.
         """
         if self._is_started:
             return
-        self._table.create()
-        self.node_id = self._set_up_id()
+        deadline = self._clock() + self._ride_out_s
+        self._insist(self._table.create, deadline)
+        self.node_id = self._insist(self._set_up_id, deadline)
         self._is_started = True
 
     def _set_up_id(self) -> str:
@@ -316,17 +323,30 @@ class NodeManager:
             JournalIOError: the database refuses.
         """
         self._check_started()
-        while not self._take_over():
+        outage = Outage("cannot look for the primary")
+        told: NodeState | None = None
+        while True:
+            try:
+                state = self.read_state()
+                outage.ended()
+                if state is NodeState.ACTIVE and self._take_over():
+                    return
+                if state is not told:
+                    told = state
+                    log.info("waiting as a backup: the primary's state is %s", state.name)
+            except DatabaseAway as error:
+                outage.failed(error)
             if self.backup_lease.state is LeaseState.LOST:
                 raise LeaseLost("the backup's lease was lost while it waited for the primary's")
             self._pause()
 
     def _take_over(self) -> bool:
-        try:
-            if self.read_state() is not NodeState.ACTIVE or not self.primary_lease.try_acquire():
-                return False
-        except DatabaseAway as error:
-            log.warning("cannot look for the primary, trying again: %s", error)
+        """Take the primary's lease; False if it is held, or its state is no longer L.
+
+        Raises:
+            DatabaseAway: whether the lease was taken is not known; the next call finds out.
+        """
+        if not self.primary_lease.try_acquire():
             return False
         try:
             self._table.ask(self._check_active)
@@ -367,13 +387,23 @@ class NodeManager:
         if not self._is_started:
             raise WrongState("the node manager is not started")
 
-    def _insist(self, work: Callable[[], Answer]) -> Answer:
-        """Do something again and again until the database answers."""
+    def _insist(self, work: Callable[[], Answer], deadline: float | None = None) -> Answer:
+        """Do something again and again until the database answers.
+
+        Raises:
+            DatabaseAway: it did not until the deadline.
+        """
+        outage = Outage("the database is away")
         while True:
             try:
-                return work()
+                answer = work()
             except DatabaseAway as error:
-                log.warning("the node manager waits for the database: %s", error)
+                if deadline is not None and self._clock() >= deadline:
+                    raise
+                outage.failed(error)
+            else:
+                outage.ended()
+                return answer
             self._pause()
 
     def _pause(self) -> None:

@@ -10,20 +10,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from broker.cli.instance import BROKER_XML
+from broker.cli.instance_files import InstanceFiles
 from broker.cli.passwords import PASSWORD_VARIABLE
-from broker.config import load
-from broker.config.bootstrap import BOOTSTRAP_XML, render_bootstrap_xml
 from broker.config.cluster import MessageLoadBalancing
-from broker.config.template import (
-    InstanceOptions,
-    NamedDestination,
-    render_broker_xml,
-    render_login_config,
-)
+from broker.config.template import InstanceOptions, NamedDestination
 from broker.config.transport import parse_transport
 from broker.policies import AddressFullPolicy
-from broker.security.login_config import LOGIN_CONFIG
-from broker.security.users import ROLES_FILE, USERS_FILE, Users, write_private
 from broker.storage.binding_records import RoutingType
 from journal.cli.folder import example
 from journal.cli.guard import say
@@ -172,6 +164,7 @@ def create(
     no_web: bool,
 ) -> None:
     """Make the instance DIRECTORY: etc/broker.xml, users and roles, data/."""
+    _refuse_empty(click.get_current_context())
     others = tuple(filter(None, map(str.strip, (static_cluster or "").split(","))))
     for other in others:
         try:
@@ -219,35 +212,21 @@ def create(
         raise click.UsageError(f"{directory} is an instance already; --force writes over its etc/")
     is_random = password is None
     password = password or secrets.token_urlsafe(12)
-    bootstrap = _etc(directory) / BOOTSTRAP_XML
-    if no_web:
-        bootstrap.unlink(missing_ok=True)
-    else:
-        write_private(bootstrap, render_bootstrap_xml(http_host, http_port))
-    _write(directory, options, user, password, guest_user=user if allow_anonymous else None)
+    files = InstanceFiles(
+        options,
+        user,
+        password,
+        is_anonymous=allow_anonymous,
+        web=None if no_web else (http_host, http_port),
+    )
+    files.write(directory)
     say(f"created: {directory}")
     if is_random:
         say(f"user {user}, password {password} (kept as a hash; change it with `broker user`)")
 
 
-def _etc(directory: Path) -> Path:
-    etc = directory / BROKER_XML.parent
-    etc.mkdir(parents=True, exist_ok=True)
-    return etc
-
-
-def _write(
-    directory: Path, options: InstanceOptions, user: str, password: str, *, guest_user: str | None
-) -> None:
-    """The files; read back before anything is told."""
-    etc = _etc(directory)
-    (directory / "data").mkdir(mode=0o700, exist_ok=True)
-    write_private(etc / USERS_FILE, "# user = password, or user = ENC(hash): see `broker user`\n")
-    write_private(etc / ROLES_FILE, "# role = user,user\n")
-    write_private(
-        etc / LOGIN_CONFIG, render_login_config(guest_user=guest_user, guest_role=options.role)
-    )
-    Users.of_instance(etc).add(user, password, [options.role])
-    # broker.xml last: with it the folder is an instance.
-    write_private(directory / BROKER_XML, render_broker_xml(options))
-    load(directory / BROKER_XML)
+def _refuse_empty(context: click.Context) -> None:
+    """See that no option was given as "", which would count as not given."""
+    for option in context.command.params:
+        if option.name is not None and context.params.get(option.name) == "":
+            raise click.BadParameter("it is empty", context, option)

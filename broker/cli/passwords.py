@@ -15,11 +15,14 @@ def asked_password(given: str | None, what: str) -> str:
     """The password that was given, else the answer of whoever sits at the terminal.
 
     Raises:
-        click.UsageError: neither.
+        click.UsageError: neither, or an empty one.
     """
+    if given == "":
+        raise click.UsageError(f"{what}: it is empty")
     if given is not None:
         return given
     if not sys.stdin.isatty():
         raise click.UsageError(f"{what}: give --password, or {PASSWORD_VARIABLE}")
+    # click asks again for as long as the answer is empty.
     answer: str = click.prompt(what, hide_input=True, confirmation_prompt=True, err=True)
     return answer

@@ -8,6 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from rich.cells import cell_len, set_cell_size
 
 from broker.cli.connect import connected, connecting
 from broker.client import ClientError
@@ -35,6 +36,7 @@ COUNTS: Final = {
     "acknowledged": "messagesAcked",
 }
 COLUMNS: Final = (*TEXTS, *COUNTS)
+WIDTH_MAX: Final = 40  # Of a name in a table; `--json` has all of it.
 PAGE_SIZE: Final = 200
 TELL_EVERY_S: Final = 0.5
 ROUTING = click.option(
@@ -80,14 +82,26 @@ def _listed(
 
 
 def _table(rows: list[dict[str, Any]]) -> None:
-    texts = [list(COLUMNS), *([str(value) for value in row.values()] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    texts = [
+        list(COLUMNS),
+        *([_shortened(str(value)) for value in row.values()] for row in rows),
+    ]
+    widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
     for line in texts:
-        cells = (
-            cell.ljust(width) if place < len(TEXTS) else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
+        cells = []
+        for place, (cell, width) in enumerate(zip(line, widths, strict=True)):
+            blanks = " " * (width - cell_len(cell))
+            cells.append(cell + blanks if place < len(TEXTS) else blanks + cell)
         click.echo("  ".join(cells).rstrip())
+
+
+def _shortened(text: str) -> str:
+    """At most WIDTH_MAX columns of a terminal; its beginning and its end, where it is longer."""
+    if cell_len(text) <= WIDTH_MAX:
+        return text
+    half = (WIDTH_MAX - 1) // 2
+    # set_cell_size() cuts, or fills up, to so many columns.
+    return f"{set_cell_size(text, half).rstrip()}…{set_cell_size(text[::-1], half).rstrip()[::-1]}"
 
 
 @queue.command(epilog=example("broker queue create orders --address shop"))

@@ -52,7 +52,7 @@ def run(
 ) -> None:
     """Run an instance's broker; prints a line when it serves.
 
-    SIGTERM and SIGINT stop it in good order. Exit status 1: its storage failed.
+    SIGTERM, SIGINT and SIGHUP stop it in good order. Exit status 1: its storage failed.
     """
     set_up(log_format, verbose=verbose)
     file = ConfigurationFile(instance / BROKER_XML, lenient=lenient)

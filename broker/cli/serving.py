@@ -1,11 +1,12 @@
-"""What a broker's process does: start, serve until SIGTERM or SIGINT or a failed storage, stop."""
+"""What a broker's process does: start, serve until a signal or a failed storage, stop."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from journal.errors import JournalError
 
@@ -19,10 +20,14 @@ __all__ = ["EXIT_FAILED", "EXIT_OK", "serve"]
 log = logging.getLogger("broker")
 
 EXIT_OK, EXIT_FAILED = 0, 1
+_STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 async def serve(broker: Broker, *, on_start: Callable[[Broker], object] | None = None) -> int:
-    """Serve until SIGTERM or SIGINT; the exit status: 1 where the storage has failed.
+    """Serve until SIGTERM, SIGINT or SIGHUP; the exit status: 1 where the storage has failed.
+
+    A signal also ends a start that waits for another broker. SIGHUP stays ignored where whoever
+    started this process ignores it (`nohup`).
 
     Args:
         broker: not started.
@@ -34,17 +39,18 @@ async def serve(broker: Broker, *, on_start: Callable[[Broker], object] | None =
     """
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
-    await broker.start()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    if on_start is not None:
-        on_start(broker)
-    waits = [asyncio.ensure_future(stopping.wait()), asyncio.ensure_future(broker.failed())]
+    for number in _STOPPING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, stopping.set)
+    told = asyncio.ensure_future(stopping.wait())
     try:
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        if not await _start(broker, told):
+            return EXIT_OK
+        if on_start is not None:
+            on_start(broker)
+        await _first_of(told, asyncio.ensure_future(broker.failed()))
     finally:
-        for wait in waits:
-            wait.cancel()
+        told.cancel()
     has_failed = broker.failure is not None
     try:
         await broker.stop()
@@ -52,3 +58,23 @@ async def serve(broker: Broker, *, on_start: Callable[[Broker], object] | None =
         log.critical("%s", error)
         has_failed = True
     return EXIT_FAILED if has_failed else EXIT_OK
+
+
+async def _start(broker: Broker, told: asyncio.Future[object]) -> bool:
+    """Start it; False if a signal came before it served."""
+    starting = asyncio.ensure_future(broker.start())
+    await _first_of(told, starting)
+    with contextlib.suppress(asyncio.CancelledError):
+        await starting
+        return True
+    log.info("stopped before the broker was active")
+    return False
+
+
+async def _first_of(told: asyncio.Future[object], other: asyncio.Future[object]) -> None:
+    """Wait until one of the two is done, and cancel the other one if it is not the signal."""
+    try:
+        await asyncio.wait((told, other), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        if not other.done():
+            other.cancel()

@@ -73,8 +73,8 @@ def reset(
 ) -> None:
     """Change a user's password, or roles, or both."""
     users = users_of(instance)
-    if password is None and not roles:
-        password = asked_password(None, f"New password of {name}")
+    if password is not None or not roles:
+        password = asked_password(password, f"New password of {name}")
     users.reset(name, password=password, roles=roles or None, plaintext=plaintext)
     say(f"changed: {name}")
 

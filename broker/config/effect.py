@@ -9,6 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker.config.acceptors import MISSED
+from broker.config.ha import (
+    Colocated,
+    PrimaryOnly,
+    ReplicationBackup,
+    ReplicationPrimary,
+    SharedStoreBackup,
+    SharedStorePrimary,
+)
 from broker.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -45,6 +53,7 @@ def without_effect(config: BrokerConfig) -> list[str]:
         *_scalars(config),
         *_address_settings(config),
         *_acceptors(config),
+        *_ha_policy(config),
     ]
 
 
@@ -84,6 +93,25 @@ def _acceptors(config: BrokerConfig) -> Iterator[str]:
     for acceptor in config.cluster.acceptors:
         for name in sorted(acceptor.parameters.keys() & MISSED):
             yield f"{name} of acceptor {acceptor.name}"
+
+
+def _ha_policy(config: BrokerConfig) -> Iterator[str]:
+    policy = config.cluster.ha_policy
+    if isinstance(policy, ReplicationPrimary | ReplicationBackup):
+        yield "<replication> of <ha-policy>"
+    elif isinstance(policy, Colocated):
+        yield "<colocated> of <ha-policy>"
+    elif (
+        isinstance(policy, SharedStorePrimary | SharedStoreBackup)
+        and not config.persistence.persistence_enabled
+    ):
+        yield "<shared-store> of <ha-policy>"
+    if isinstance(policy, SharedStoreBackup) and policy.allow_failback:
+        yield "<allow-failback> of <ha-policy>"
+    if isinstance(policy, PrimaryOnly | SharedStoreBackup | ReplicationBackup):
+        scale_down = policy.scale_down
+        if scale_down is not None and scale_down.enabled:
+            yield "<scale-down> of <ha-policy>"
 
 
 def _address_settings(config: BrokerConfig) -> Iterator[str]:

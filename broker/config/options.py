@@ -5,6 +5,7 @@ What is configured and has no effect is named by `effect`.
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -46,6 +47,8 @@ __all__ = [
     "security_of",
 ]
 
+log = logging.getLogger("broker")
+
 CGROUP_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -57,6 +60,7 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
     """
     general = config.general
     addressing = config.addressing
+    policy = config.cluster.ha_policy
     settings = SettingsRepository(
         addressing.wildcards, general.literal_match_markers, general.namespace_of_uuids
     )
@@ -64,6 +68,9 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
     return BrokerOptions(
         name=general.name or "localhost",
         store=_store(config),
+        is_backup=isinstance(policy, SharedStoreBackup),
+        failover_on_shutdown=isinstance(policy, SharedStorePrimary | SharedStoreBackup)
+        and policy.failover_on_shutdown,
         acceptors=tuple(_acceptor(one, config) for one in config.cluster.acceptors),
         settings=settings,
         addresses=tuple((one.name, tuple(one.routing_types)) for one in addressing.addresses),
@@ -120,6 +127,9 @@ def security_of(config: BrokerConfig) -> Door | None:
         login = read_login(etc)
     except ValueError as error:
         raise ConfigError(str(error)) from None
+    for file in (login.users.users_file, login.users.roles_file):
+        if not file.is_file():
+            log.warning("%s is missing: nobody but a guest can log in; see `broker user`", file)
     manager = SecurityManager(
         login.users,
         config.permissions.security_settings.permissions,

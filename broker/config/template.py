@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
@@ -16,6 +17,12 @@ PERMISSIONS: Final = (
     *("createNonDurableQueue", "deleteNonDurableQueue", "createDurableQueue"),
     *("deleteDurableQueue", "createAddress", "deleteAddress", "consume", "browse", "send"),
     *("manage", "view", "edit"),
+)
+
+
+# `//user:password@host` of SQLAlchemy and `:user/password@` of Oracle; `password=…` of any of them.
+_WITH_PASSWORD: Final = re.compile(
+    r"//[^/?#@]*:[^/?#]*@|:[^/:@]+/[^@/]+@|(?:password|passwd|pwd)[^=&;:]*=[^&;:]", re.IGNORECASE
 )
 
 
@@ -167,7 +174,7 @@ def _persistence(options: InstanceOptions) -> str:
             "<!-- In a database. To go back to files, put <file-store/> in the place of it. -->",
             "<store>",
             "  <database-store>",
-            f"    {_element('jdbc-connection-url', options.jdbc_url)}",
+            f"    {_element('jdbc-connection-url', _url(options.jdbc_url))}",
             *(f"    {line}" for line in (user, password) if line),
             "    <bindings-table-name>BINDINGS</bindings-table-name>",
             "    <message-table-name>MESSAGES</message-table-name>",
@@ -194,6 +201,11 @@ def _persistence(options: InstanceOptions) -> str:
         "<max-redelivery-records>1</max-redelivery-records>",
     ]
     return "\n".join(lines)
+
+
+def _url(text: str) -> str:
+    """A database's URL, masked as a whole if a password is in it."""
+    return mask(text) if _WITH_PASSWORD.search(text) else text
 
 
 def _limits(options: InstanceOptions) -> str:

@@ -25,6 +25,7 @@ from uvicorn import Config, Server
 
 from broker.errors import BrokerError, ErrorCode
 from broker.management.metrics import Metrics
+from broker.management.web_connection import WebConnection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,9 +39,10 @@ __all__ = ["WebServer"]
 
 log = logging.getLogger("broker")
 
-# Connections at a time, idle ones for so many seconds: nobody but scrapers and probes comes.
-_CONNECTIONS_MAX = 64
+# Nobody but scrapers and probes comes.
+_BACKLOG = 64
 _KEEP_ALIVE_S = 15
+_HEADER_MAX = 16 * 1024  # Bytes of a request's head.
 
 
 class _Server(Server):
@@ -86,7 +88,8 @@ class WebServer:
             lifespan="off",
             log_config=None,
             access_log=False,
-            limit_concurrency=_CONNECTIONS_MAX,
+            http=WebConnection,
+            h11_max_incomplete_event_size=_HEADER_MAX,
             timeout_keep_alive=_KEEP_ALIVE_S,
         )
         self._server = _Server(config)
@@ -103,7 +106,7 @@ class WebServer:
             try:
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 listening.bind(place)
-                listening.listen(_CONNECTIONS_MAX)
+                listening.listen(_BACKLOG)
             except OSError:
                 listening.close()
                 raise

@@ -12,6 +12,7 @@ key, never the password; its key lives in this process alone.
 from __future__ import annotations
 
 import hmac
+import logging
 import math
 import secrets
 import time
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
 __all__ = ["Authenticator", "SecurityManager", "Subject"]
+
+log = logging.getLogger("broker")
 
 V = TypeVar("V")
 
@@ -148,7 +151,12 @@ class SecurityManager:
         if not is_kept:
             roles = None
             if self.users is not None:
-                roles = self.users.authenticate(name, password or "")
+                try:
+                    roles = self.users.authenticate(name, password or "")
+                except OSError as error:
+                    # Asked again at the next login: the file may be back by then.
+                    log.error("nobody but the guest can log in: %s", error)
+                    raise _unknown(name) from error
             subject = None if roles is None else Subject(name, roles)
             self._logins.put(key, subject)
         if subject is None:

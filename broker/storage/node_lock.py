@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
 import random
 import struct
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["NodeLock", "stored_node_id"]
+
+log = logging.getLogger("broker")
 
 _STATE_FILE: Final = "server.lock"
 _PRIMARY_FILE: Final = "serverlock.1"
@@ -73,29 +76,55 @@ class NodeLock:
         self,
         timeout_ms: int = -1,
         *,
+        is_backup: bool = False,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Return once no other process has the lock, which is not taken yet.
 
+        A backup also waits while the state is not L: a primary that stopped in good order (P)
+        comes back by itself.
+
         Args:
             timeout_ms: milliseconds to wait; -1 for ever, 0 not at all
                 (journal-lock-acquisition-timeout).
+            is_backup: of a pair on this folder.
             clock: monotonic seconds.
-            sleep: waits for seconds.
+            sleep: waits for seconds; what it raises ends the wait.
 
         Raises:
             JournalLocked: another process has it when the time is over; the text says which.
             JournalIOError: the file cannot be made or looked at.
         """
         deadline = clock() + timeout_ms / 1000
+        told = ""
         while True:
             holder = self._look()
-            if not holder:
+            if holder:
+                problem = f"{self.folder} is in use by another broker (process {holder})"
+            elif is_backup and not self.is_active():
+                problem = f"{self.folder} is the primary's, which is not active, or was stopped"
+            else:
                 return
             if timeout_ms >= 0 and clock() >= deadline:
-                raise JournalLocked(f"{self.folder} is in use by another broker (process {holder})")
+                raise JournalLocked(problem)
+            if problem != told:
+                told = problem
+                log.info("waiting for the lock: %s", problem)
             sleep(_RETRY_S)
+
+    def is_active(self) -> bool:
+        """Whether the state is L: whoever had the lock last served, and did not stop in good order.
+
+        Raises:
+            JournalIOError: the file cannot be read.
+        """
+        try:
+            return (self.folder / _STATE_FILE).read_bytes()[:1] == _ACTIVE
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise self._failure(error) from error
 
     def _look(self) -> int:
         try:

@@ -19,9 +19,10 @@ from broker.storage.large_tables import LargeTable
 from broker.storage.node_lock import NodeLock
 from broker.storage.page_folders import FileFolders
 from broker.storage.page_tables import TableFolders
+from broker.storage.waiting import StartWait
 from broker.storage.wire import RecordType
 from journal import Journal
-from journal.errors import JournalError, OptionError
+from journal.errors import JournalError, JournalLocked, OptionError
 from journal.options import JournalOptions, JournalType
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ __all__ = ["FileStoreOptions", "Stores", "bindings_options", "messages_options",
 
 # Where the system keeps temporary files that may be large: not in memory, as /tmp may be.
 LARGE_TEMPORARY_FOLDER: Final = "/var/tmp"
+LOCKED_PAUSE_S: Final = 0.1  # Before a pair's folder is looked at again that another one took.
 BINDINGS_FILE_SIZE: Final = 1048576  # JournalStorageManager: fixed, and always NIO.
 # Of updates of these only the last matters, which compaction may use (JournalStorageManager).
 REPLACEABLE: Final = frozenset(
@@ -192,27 +194,36 @@ def open_stores(
     options: FileStoreOptions | DatabaseStoreOptions,
     *,
     on_lost: Callable[[Exception], object],
+    is_backup: bool = False,
+    wait: StartWait | None = None,
     sync_transactional: bool = True,
     sync_non_transactional: bool = True,
 ) -> Stores:
-    """Take the lock and open both stores; nothing is loaded yet.
+    """Take the lock and open both stores; nothing is loaded yet. May be called in a thread.
 
     Args:
         options: of files, or of a database.
         on_lost: called, from a thread of the lease, when a database's lease is lost; the broker
             has to stop.
+        is_backup: of a pair on one store: the lock is taken once the primary has failed, or has
+            stopped with failover-on-shutdown.
+        wait: what another thread interrupts while the lock is waited for.
         sync_transactional: of a database's message table (journal-sync-transactional).
         sync_non_transactional: likewise (journal-sync-non-transactional).
 
     Raises:
         JournalLocked: another broker has them.
+        JournalClosed: the wait was interrupted.
         JournalIOError: a device or database fails.
         OptionError: the database's URL or driver is not known; two kinds of data would lie in one
             folder or table.
     """
+    wait = wait or StartWait()
     if isinstance(options, FileStoreOptions):
-        return _open_files(options)
-    return _open_tables(options, on_lost, sync_transactional, sync_non_transactional)
+        return _open_files(options, wait, is_backup=is_backup)
+    return _open_tables(
+        options, on_lost, wait, sync_transactional, sync_non_transactional, is_backup=is_backup
+    )
 
 
 def _large_folder(options: FileStoreOptions) -> Path:
@@ -232,16 +243,29 @@ def _folders(options: FileStoreOptions) -> tuple[Path, ...]:
     )
 
 
-def _open_files(options: FileStoreOptions) -> Stores:
+def _open_files(options: FileStoreOptions, wait: StartWait, *, is_backup: bool) -> Stores:
     options.check_folders()
     lock = NodeLock(options.lock_directory or options.messages.directory)
-    lock.await_free(options.lock_timeout_ms)
+    while True:
+        lock.await_free(options.lock_timeout_ms, is_backup=is_backup, sleep=wait.sleep)
+        try:
+            return _open_free_files(options, lock, is_backup=is_backup)
+        except JournalLocked:
+            # Another one was faster.
+            if options.lock_timeout_ms >= 0:
+                raise
+        wait.sleep(LOCKED_PAUSE_S)
+
+
+def _open_free_files(options: FileStoreOptions, lock: NodeLock, *, is_backup: bool) -> Stores:
     bindings, messages = Journal(options.bindings), Journal(options.messages)
     try:
         bindings.open()
         messages.open()
         # Behind them: see NodeLock.acquire().
         lock.acquire()
+        if is_backup and not lock.is_active():
+            raise JournalLocked(f"{lock.folder} is the primary's, which has stopped in good order")
         large = LargeFiles(_large_folder(options))
     except BaseException:
         _close_all([messages.close, bindings.close, lock.release])
@@ -269,8 +293,11 @@ def _open_files(options: FileStoreOptions) -> Stores:
 def _open_tables(
     options: DatabaseStoreOptions,
     on_lost: Callable[[Exception], object],
+    wait: StartWait,
     sync_transactional: bool,
     sync_non_transactional: bool,
+    *,
+    is_backup: bool,
 ) -> Stores:
     # Here, for a broker on files runs without SQLAlchemy.
     from jdbcstore import Database, NodeManager, SqlStore
@@ -280,9 +307,15 @@ def _open_tables(
     options.check_tables()
     database = Database(options)
     node = NodeManager(database, on_lost=on_lost)
+    wait.on_interrupt(node.interrupt)
     try:
         node.start()
-        node.start_primary()
+        if is_backup:
+            node.start_backup()
+            node.await_primary()
+            node.release_backup()
+        else:
+            node.start_primary()
         bindings = SqlStore(
             options, options.bindings_table_name, database=database, lease=node.primary_lease
         )

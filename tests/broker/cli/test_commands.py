@@ -83,7 +83,10 @@ def test_an_instance_with_everything(call, tmp_path):
     assert config.security.cluster_password == "cp"
     assert "cp<" not in (folder / "etc/broker.xml").read_text()
     assert config.cluster.ha_policy.failover_on_shutdown
-    assert without_effect(config) == ["<cluster-connections>"]
+    assert without_effect(config) == [
+        "<cluster-connections>",
+        "<allow-failback> of <ha-policy>",
+    ]
     assert stat.S_IMODE((folder / "etc/artemis-users.properties").stat().st_mode) == 0o600
 
 
@@ -131,11 +134,21 @@ def test_anonymous_users_where_they_are_allowed(call, tmp_path):
 
 
 def test_a_broker_in_a_database_and_one_that_keeps_nothing(call, tmp_path):
-    call("create", tmp_path / "d", "--jdbc", "sqlite:///x.db?a=b&c=d", "--jdbc-password", "secret")
+    call(
+        "create",
+        tmp_path / "d",
+        "--jdbc",
+        "postgresql://h/d?connect_timeout=1&application_name=b",
+        "--jdbc-password",
+        "secret",
+    )
     call("create", tmp_path / "n", "--no-persistence", "--clustered")
 
     options = broker_options(load(tmp_path / "d/etc/broker.xml")).store
-    assert (options.connection_url, options.password) == ("sqlite:///x.db?a=b&c=d", "secret")
+    assert (options.connection_url, options.password) == (
+        "postgresql://h/d?connect_timeout=1&application_name=b",
+        "secret",
+    )
     assert "secret" not in (tmp_path / "d/etc/broker.xml").read_text()
     nothing = load(tmp_path / "n/etc/broker.xml")
     assert broker_options(nothing).store is None
@@ -159,10 +172,60 @@ def test_an_instance_is_not_written_over(call, instance):
         (["--static-cluster", "tcp://a:1", "--clustered"], "not both"),
         (["--queues", "a,,b"], "names nothing"),
         (["--global-max-size", "much"], "'much' is not a number of bytes"),
+        (["--jdbc", "jdbc:postgres://h/d"], "no database is called 'postgres'"),
+        (["--jdbc", "nonsense"], "neither a JDBC nor a SQLAlchemy URL"),
+        (["--jdbc", "sqlite://"], "a SQLite database in memory keeps nothing"),
+        (["--user", "a,b"], "cannot be a name"),
+        (["--name", ""], "'--name': it is empty"),
+        (["--jdbc", ""], "'--jdbc': it is empty"),
+        (["--user", ""], "'--user': it is empty"),
+        (["--password", ""], "(env var: 'QUIVER_PASSWORD'): it is empty"),
+        (["--cluster-user", ""], "'--cluster-user': it is empty"),
+        (["--port", "99999"], "99999"),
     ],
 )
-def test_wrong_wishes_are_one_line(call, tmp_path, words, what):
+def test_wrong_wishes_are_one_line_and_leave_nothing_behind(call, tmp_path, words, what):
     assert what in refused(call, "create", tmp_path / "i", "--password", "x", *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_wish_leaves_an_instance_as_it_was(call, instance):
+    before = {path: path.read_bytes() for path in instance.rglob("*") if path.is_file()}
+
+    refused(call, "create", instance, "--password", "y", "--force", "--global-max-size", "much")
+
+    assert {path: path.read_bytes() for path in instance.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:swordfish@h/d",
+        "jdbc:postgresql://h/d?user=me&password=swordfish",
+        "jdbc:mariadb://h/d?password=swordfish",
+    ],
+)
+def test_a_password_inside_a_url_is_masked(call, tmp_path, url):
+    assert call("create", tmp_path / "i", "--password", "x", "--jdbc", url)[0] == 0
+
+    assert "swordfish" not in (tmp_path / "i/etc/broker.xml").read_text()
+    options = broker_options(load(tmp_path / "i/etc/broker.xml")).store
+    assert options.connection_url == url
+
+
+def test_a_users_file_that_is_missing_is_warned_of_and_lets_nobody_in(instance, caplog):
+    (instance / "etc/artemis-users.properties").unlink()
+
+    door = security_of(load(instance / "etc/broker.xml"))
+
+    assert [one for one in caplog.messages if "artemis-users.properties is missing" in one]
+    with pytest.raises(BrokerError):
+        door.authenticate("me", "pw")
+
+
+def test_an_empty_password_is_refused(call, instance):
+    for words in (["add", instance, "--user", "new"], ["reset", instance, "--user", "me"]):
+        assert "it is empty" in refused(call, "user", *words, "--password", "")
 
 
 def test_users_from_the_command_line(call, instance):

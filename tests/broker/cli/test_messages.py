@@ -6,6 +6,7 @@ import math
 import sys
 
 import pytest
+from rich.cells import cell_len
 
 from broker.cli.guard import run
 from broker.cli.main import broker as commands
@@ -90,6 +91,23 @@ def test_sizes_and_times_have_units(broker, size, length):
 
     assert status == 0
     assert len(base64.b64decode(json.loads(line)["body"]["base64"])) == length
+
+
+def test_a_table_is_readable_whatever_a_queue_is_called(broker):
+    names = ["orders", "注文キュー", "a" * 100 + "z" * 100]
+    for name in names:
+        assert broker("queue", "create", name, "--address", "wide")[0] == 0
+
+    _, table, _ = broker("queue", "stat")
+
+    rows = [line for line in table if " wide " in line or line.startswith("queue ")]
+    # What stands left of the addresses takes as many columns in each line.
+    places = {cell_len(line.partition("  ANYCAST")[0]) for line in rows[1:]}
+    assert len(rows) == 4
+    assert len(places) == 1
+    assert any(line.startswith("aaa") and "…" in line and "zzz  " in line for line in rows)
+    for name in names:
+        broker("queue", "delete", name)
 
 
 def test_queues_and_addresses_are_made_shown_emptied_and_deleted(broker):

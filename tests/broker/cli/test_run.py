@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -54,6 +55,46 @@ def test_it_serves_until_it_is_told_to_stop(instance):
     assert second[0] == 2
     assert f"in use by another broker (process {running.pid})" in second[1].splitlines()[-1]
     assert ended(running)[0] == 0
+
+
+def test_a_terminal_that_is_closed_stops_it_in_good_order(instance):
+    running = broker("run", instance)
+    while not running.stderr.readline().startswith("serving at"):
+        assert running.poll() is None
+
+    running.send_signal(signal.SIGHUP)
+
+    status, said = ended(running)
+    assert status == 0
+    assert "stopped" in said
+
+
+def test_under_nohup_a_closed_terminal_stops_nothing(instance):
+    ignored = "trap '' HUP; exec " + shlex.join(
+        [sys.executable, "-m", "broker.cli.main", "run", str(instance)]
+    )
+    running = subprocess.Popen(
+        ["sh", "-c", ignored],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    while not running.stderr.readline().startswith("serving at"):
+        assert running.poll() is None
+
+    running.send_signal(signal.SIGHUP)
+    is_ignored = has_ignored(running.pid, signal.SIGHUP)
+    running.send_signal(signal.SIGTERM)
+
+    assert is_ignored
+    assert ended(running)[0] == 0
+
+
+def has_ignored(pid, number):
+    """Whether a process ignores a signal, as the kernel says."""
+    (mask,) = re.findall(r"SigIgn:\s*(\S+)", Path(f"/proc/{pid}/status").read_text())
+    return bool(int(mask, 16) & (1 << (number - 1)))
 
 
 def test_it_logs_for_machines_and_tells_its_health(instance):

@@ -1,0 +1,50 @@
+"""The wait of a start for another broker, which any thread may interrupt."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from journal.errors import JournalClosed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["StartWait"]
+
+
+class StartWait:
+    """One start that may have to wait for a lock, or a database's lease.
+
+    Threads: any.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_interrupted = threading.Event()
+        self._calls: list[Callable[[], object]] = []
+
+    def on_interrupt(self, call: Callable[[], object]) -> None:
+        """Have interrupt() call this; if it was called before, call it now."""
+        with self._lock:
+            self._calls.append(call)
+            is_late = self._is_interrupted.is_set()
+        if is_late:
+            call()
+
+    def interrupt(self) -> None:
+        """End the wait with JournalClosed, now or when it begins."""
+        with self._lock:
+            self._is_interrupted.set()
+            calls = list(self._calls)
+        for call in calls:
+            call()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait that long.
+
+        Raises:
+            JournalClosed: interrupt() was called.
+        """
+        if self._is_interrupted.wait(seconds):
+            raise JournalClosed("the wait for another broker was interrupted")
