@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError, ErrorCode, broker_error
+from broker.groups import UNLIMITED_BUCKETS
 from broker.memory import AddressMemory
 from broker.notifications import NotificationType
 from broker.queue import Queue
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from broker.memory import GlobalMemory
     from broker.storage.binding_records import QueueBinding
 
-__all__ = ["Address", "Addresses"]
+__all__ = ["Address", "Addresses", "queue_exists"]
 
 
 class Address:
@@ -107,6 +108,14 @@ class Address:
             auto_created=self.is_auto_created,
             internal=self.is_internal,
         )
+
+
+def queue_exists(queue: Queue) -> BrokerError:
+    """Give the error for a name that a queue has already."""
+    return broker_error(
+        "queue_exists",
+        f"Queue {queue.name} already exists on address {queue.binding.address}",
+    )
 
 
 class Addresses:
@@ -317,19 +326,19 @@ class Addresses:
                 type, or an attribute cannot be.
         """
         if binding.name in self.queues:
-            raise broker_error(
-                "queue_exists", f"Queue {binding.name} already exists on address {binding.address}"
-            )
+            raise queue_exists(self.queues[binding.name])
         address = self.get(binding.address)
         if binding.routing_type not in address.routing_types:
+            supported = ", ".join(one.name for one in sorted(address.routing_types))
             raise broker_error(
-                "unexpected_routing_type",
-                f"Invalid routing type {binding.routing_type.name}, address {binding.address} "
-                f"supports only {sorted(one.name for one in address.routing_types)}",
+                "routing_type_not_supported",
+                f"Can not create queue with routing type: {binding.routing_type.name}, Supported "
+                f"routing types for address: {binding.address} are [{supported}]",
             )
-        if binding.last_value and binding.ring_size >= 0:
-            raise broker_error(
-                "invalid_queue", f"queue {binding.name} is last-value and has a ring size"
+        if binding.group_buckets < UNLIMITED_BUCKETS:
+            raise BrokerError(
+                ErrorCode.INTERNAL_ERROR,
+                f"queue {binding.name}: group-buckets is {binding.group_buckets}; it is -1 or more",
             )
         is_durable = is_durable and not is_temporary
         queue = self.load_queue(
@@ -431,6 +440,27 @@ class Addresses:
             and (address.is_auto_created or address.is_temporary)
         ):
             self.delete(address.name)
+
+    def auto_delete(self, queue: Queue) -> bool:
+        """Delete a queue that nobody needs any more, at once; whether it was.
+
+        Only where its delay is 0: the others wait for the reaper.
+        """
+        binding = queue.binding
+        if (
+            queue.is_deleted
+            or not binding.auto_delete
+            or binding.auto_delete_delay > 0
+            or queue.consumer_count
+            or not queue.was_used
+            or (
+                binding.auto_delete_message_count >= 0
+                and not queue.has_at_most(binding.auto_delete_message_count)
+            )
+        ):
+            return False
+        self.delete_queue(queue.name)
+        return True
 
     def pause_queue(self, queue: Queue, *, is_paused: bool, is_kept: bool = False) -> None:
         """Let a queue deliver nothing, or again; `is_kept` over a restart."""

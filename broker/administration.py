@@ -6,8 +6,10 @@ the address that a queue needs, the queue that an anycast message needs.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from broker.addresses import queue_exists
 from broker.errors import broker_error
 from broker.queue_defaults import QueueRequest
 from broker.storage.binding_records import RoutingType
@@ -61,12 +63,11 @@ class Administration:
             BrokerError: the queue exists, or its address does not, or cannot have it.
         """
         if not request.name:
-            raise broker_error("invalid_queue", "a queue needs a name")
+            raise broker_error("invalid_queue_name", "Invalid queue name: ")
         settings = self._core.settings.match(request.address)
-        if request.name in self._addresses.queues:
-            raise broker_error(
-                "queue_exists", f"Queue {request.name} already exists on address {request.address}"
-            )
+        found = self._addresses.queues.get(request.name)
+        if found is not None:
+            raise queue_exists(found)
         binding = request.binding(settings)
         may_create = (
             request.auto_create_address
@@ -88,21 +89,24 @@ class Administration:
     def create_shared_queue(self, request: QueueRequest) -> Queue:
         """Make a queue, or give the same one if it is there: same name, address and filter.
 
+        Its address is made, too, whatever the settings say.
+
         Raises:
-            BrokerError: it is there with something different, or cannot be made.
+            BrokerError: it is there with something different, or cannot be made. Not QUEUE_EXISTS,
+                which a JMS client takes for success.
         """
         found = self._addresses.queues.get(request.name)
         if found is None:
-            return self.create_queue(request)
-        same = (
-            found.binding.address == request.address
-            and (found.binding.filter or None) == (request.filter or None)
-            and found.is_durable == request.is_durable
-        )
-        if not same:
+            return self.create_queue(replace(request, auto_create_address=True))
+        if found.binding.address != request.address:
             raise broker_error(
-                "queue_exists",
+                "shared_queue_address",
                 f"Queue {request.name} already exists on another subscription",
+            )
+        if (found.binding.filter or None) != (request.filter or None):
+            raise broker_error(
+                "shared_queue_filter",
+                f"Queue {request.name} has a different filter than requested",
             )
         return found
 
@@ -144,27 +148,6 @@ class Administration:
                 name=name, address=address.name, routing_type=routing_type, is_auto_created=True
             )
         )
-
-    def auto_delete(self, queue: Queue) -> bool:
-        """Delete a queue that nobody needs any more, at once; whether it was.
-
-        Only where its delay is 0: the others wait for the reaper.
-        """
-        binding = queue.binding
-        if (
-            queue.is_deleted
-            or not binding.auto_delete
-            or binding.auto_delete_delay > 0
-            or queue.consumer_count
-            or not queue.was_used
-            or (
-                binding.auto_delete_message_count >= 0
-                and not queue.has_at_most(binding.auto_delete_message_count)
-            )
-        ):
-            return False
-        self._addresses.delete_queue(queue.name)
-        return True
 
     def delete_temporary(self, name: str) -> None:
         """Remove a temporary queue, and its address, when its connection ends."""

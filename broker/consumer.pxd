@@ -34,6 +34,7 @@ cdef class Consumer:
 
     @cython.locals(reference=Reference, message=Message)
     cdef Reference _find(self, long long message_id)
+    cdef object _answered(self)
     cdef object _acknowledge(self, tx, Reference reference, bint is_last)
     cdef object _write(self, Message message, delivery_count)
     cpdef object handle(self, Reference reference, Message message)

@@ -126,7 +126,8 @@ class Consumer:
         self.is_unlimited = False
         self.delivering: deque[Reference] = deque()
         self.can_take = False
-        self.is_started = False
+        # A browser looks whether its session is started or not.
+        self.is_started = is_browser
         self.is_held_up = False
         self.is_closed = False
         self.acknowledged_count = 0
@@ -153,8 +154,9 @@ class Consumer:
         self._wake()
 
     def stop(self) -> None:
-        """Take nothing until start()."""
-        self.is_started = self.can_take = False
+        """Take nothing until start(); a browser looks on (ServerConsumerImpl.setStarted)."""
+        if not self.is_browser:
+            self.is_started = self.can_take = False
 
     def hold_up(self) -> None:
         """The connection cannot be written to for now: take nothing until go_on()."""
@@ -285,12 +287,17 @@ class Consumer:
         last = self._find(message_id)
         # What is recorded before it is durable when its own record is, if it has one.
         is_synced = last.leaves_record and last.consumer is self
-        while True:
-            reference = delivering.popleft()
-            if reference is last:
-                self._acknowledge(tx, reference, True)
-                return
+        reference = delivering.popleft()
+        while reference is not last:
             self._acknowledge(tx, reference, not is_synced)
+            reference = delivering.popleft()
+        self._acknowledge(tx, reference, True)
+        self._answered()
+
+    def _answered(self) -> None:
+        """Something that was delivered is not any more."""
+        if self.queue.is_rebalancing and not self.delivering:
+            self.queue.answered()
 
     def _find(self, message_id: int) -> Reference:
         """Give what is being delivered of a message."""
@@ -328,6 +335,7 @@ class Consumer:
         """
         found = self._find(message_id)
         self.delivering.remove(found)
+        self._answered()
         return found
 
     def _not_delivered(self, message_id: int) -> BrokerError:
@@ -354,6 +362,7 @@ class Consumer:
         self.end_stream()
         taken = list(self.delivering)
         self.delivering.clear()
+        self._answered()
         for position, reference in enumerate(taken):
             if not has_failed and not (first_was_delivered and position == 0):
                 reference.delivery_count -= 1

@@ -112,7 +112,11 @@ _MESSAGE_IDS = {
     "address_exists": (229204, ErrorCode.ADDRESS_EXISTS),
     "address_has_bindings": (229205, ErrorCode.DELETE_ADDRESS_ERROR),
     "unexpected_routing_type": (229206, ErrorCode.UNEXPECTED_ROUTING_TYPE_FOR_ADDRESS),
-    "invalid_queue": (229207, ErrorCode.INVALID_QUEUE_CONFIGURATION),
+    "shared_queue_address": (229082, ErrorCode.INVALID_TRANSIENT_QUEUE_USE),
+    "shared_queue_filter": (229083, ErrorCode.INVALID_TRANSIENT_QUEUE_USE),
+    # Thrown as IllegalArgumentException there: what reaches the client is code 0.
+    "routing_type_not_supported": (229207, ErrorCode.INTERNAL_ERROR),
+    "invalid_queue_name": (229216, ErrorCode.ILLEGAL_STATE),
     "duplicate_id": (222059, ErrorCode.DUPLICATE_ID_REJECTED),
 }
 

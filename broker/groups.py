@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from broker.consumer import Consumer
     from broker.message import Message
 
-__all__ = ["GROUP_ID", "GROUP_SEQUENCE", "Groups"]
+__all__ = ["GROUP_ID", "GROUP_SEQUENCE", "UNLIMITED_BUCKETS", "Groups"]
 
 GROUP_SEQUENCE: Final = "_AMQ_GROUP_SEQUENCE"
 _DISABLED: Final = 0
-_UNLIMITED: Final = -1
+UNLIMITED_BUCKETS: Final = -1
 
 
 class Groups:
@@ -50,7 +50,7 @@ class Groups:
         if group is None:
             return None
         text = str(group)
-        if self._bucket_count == _UNLIMITED:
+        if self._bucket_count == UNLIMITED_BUCKETS:
             return text
         return (simple_string_hash(text) & 0x7FFFFFFF) % self._bucket_count
 
@@ -87,7 +87,7 @@ class Groups:
         """This group has no consumer now."""
         self._owners.pop(
             group
-            if self._bucket_count == _UNLIMITED
+            if self._bucket_count == UNLIMITED_BUCKETS
             else (simple_string_hash(group) & 0x7FFFFFFF) % max(1, self._bucket_count),
             None,
         )

@@ -20,6 +20,7 @@ cdef class Queue:
     cdef public bint is_dispatching
     cdef public bint is_durable
     cdef public bint is_plain
+    cdef public bint is_rebalancing
     cdef public object last_values
     cdef public object name
     cdef public object pages
@@ -31,8 +32,10 @@ cdef class Queue:
     cdef bint _has_groups
     cdef bint _has_ring
     cdef bint _takes_all
+    cdef bint _goes_when_empty
     cdef bint _is_delivering
     cdef bint _is_open
+    cdef object _end_turn
     cdef object _open_timer
     cdef object _schedule
     cdef object _turn

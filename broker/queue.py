@@ -52,6 +52,8 @@ class Queue:
         groups: which consumer has which message group.
         is_plain: no consumer wants anything special, see dispatch.py.
         is_dispatching: whether anything may be delivered now.
+        is_rebalancing: nothing is delivered before all consumers have answered what they have
+            (group-rebalance-pause-dispatch).
         is_deleted: it is gone.
     """
 
@@ -103,6 +105,10 @@ class Queue:
         self._turn: Timer | None = None
         self.is_plain = True
         self.is_dispatching = False
+        self.is_rebalancing = False
+        # Auto-created, used, without consumers: it is deleted when it holds nothing more.
+        self._goes_when_empty = False
+        self._end_turn: Timer | None = None
         self._refresh()
 
     def __repr__(self) -> str:
@@ -300,6 +306,14 @@ class Queue:
         if self.last_values is not None:
             self.last_values.gone(reference)
         reference.let_go()
+        if self._goes_when_empty and self._end_turn is None:
+            self._end_turn = self.core.loop.call_soon(self._go_if_empty)
+
+    def _go_if_empty(self) -> None:
+        """In a turn of its own: whoever emptied it may still have to do with it."""
+        self._end_turn = None
+        if self._goes_when_empty:
+            self.core.postoffice.addresses.auto_delete(self)
 
     def expire_if_due(self, reference: Reference) -> bool:
         """Move a waiting reference to the expiry address if its time is over; whether it was."""
@@ -371,14 +385,26 @@ class Queue:
             consumer.cursor = self.waiting.cursor()
             self.browsers.append(consumer)
             return
-        self.consumers.add(consumer)
         if self.binding.group_rebalance:
+            if self.binding.group_rebalance_pause_dispatch:
+                self.is_rebalancing = self._has_unanswered()
             self.groups.reset()
+        self.consumers.add(consumer)
         self._refresh()
         if not self._is_open:
             self._consider_opening()
         if self.binding.group_rebalance:
             self.look_again()
+
+    def _has_unanswered(self) -> bool:
+        return any(member.delivering for member in self.consumers.all())
+
+    def answered(self) -> None:
+        """A consumer has nothing left that it was delivered: groups may go to others now."""
+        if self.is_rebalancing and not self._has_unanswered():
+            self.is_rebalancing = False
+            self._refresh()
+            self.deliver_later()
 
     def look_again(self) -> None:
         """A group has no owner any more: consumers look at what they passed over on its account.
@@ -437,6 +463,7 @@ class Queue:
         if self.consumers.count == 0:
             self._stop_open_timer()
             self._is_open = self.binding.consumers_before_dispatch <= 0
+        self.answered()
         self._refresh()
         if self.consumer_count == 0 and self.binding.purge_on_no_consumers:
             self.core.loop.call_soon(self._purge_if_unused)
@@ -451,7 +478,20 @@ class Queue:
         binding = self.binding
         members = self.consumers.all()
         self.is_dispatching = (
-            bool(members) and self._is_open and not self.is_paused and not self.is_deleted
+            bool(members)
+            and self._is_open
+            and not self.is_rebalancing
+            and not self.is_paused
+            and not self.is_deleted
+        )
+        self._goes_when_empty = (
+            binding.auto_delete
+            and binding.auto_delete_delay <= 0
+            and self.was_used
+            and not members
+            and not self.browsers
+            and not self.is_temporary
+            and not self.is_deleted
         )
         self._has_ring = binding.ring_size >= 0
         self._takes_all = (

@@ -512,3 +512,87 @@ async def test_a_message_made_by_hand_goes_as_it_is(either_broker):
 
         async with await session.consumer(queue) as consumer:
             assert (await consumer.receive(WAIT_S)).content == b"raw"
+
+
+@asynchronous
+async def test_queues_are_refused_with_the_same_codes(either_broker):
+    async with client_of(either_broker) as client:
+        session = await client.session()
+        queue = await make_queue(session, routing_type=RoutingType.ANYCAST)
+
+        async def code_of(creating):
+            with pytest.raises(errors.BrokerRefused) as refused:
+                await creating
+            return refused.value.code
+
+        create, share = session.create_queue, session.create_shared_queue
+        assert await code_of(create(queue, "elsewhere")) == ErrorCode.QUEUE_EXISTS
+        assert await code_of(create("", queue)) == ErrorCode.ILLEGAL_STATE
+        wrong = create(f"{queue}.f", queue, selector="a = = 1")
+        assert await code_of(wrong) == ErrorCode.INVALID_FILTER_EXPRESSION
+        buckets = create(f"{queue}.b", queue, group_buckets=-5)
+        assert await code_of(buckets) == ErrorCode.INTERNAL_ERROR
+        # What a JMS client does not take for success, as it takes QUEUE_EXISTS.
+        other = ErrorCode.INVALID_TRANSIENT_QUEUE_USE
+        assert await code_of(share(queue, "elsewhere")) == other
+        assert await code_of(share(queue, queue, selector="a = 1")) == other
+        await share(queue, queue)
+
+
+@asynchronous
+async def test_a_browser_needs_no_start(either_broker):
+    async with client_of(either_broker) as client:
+        session = await client.session()
+        queue = await make_queue(session)
+        async with session.producer(queue) as producer:
+            await producer.send("seen")
+
+        await session.stop()
+        async with await session.consumer(queue, browse=True) as browser:
+            assert (await browser.receive(WAIT_S)).text == "seen"
+
+
+@asynchronous
+async def test_a_group_waits_for_its_old_owner(either_broker):
+    async with client_of(either_broker) as client:
+        mode = AckMode.INDIVIDUAL
+        session, other = await client.session(mode), await client.session(mode)
+        queue = await make_queue(session, group_rebalance=True, group_rebalance_pause_dispatch=True)
+        producer = session.producer(queue)
+        async with await session.consumer(queue) as old, await other.consumer(queue) as new:
+            await producer.send("1", group_id="a")
+            first = await asyncio.wait_for(_first_of(old, new), WAIT_S)
+            async with await (await client.session(mode)).consumer(queue) as late:
+                await producer.send("2", group_id="a")
+                for consumer in (old, new, late):
+                    assert await consumer.receive(0.3) is None
+                await first.acknowledge()
+                second = await asyncio.wait_for(_first_of(old, new, late), WAIT_S)
+                assert second.text == "2"
+
+
+async def _first_of(*consumers):
+    while True:
+        for consumer in consumers:
+            found = await consumer.receive(0.1)
+            if found is not None:
+                return found
+
+
+@asynchronous
+async def test_a_consumer_that_closes_delays_nothing(either_broker):
+    async with client_of(either_broker) as client:
+        session = await client.session()
+        queue = await make_queue(session)
+        delayed = '{"redeliveryDelay": 20000}'
+        await session.manage("broker", "addAddressSettings", queue, delayed)
+        async with session.producer(queue) as producer:
+            for number in range(5):
+                await producer.send(str(number))
+        async with await session.consumer(queue) as consumer:
+            await (await consumer.receive(WAIT_S)).acknowledge()
+
+        async with await session.consumer(queue) as again:
+            got = [await again.receive(WAIT_S) for _ in range(4)]
+
+        assert [one.text for one in got] == ["1", "2", "3", "4"]
