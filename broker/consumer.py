@@ -81,6 +81,7 @@ class Consumer:
     """
 
     __slots__ = (
+        "_records_deliveries",
         "acknowledged_count",
         "can_take",
         "consumer_id",
