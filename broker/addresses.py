@@ -189,6 +189,8 @@ class Addresses:
         if not is_temporary:
             self._core.storage.add_binding(address.address_id, address.binding())
         self._core.notifications.address(NotificationType.ADDRESS_ADDED, address)
+        if self._core.retroactive is not None:
+            self._core.retroactive.address_created(address)
         return address
 
     def load(
@@ -277,6 +279,8 @@ class Addresses:
                 self._core.storage.delete_setting(address.status_record_id)
             self._core.storage.delete_binding(address.address_id)
         self._core.notifications.address(NotificationType.ADDRESS_REMOVED, address)
+        if self._core.retroactive is not None:
+            self._core.retroactive.address_deleted(name)
 
     def pause(self, address: Address, *, is_paused: bool, is_kept: bool = False) -> None:
         """Let all queues of an address deliver nothing, or again; `is_kept` over a restart."""
@@ -349,6 +353,8 @@ class Addresses:
         if is_durable:
             self._core.storage.add_binding(queue.queue_id, binding)
         self._core.notifications.queue(NotificationType.BINDING_ADDED, queue)
+        if self._core.retroactive is not None:
+            self._core.retroactive.queue_created(queue)
         return queue
 
     def load_queue(

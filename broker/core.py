@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from broker.notifications import Notifications
     from broker.paging.paging import Paging
     from broker.postoffice import PostOffice
+    from broker.retroactive import Retroactive
     from broker.security.permission import RoleTable
     from broker.security.users import Users
     from broker.settings import AddressSettings
@@ -207,6 +208,7 @@ class Core:
         counters: for metrics.
         marks: what is written into messages that clients send.
         resource_limits: what one user may have.
+        retroactive: messages for queues to come; None keeps none.
         persists_deliveries: a delivery count is recorded before the message is written
             (persist-delivery-count-before-delivery).
         id_cache_size: default of the duplicate id caches (id-cache-size).
@@ -231,6 +233,7 @@ class Core:
     counters: Counters = field(default_factory=Counters)
     marks: SendMarks = field(default_factory=SendMarks)
     resource_limits: ResourceLimits = field(default_factory=lambda: ResourceLimits({}))
+    retroactive: Retroactive | None = None
     persists_deliveries: bool = False
     id_cache_size: int = 20000
     persist_id_cache: bool = True

@@ -143,7 +143,7 @@ class Deployment:
 
     def _undeploy(self, addresses: set[str], queues: set[tuple[str, str]]) -> None:
         for address in list(self._addresses.by_name.values()):
-            if address.is_temporary or address.is_internal or address.name in self._kept:
+            if address.is_temporary or address.is_internal or self._is_kept(address.name):
                 continue
             settings = self._core.settings.match(address.name)
             if (
@@ -157,6 +157,10 @@ class Deployment:
                     managed = queue.binding.configuration_managed
                     if managed and (queue.name, address.name) not in queues:
                         self._undeploy_queue(queue.name)
+
+    def _is_kept(self, name: str) -> bool:
+        retroactive = self._core.retroactive
+        return name in self._kept or (retroactive is not None and retroactive.is_resource(name))
 
     def _undeploy_address(self, address: Address) -> None:
         for name in list(address.queues):
@@ -180,7 +184,7 @@ class Deployment:
             if settings.config_delete_diverts is not DeletionPolicy.FORCE:
                 continue
             for name, divert in list(address.diverts.items()):
-                if divert.record.name not in wanted:
+                if divert.record.name not in wanted and not self._is_kept(name):
                     self._addresses.delete_divert(address, name)
 
     def _deploy_divert(self, record: DivertRecord) -> None:

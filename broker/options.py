@@ -110,6 +110,7 @@ class BrokerOptions:
         populate_validated_user: messages say which user sent them.
         reject_empty_validated_user: those that do not are refused.
         persist_deliveries: delivery counts are recorded before a message is written.
+        internal_naming_prefix: of names of the broker's own.
         resource_limits: sessions and queues that a user may have, by user.
         management: requests by messages.
         notifications: what is told by messages.
@@ -149,6 +150,7 @@ class BrokerOptions:
     populate_validated_user: bool = False
     reject_empty_validated_user: bool = False
     persist_deliveries: bool = False
+    internal_naming_prefix: str = "$.artemis.internal."
     resource_limits: Mapping[str, UserLimits] = field(default_factory=dict)
     management: ManagementOptions = field(default_factory=ManagementOptions)
     notifications: NotificationOptions = field(default_factory=NotificationOptions)

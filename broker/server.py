@@ -40,6 +40,7 @@ from broker.reaper import AddressReaper, ExpiryReaper
 from broker.recovery import recover, uncollected
 from broker.reload import Reload
 from broker.resource_limits import ResourceLimits
+from broker.retroactive import Retroactive
 from broker.send_marks import SendMarks
 from broker.session import Session
 from broker.slow_consumers import SlowConsumers
@@ -313,6 +314,9 @@ class Broker:
         core.dead_letters = DeadLetters(core)
         core.transactions = XaTransactions(core, options.transaction_timeout)
         core.limits = Limits(core)
+        core.retroactive = Retroactive(
+            core, options.internal_naming_prefix, options.wildcards.delimiter
+        )
         self._is_composed = True
 
     def _paging(self, stores: Stores, folders: PageFolders, storage: StorageManager) -> Paging:
@@ -520,6 +524,8 @@ class Broker:
             if self._pinned is not None:
                 self._pinned.close()
             if self._is_composed:
+                if self.core.retroactive is not None:
+                    self.core.retroactive.close()
                 self.core.postoffice.close()
 
     def _close(self, stores: Stores) -> None:

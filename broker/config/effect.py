@@ -36,7 +36,7 @@ _SCALARS: Final = (
 # Of address-setting, by attribute.
 _SETTINGS: Final = frozenset(
     {
-        *("redistribution_delay_ms", "retroactive_message_count"),
+        *("redistribution_delay_ms",),
     }
 )
 # Plugins that are built in, by class.

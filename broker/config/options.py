@@ -104,6 +104,7 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
         populate_validated_user=config.security.populate_validated_user,
         reject_empty_validated_user=config.security.reject_empty_validated_user,
         persist_deliveries=config.persistence.persist_delivery_count_before_delivery,
+        internal_naming_prefix=general.internal_naming_prefix,
         resource_limits={
             one.match: UserLimits(one.max_sessions, one.max_queues)
             for one in addressing.resource_limits

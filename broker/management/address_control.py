@@ -9,6 +9,7 @@ from broker.management.invocation import BOOLEAN, INT, MAP, NAME, TEXT, Control,
 from broker.management.json_texts import json_text
 from broker.management.replaying import replay_all, replay_between
 from broker.management.sending import send_message
+from broker.retroactive import is_retroactive
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -55,7 +56,7 @@ class AddressControl(Control):
         "getRoutedMessageCount": lambda self: self.address.routed_count,
         "getUnRoutedMessageCount": lambda self: self.address.unrouted_count,
         "isPaused": lambda self: self.address.is_paused,
-        "isRetroactiveResource": lambda self: False,
+        "isRetroactiveResource": lambda self: is_retroactive(self._broker.core, self.address.name),
         "isAutoCreated": lambda self: self.address.is_auto_created,
         "isInternal": lambda self: self.address.is_internal,
         "isTemporary": lambda self: self.address.is_temporary,

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from broker.management.invocation import Control
 from broker.management.json_texts import json_text
+from broker.retroactive import is_retroactive
 
 if TYPE_CHECKING:
+    from broker.core import Core
     from broker.divert import Divert
     from broker.management.invocation import Getters
 
@@ -31,7 +33,7 @@ class DivertControl(Control):
         "getRoutingType": lambda self: self.divert.record.routing_type.name,
         "getFilter": lambda self: self.divert.record.filter,
         "isExclusive": lambda self: self.divert.is_exclusive,
-        "isRetroactiveResource": lambda self: False,
+        "isRetroactiveResource": lambda self: is_retroactive(self._core, self.divert.unique_name),
         "getTransformerClassName": lambda self: (
             None if self._transformer is None else self._transformer.class_name
         ),
@@ -39,7 +41,8 @@ class DivertControl(Control):
         "getTransformerPropertiesAsJSON": lambda self: json_text(self._properties),
     }
 
-    def __init__(self, divert: Divert) -> None:
+    def __init__(self, core: Core, divert: Divert) -> None:
+        self._core = core
         self.divert = divert
         self._transformer = divert.record.transformer
 

@@ -10,6 +10,7 @@ from broker.management.invocation import INT, TEXT, Control, operation
 from broker.management.json_texts import json_text
 from broker.management.message_maps import message_map
 from broker.management.views import consumer_row
+from broker.retroactive import is_retroactive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -41,7 +42,7 @@ class QueueQueries(Control):
         "getAddress": lambda self: self.queue.binding.address,
         "getID": lambda self: self.queue.queue_id,
         "isTemporary": lambda self: self.queue.is_temporary,
-        "isRetroactiveResource": lambda self: False,
+        "isRetroactiveResource": lambda self: is_retroactive(self._core, self.queue.name),
         "isDurable": lambda self: self.queue.is_durable,
         "getUser": lambda self: self.queue.binding.user,
         "getRoutingType": lambda self: self.queue.binding.routing_type.name,

@@ -40,7 +40,7 @@ class Resources:
             return AddressControl(self._broker, addresses.by_name[rest])
         if kind == "divert":
             found = self._own.find_divert(rest)
-            return None if found is None else DivertControl(found[1])
+            return None if found is None else DivertControl(self._broker.core, found[1])
         if kind == "acceptor":
             for acceptor in self._broker.acceptors:
                 if acceptor.options.name == rest:
