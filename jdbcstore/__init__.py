@@ -11,6 +11,7 @@ from jdbcstore.node import NodeManager, NodeState
 from jdbcstore.options import DatabaseStoreOptions
 from jdbcstore.store import SqlStore
 from jdbcstore.url import sqlalchemy_url
+from journal.version import __version__
 
 __all__ = [
     "Database",
@@ -22,6 +23,7 @@ __all__ = [
     "NodeManager",
     "NodeState",
     "SqlStore",
+    "__version__",
     "classify",
     "sqlalchemy_url",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import masking
+from journal import masking
 from journal.errors import OptionError
 
 __all__ = ["unmask"]

@@ -38,6 +38,7 @@ from journal.errors import (
 )
 from journal.journal import Journal
 from journal.options import JournalOptions, JournalType
+from journal.version import __version__
 
 __all__ = [
     "Damage",
@@ -64,4 +65,5 @@ __all__ = [
     "UnsupportedFormat",
     "WrongState",
     "WrongUse",
+    "__version__",
 ]

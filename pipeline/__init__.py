@@ -5,10 +5,11 @@
     pipeline.register(spark)
     spark.read.format("messages").load("my-broker").show()
 
-Needs PySpark 4.1 or later and Java: `pip install quiver[spark]`. docs/guide/pipeline.md has the
+Needs PySpark 4.1 or later and Java: `pip install quiver-mq[spark]`. docs/guide/pipeline.md has the
 columns and options of every source.
 """
 
+from journal.version import __version__
 from pipeline.registration import register
 
-__all__ = ["register"]
+__all__ = ["__version__", "register"]

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OWN_PACKAGES", "package", "requirements"]
 
-OWN_PACKAGES: Final = ("masking", "journal", "jdbcstore", "broker", "pipeline")
+OWN_PACKAGES: Final = ("journal", "jdbcstore", "broker", "pipeline")
+_DISTRIBUTION: Final = "quiver-mq"
 # The extras of ours that sources use; of each what is installed.
 _EXTRAS: Final = ("spark", "sql", "postgresql", "mysql")
 _FROM_SPARK: Final = ("pyspark", "py4j")
@@ -65,7 +66,7 @@ def package(target: Path, *, without: Collection[str] = ()) -> list[str]:
 def requirements() -> set[str]:
     """The installed distributions that sources need, directly or not, in lower case."""
     found: set[str] = set()
-    waiting: list[tuple[str, frozenset[str]]] = [("quiver", frozenset(_EXTRAS))]
+    waiting: list[tuple[str, frozenset[str]]] = [(_DISTRIBUTION, frozenset(_EXTRAS))]
     seen = set()
     while waiting:
         name, extras = one = waiting.pop()
@@ -76,7 +77,7 @@ def requirements() -> set[str]:
             needed = distribution(name).requires or []
         except PackageNotFoundError:
             continue  # An extra that is not installed here, or of another platform.
-        if name != "quiver":
+        if name != _DISTRIBUTION:
             found.add(name)
         waiting += [
             (other, others)

@@ -31,7 +31,7 @@ def check_installed() -> None:
     for package in _PACKAGES:
         if find_spec(package) is None:
             raise WrongUse(
-                f"this needs the Python package {package}: type `pip install quiver[spark]`"
+                f"this needs the Python package {package}: type `pip install quiver-mq[spark]`"
             )
     home = os.environ.get("JAVA_HOME")
     if shutil.which(os.path.join(home, "bin", "java") if home else "java") is None:

@@ -548,7 +548,7 @@ def skip_without_jvm() -> None:
     """Skip the test where JPype, or a Java that it can load, is missing."""
     import pytest
 
-    jpype = pytest.importorskip("jpype", reason="no JPype here: quiver[derby] brings it")
+    jpype = pytest.importorskip("jpype", reason="no JPype here: quiver-mq[derby] brings it")
     try:
         jpype.getDefaultJVMPath()
     except jpype.JVMNotFoundException:

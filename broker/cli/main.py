@@ -14,6 +14,7 @@ import click
 
 from broker.cli.guard import run
 from journal.cli.folder import example
+from journal.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,6 +61,7 @@ class Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=example("broker create my-broker --queues orders"),
 )
+@click.version_option(__version__, prog_name="broker")
 def broker() -> None:
     """Create a broker's instance, run it, talk to it."""
 

@@ -9,7 +9,7 @@ import click
 from broker.cli.passwords import PASSWORD_VARIABLE, asked_password
 from broker.security.masking import mask_text
 from journal.cli.folder import example
-from masking import KEY_VARIABLE
+from journal.masking import KEY_VARIABLE
 
 __all__ = ["mask"]
 

@@ -8,7 +8,7 @@ from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 from broker.storage.binding_records import RoutingType
-from masking import mask
+from journal.masking import mask
 
 __all__ = ["InstanceOptions", "NamedDestination", "render_broker_xml", "render_login_config"]
 

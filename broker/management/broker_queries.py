@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from broker.management.broker_part import BrokerPart
@@ -13,23 +12,16 @@ from broker.management.json_texts import json_text
 from broker.management.lists import ADDRESSES, CONNECTIONS, CONSUMERS, QUEUES, SESSIONS
 from broker.management.views import consumer_row, java_date
 from broker.storage.describe import xid_base64, xid_text
+from journal.version import __version__
 
 if TYPE_CHECKING:
     from broker.management.invocation import Getters
     from broker.session import Session
     from broker.storage.message_records import Xid
 
-__all__ = ["BrokerQueries", "broker_version"]
+__all__ = ["BrokerQueries"]
 
 _URL_SAFE: Final = str.maketrans("-_", "+/")
-
-
-def broker_version() -> str:
-    """The version of this distribution."""
-    try:
-        return version("quiver")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def uptime_text(uptime_ms: int) -> str:
@@ -53,7 +45,7 @@ class BrokerQueries(BrokerPart):
 
     getters: ClassVar[Getters] = {
         "getName": lambda self: self._broker.options.name,
-        "getVersion": lambda self: broker_version(),
+        "getVersion": lambda self: __version__,
         "getNodeID": lambda self: self._broker.node_id,
         "isActive": lambda self: self._broker.is_started,
         "isStarted": lambda self: self._broker.is_started,
@@ -235,7 +227,7 @@ class BrokerQueries(BrokerPart):
             "nodeId": self._broker.node_id,
             "state": state,
             "uptime": uptime_text(self._uptime_ms),
-            "version": broker_version(),
+            "version": __version__,
         }
         return json_text({"server": identity})
 

@@ -15,8 +15,8 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import masking as codec
 from broker.security.passwords import hash_password
+from journal import masking as codec
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,6 +23,7 @@ from journal.cli.guard import run as run_guarded
 from journal.cli.guard import say
 from journal.tools.bench import Run, Workload, measure, measure_append, suggest
 from journal.tools.disk import disk_facts
+from journal.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -118,6 +119,7 @@ CURVE_BYTES_MAX: Final = 200_000_000
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @engine_options
+@click.version_option(__version__, prog_name="journal-bench")
 def journal_bench(
     *,
     count: int,

@@ -18,6 +18,7 @@ from journal.cli.recover import recover
 from journal.cli.stat import stat
 from journal.cli.transfer import export, import_lines
 from journal.cli.verify import verify
+from journal.version import __version__
 
 __all__ = ["journal", "main"]
 
@@ -28,6 +29,7 @@ __all__ = ["journal", "main"]
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=example("journal print-data data/journal --decode"),
 )
+@click.version_option(__version__, prog_name="journal")
 def journal() -> None:
     """Look at and care for journals, in folders and in databases.
 

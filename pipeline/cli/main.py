@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 import click
 
 from journal.cli.folder import example
+from journal.version import __version__
 from pipeline.cli.guard import run
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=example("pipeline export my-broker --to parquet:history"),
 )
+@click.version_option(__version__, prog_name="pipeline")
 def pipeline() -> None:
     """Export, audit, replay and draw what brokers stored, on Spark."""
 

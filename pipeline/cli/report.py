@@ -48,7 +48,7 @@ def report(
     needs nothing else. Exit status 1: something in SOURCE is damaged, and there is no page.
     """
     if find_spec("matplotlib") is None:
-        raise WrongUse("this needs the Python package matplotlib: `pip install quiver[report]`")
+        raise WrongUse("this needs the Python package matplotlib: `pip install quiver-mq[report]`")
     if not target.absolute().parent.is_dir():
         raise WrongUse(f"{target.parent}: no such folder")
     from pipeline.report import make_report

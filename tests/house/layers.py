@@ -4,7 +4,7 @@ import ast
 import re
 from dataclasses import dataclass
 
-PACKAGES = ("masking", "journal", "jdbcstore", "broker", "pipeline", "benchmarks")
+PACKAGES = ("journal", "jdbcstore", "broker", "pipeline", "benchmarks")
 
 FROM = re.compile(r"^\s*from\s+([\w.]+)\s+c?import\s+\(?\s*([\w, *]+)", re.MULTILINE)
 IMPORT = re.compile(r"^\s*c?import\s+([\w.]+(?:\s+as\s+\w+)?(?:\s*,\s*[\w.]+)*)", re.MULTILINE)

@@ -30,14 +30,13 @@ BROKER_CORE = (
 # Who may use what: the longest prefix of the using module that is a key here decides.
 # A value means the module and what is below it.
 MAY_USE = {
-    # Passwords in configurations are everybody's.
-    "masking": ("masking",),
     "journal": ("journal",),
     "journal.cli": ("journal",),
     # Beside the door: what the file journal's own engine shares with any other store.
     "jdbcstore": (
         "jdbcstore",
-        "masking",
+        "journal.masking",
+        "journal.version",
         "journal.api",
         "journal.errors",
         "journal.options",
@@ -48,7 +47,14 @@ MAY_USE = {
     ),
     # Commands that `journal` finds by entry point.
     "jdbcstore.cli": ("jdbcstore", "journal"),
-    "broker": ("broker", "masking", "journal.api", "journal.errors", "journal.options"),
+    "broker": (
+        "broker",
+        "journal.api",
+        "journal.errors",
+        "journal.masking",
+        "journal.options",
+        "journal.version",
+    ),
     # From elements to the options that the stores take.
     "broker.config.persistence": (
         "broker",
@@ -71,7 +77,7 @@ MAY_USE = {
     "broker.storage.history": ("broker", "journal"),
     "broker.options": ("broker", "journal.options", "jdbcstore.options"),
     "broker.config.options": ("broker", "journal.options", "journal.errors", "jdbcstore.options"),
-    "broker.cli": ("broker", "masking", "journal", "jdbcstore"),
+    "broker.cli": ("broker", "journal", "jdbcstore"),
     "pipeline": ("pipeline", "broker", "journal", "jdbcstore"),
     "benchmarks": ("benchmarks", "pipeline", "broker", "journal", "jdbcstore"),
 }

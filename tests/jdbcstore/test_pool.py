@@ -4,7 +4,7 @@ import sqlalchemy
 from jdbcstore import Database, DatabaseStoreOptions
 from jdbcstore.pool import PoolOptions
 from journal.errors import OptionError
-from masking import mask
+from journal.masking import mask
 
 
 @pytest.mark.parametrize(

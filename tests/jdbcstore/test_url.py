@@ -3,7 +3,7 @@ import pytest
 from jdbcstore import DatabaseStoreOptions, sqlalchemy_url
 from jdbcstore.url import connection_url
 from journal.errors import OptionError
-from masking import mask
+from journal.masking import mask
 
 
 def shown(url):

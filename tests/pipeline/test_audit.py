@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] brings it")
+pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
 from broker.storage.binding_records import QueueBinding, RoutingType
 from broker.storage.message_records import Xid

@@ -2,7 +2,7 @@
 
 import pytest
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] brings it")
+pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
 from broker.storage.binding_records import QueueBinding, RoutingType
 from broker.storage.records import encode_record

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] brings it")
+pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
 from broker.storage.message_records import Xid
 from broker.storage.records import encode_prepared

@@ -9,7 +9,9 @@ import random
 
 import pytest
 
-pytest.importorskip("pyspark.sql.streaming.datasource", reason="needs PySpark 4.2: quiver[spark]")
+pytest.importorskip(
+    "pyspark.sql.streaming.datasource", reason="needs PySpark 4.2: quiver-mq[spark]"
+)
 
 from broker.client import AckMode, Client
 from broker.storage.binding_records import RoutingType

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] brings it")
+pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -132,7 +132,7 @@ def test_without_pyspark_one_sentence_says_so(monkeypatch, tmp_path, capsys):
 
     assert (status, out) == (2, "")
     assert err == (
-        "pipeline: this needs the Python package pyspark: type `pip install quiver[spark]`\n"
+        "pipeline: this needs the Python package pyspark: type `pip install quiver-mq[spark]`\n"
     )
 
 

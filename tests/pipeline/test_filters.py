@@ -2,7 +2,7 @@
 
 import pytest
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] brings it")
+pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
 from pyspark.sql import functions as f
 from pyspark.sql.datasource import (

@@ -5,7 +5,7 @@ from contextlib import closing
 import pytest
 import sqlalchemy
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] brings it")
+pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
 from jdbcstore import Database, DatabaseStoreOptions
 from jdbcstore.blobs import SqlFile, SqlFiles

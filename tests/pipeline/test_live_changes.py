@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] brings it")
+pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
 import pipeline.live_journal
 from journal import Journal, JournalOptions, JournalType

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-pytest.importorskip("pyarrow", reason="pyarrow is not installed: quiver[spark] brings it")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed: quiver-mq[spark] brings it")
 
 from broker.storage.properties import Property, PropertyType
 from broker.storage.records import encode_record

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] brings it")
+pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
 from broker.message import Message
 from broker.storage.page_folders import FileFolders

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] brings it")
+pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
 from broker.cli.guard import run
 from broker.cli.main import broker as commands

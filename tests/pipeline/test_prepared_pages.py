@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] brings it")
+pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
 from broker.loaded_messages import decode_message
 from broker.paging.late_notes import LateNotes

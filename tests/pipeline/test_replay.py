@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] brings it")
+pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
 from broker.storage.records import encode_record
 from broker.storage.stored_messages import AmqpMessageV3

@@ -14,7 +14,7 @@ from collections import Counter
 
 import pytest
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] brings it")
+pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
 from broker.client import AckMode
 from broker.storage.binding_records import RoutingType

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-pytest.importorskip("matplotlib", reason="matplotlib is not installed: quiver[report] brings it")
+pytest.importorskip("matplotlib", reason="matplotlib is not installed: quiver-mq[report] brings it")
 
 from pipeline.report import Report
 from pipeline.report_page import page

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] brings it")
+pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
 from journal import Journal, JournalOptions, JournalType
 from journal.errors import WrongUse

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] brings it")
+pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
 from journal import Journal, JournalOptions, JournalType
 from journal.errors import OptionError

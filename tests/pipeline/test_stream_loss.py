@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: quiver[spark] brings it")
+pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
 import pipeline.stream
 from pipeline.errors import DataLoss

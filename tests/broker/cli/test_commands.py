@@ -12,7 +12,7 @@ from broker.config.effect import without_effect
 from broker.config.options import broker_options, security_of
 from broker.errors import BrokerError
 from broker.storage.binding_records import RoutingType
-from masking import unmask
+from journal.masking import unmask
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from broker.config.ha import Colocated, PrimaryOnly, ReplicationBackup, SharedSt
 from broker.policies import AddressFullPolicy
 from broker.security.permission import Permission
 from broker.storage.binding_records import RoutingType
+from journal.masking import mask
 from journal.options import JournalType
-from masking import mask
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from masking import blowfish
+from journal.masking import blowfish
 
 __all__ = ["KEY_VARIABLE", "MaskError", "is_masked", "mask", "unmask"]
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from jdbcstore import passwords
 from journal.errors import OptionError
-from masking import KEY_VARIABLE, MaskError, blowfish, mask, unmask
+from journal.masking import KEY_VARIABLE, MaskError, blowfish, mask, unmask
 
 # Key, text, cipher: of Eric Young's test vectors, published with the cipher.
 VECTORS = [
