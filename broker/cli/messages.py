@@ -75,6 +75,7 @@ SELECTOR = click.option("--selector", "--filter", help="Only messages that fit i
 JSON = click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
 TX = click.option(
     "--tx",
+    "--commit-interval",
     "tx_size",
     type=click.IntRange(min=0),
     default=0,
@@ -96,9 +97,12 @@ TX = click.option(
     show_default=True,
     help="Bytes of each body: 1000, 10K, 1MiB.",
 )
-@click.option("--text", help="The body, instead of so many bytes.")
+@click.option("--text", "--message", "text", help="The body, instead of so many bytes.")
 @click.option(
-    "--durable/--non-durable", default=True, show_default=True, help="Survives a restart."
+    *("--durable/--non-durable", " /--non-persistent"),
+    default=True,
+    show_default=True,
+    help="Survives a restart.",
 )
 @click.option("--priority", type=click.IntRange(0, 9), default=4, show_default=True)
 @click.option("--property", "properties", multiple=True, help="NAME=VALUE, text; repeatable.")
@@ -174,6 +178,13 @@ def _confirmed(waiting: list[Future[None]]) -> None:
     show_default=True,
     help="How long to wait for the next one: 2, 0.5, 2s, 500ms; 0 waits for ever.",
 )
+@click.option(
+    "--receive-timeout",
+    "timeout_ms",
+    type=click.IntRange(min=0),
+    help="The same in milliseconds; 0 waits for ever.",
+)
+@click.option("--break-on-null", is_flag=True, expose_value=False, help="As is done without it.")
 @JSON
 @TX
 def consumer(
@@ -184,11 +195,14 @@ def consumer(
     count: int,
     selector: str | None,
     timeout_s: float,
+    timeout_ms: int | None,
     tx_size: int,
     *,
     is_json: bool,
 ) -> None:
     """Take messages and print them, one a line; of a topic those that come from now on."""
+    if timeout_ms is not None:
+        timeout_s = timeout_ms / 1000
     taken = 0
     # Acknowledged once it is printed, not before.
     mode = AckMode.TRANSACTED if tx_size else AckMode.INDIVIDUAL

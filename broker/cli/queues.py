@@ -11,6 +11,7 @@ import click
 from rich.cells import cell_len, set_cell_size
 
 from broker.cli.connect import connected, connecting
+from broker.cli.names import named, named_or_all
 from broker.client import ClientError
 from broker.storage.binding_records import RoutingType
 from journal.cli.folder import example
@@ -18,7 +19,7 @@ from journal.cli.guard import say
 from journal.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from broker.client import Session
 
@@ -44,6 +45,41 @@ ROUTING = click.option(
 )
 
 
+def _settings_of_queue(command: Callable[..., object]) -> Callable[..., object]:
+    """Give a command what a queue may be told when it is made, and later."""
+    for option in (
+        click.option("--max-consumers", type=click.IntRange(min=-1), help="-1 is no limit."),
+        click.option(
+            "--purge-on-no-consumers",
+            is_flag=True,
+            default=None,
+            help="Delete its messages when the last consumer leaves.",
+        ),
+        click.option(
+            "--preserve-on-no-consumers",
+            "keeps_messages",
+            is_flag=True,
+            default=None,
+            help="Keep its messages then.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _given_settings(
+    max_consumers: int | None, purges: bool | None, keeps: bool | None
+) -> dict[str, object]:
+    if purges and keeps:
+        raise click.UsageError("--purge-on-no-consumers and --preserve-on-no-consumers exclude")
+    found: dict[str, object] = {}
+    if max_consumers is not None:
+        found["max_consumers"] = max_consumers
+    if purges or keeps:
+        found["purge_on_no_consumers"] = bool(purges)
+    return found
+
+
 @click.group(no_args_is_help=False, epilog=example("broker queue stat --queue orders"))
 def queue() -> None:
     """The queues of a running broker."""
@@ -51,7 +87,9 @@ def queue() -> None:
 
 @queue.command(epilog=example("broker queue stat --queue orders"))
 @connecting
-@click.option("--queue", "name", default="", help="Only those with this in their name.")
+@click.option(
+    "--queue", "--queueName", "name", default="", help="Only those with this in their name."
+)
 @click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
 def stat(url: str, user: str | None, password: str | None, name: str, *, is_json: bool) -> None:
     """Show queues: what waits, what comes and goes, and who takes it."""
@@ -71,7 +109,8 @@ def stat(url: str, user: str | None, password: str | None, name: str, *, is_json
 def _listed(
     session: Session, operation: str, compared: str, name: str | None
 ) -> Iterator[dict[str, Any]]:
-    wanted = json.dumps({"field": "NAME", "operation": compared, "value": name} if name else {})
+    # Artemis takes no filter as an empty text only.
+    wanted = json.dumps({"field": "NAME", "operation": compared, "value": name}) if name else ""
     page = 1
     while True:
         found = json.loads(session.manage("broker", operation, wanted, page, PAGE_SIZE))
@@ -106,13 +145,22 @@ def _shortened(text: str) -> str:
 
 @queue.command(epilog=example("broker queue create orders --address shop"))
 @connecting
-@click.argument("name")
+@named
 @click.option("--address", "of_address", help="Of another name than the queue's.")
 @ROUTING
 @click.option(
-    "--durable/--non-durable", default=True, show_default=True, help="Survives a restart."
+    *("--durable/--non-durable", " /--no-durable"),
+    default=True,
+    show_default=True,
+    help="Survives a restart.",
 )
 @click.option("--filter", "selector", help="Only messages that fit it come.")
+@click.option(
+    *("--auto-create-address", "makes_address"),
+    is_flag=True,
+    help="Make the address where there is none, as is done without it.",
+)
+@_settings_of_queue
 def create(
     url: str,
     user: str | None,
@@ -120,11 +168,16 @@ def create(
     name: str,
     of_address: str | None,
     selector: str | None,
+    max_consumers: int | None,
     *,
     is_anycast: bool,
     durable: bool,
+    makes_address: bool,
+    purge_on_no_consumers: bool | None,
+    keeps_messages: bool | None,
 ) -> None:
     """Make a queue, and its address where there is none."""
+    settings = _given_settings(max_consumers, purge_on_no_consumers, keeps_messages)
     with connected(url, user, password) as session:
         session.create_queue(
             name,
@@ -132,26 +185,71 @@ def create(
             routing_type=RoutingType.ANYCAST if is_anycast else RoutingType.MULTICAST,
             selector=selector,
             durable=durable,
+            **settings,
         )
     say(f"created: {name}")
 
 
+@queue.command(epilog=example("broker queue update orders --max-consumers 3"))
+@connecting
+@named
+@click.option("--anycast/--multicast", "is_anycast", default=None, help="How it routes.")
+@click.option("--filter", "selector", help="Only messages that fit it come; none takes all.")
+@_settings_of_queue
+def update(
+    url: str,
+    user: str | None,
+    password: str | None,
+    name: str,
+    selector: str | None,
+    max_consumers: int | None,
+    *,
+    is_anycast: bool | None,
+    purge_on_no_consumers: bool | None,
+    keeps_messages: bool | None,
+) -> None:
+    """Change a queue; what is not given stays."""
+    settings = _given_settings(max_consumers, purge_on_no_consumers, keeps_messages)
+    wanted = {key.replace("_", "-"): value for key, value in settings.items()} | {"name": name}
+    if is_anycast is not None:
+        wanted["routing-type"] = "ANYCAST" if is_anycast else "MULTICAST"
+    if selector is not None:
+        wanted["filter-string"] = selector
+    with connected(url, user, password) as session:
+        session.manage("broker", "updateQueue", json.dumps(wanted))
+    say(f"updated: {name}")
+
+
 @queue.command(epilog=example("broker queue delete orders"))
 @connecting
-@click.argument("name")
-@click.option("--remove-consumers", is_flag=True, help="Also where somebody consumes from it.")
+@named
+@click.option(
+    *("--remove-consumers", "--removeConsumers"), is_flag=True, help="Also with consumers."
+)
+@click.option(
+    *("--auto-delete-address", "--autoDeleteAddress"),
+    is_flag=True,
+    help="Delete its address, too, if this is its last queue.",
+)
 def delete(
-    url: str, user: str | None, password: str | None, name: str, *, remove_consumers: bool
+    url: str,
+    user: str | None,
+    password: str | None,
+    name: str,
+    *,
+    remove_consumers: bool,
+    auto_delete_address: bool,
 ) -> None:
     """Delete a queue with its messages."""
     with connected(url, user, password) as session:
-        session.manage("broker", "destroyQueue", name, remove_consumers, timeout_s=None)
+        given = (name, remove_consumers, auto_delete_address)
+        session.manage("broker", "destroyQueue", *given, timeout_s=None)
     say(f"deleted: {name}")
 
 
 @queue.command(epilog=example("broker queue purge orders"))
 @connecting
-@click.argument("name")
+@named
 def purge(url: str, user: str | None, password: str | None, name: str) -> None:
     """Delete all messages that wait in a queue."""
     ended = threading.Event()
@@ -196,28 +294,42 @@ def address() -> None:
 
 @address.command(epilog=example("broker address show"))
 @connecting
-@click.argument("name", required=False)
+@named_or_all
+@click.option("--bindings", "has_bindings", is_flag=True, help="And what is bound to it.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
 def show(
-    url: str, user: str | None, password: str | None, name: str | None, *, is_json: bool
+    url: str,
+    user: str | None,
+    password: str | None,
+    name: str | None,
+    *,
+    has_bindings: bool,
+    is_json: bool,
 ) -> None:
     """Show the names of all addresses, or one and what is bound to it."""
+    has_bindings = has_bindings or name is not None
     with connected(url, user, password) as session:
         # Refused where there is none of that name.
         line = None if name is None else session.manage("broker", "getAddressInfo", name)
-        if is_json:
-            for found in _listed(session, "listAddresses", "EQUALS", name):
-                if found["temporary"] != "true":
-                    _tell(session, found, has_bindings=name is not None)
-        elif name is None:
-            for found in _listed(session, "listAddresses", "EQUALS", None):
-                if found["temporary"] != "true":
-                    click.echo(found["name"])
-        else:
+        if line is not None and not is_json:
             click.echo(line)
-            bindings = session.manage("broker", "listBindingsForAddress", name)
-            if bindings:
-                click.echo(bindings.replace("],", "]\n"))
+            _tell_bindings(session, name)
+            return
+        for found in _listed(session, "listAddresses", "EQUALS", name):
+            if found["temporary"] == "true":
+                continue
+            if is_json:
+                _tell(session, found, has_bindings=has_bindings)
+                continue
+            click.echo(found["name"])
+            if has_bindings:
+                _tell_bindings(session, found["name"])
+
+
+def _tell_bindings(session: Session, name: str | None) -> None:
+    bindings = session.manage("broker", "listBindingsForAddress", name)
+    if bindings:
+        click.echo(bindings.replace("],", "]\n"))
 
 
 def _tell(session: Session, found: dict[str, str], *, has_bindings: bool) -> None:
@@ -235,22 +347,67 @@ def _tell(session: Session, found: dict[str, str], *, has_bindings: bool) -> Non
     click.echo(json.dumps(shown, ensure_ascii=False))
 
 
+def _routing_types(command: Callable[..., object]) -> Callable[..., object]:
+    """Give a command the routing types of an address."""
+    for kind in ("multicast", "anycast"):
+        command = click.option(
+            f"--{kind}/--no-{kind}", default=None, help=f"Route messages by {kind.upper()}."
+        )(command)
+    return command
+
+
 @address.command("create", epilog=example("broker address create news --multicast"))
 @connecting
-@click.argument("name")
-@ROUTING
+@named
+@_routing_types
 def create_address(
-    url: str, user: str | None, password: str | None, name: str, *, is_anycast: bool
+    url: str,
+    user: str | None,
+    password: str | None,
+    name: str,
+    *,
+    anycast: bool | None,
+    multicast: bool | None,
 ) -> None:
-    """Make an address."""
+    """Make an address; of routing type ANYCAST if none is given."""
+    if not anycast and not multicast:
+        anycast = anycast is None
+    types = _names_of(anycast, multicast)
     with connected(url, user, password) as session:
-        session.create_address(name, RoutingType.ANYCAST if is_anycast else RoutingType.MULTICAST)
+        session.manage("broker", "createAddress", name, types)
     say(f"created: {name}")
+
+
+def _names_of(anycast: bool | None, multicast: bool | None) -> str:
+    found = [kind for kind, wanted in (("ANYCAST", anycast), ("MULTICAST", multicast)) if wanted]
+    if not found:
+        raise click.UsageError("an address has a routing type: --anycast, --multicast or both")
+    return ",".join(found)
+
+
+@address.command("update", epilog=example("broker address update news --anycast --multicast"))
+@connecting
+@named
+@_routing_types
+def update_address(
+    url: str,
+    user: str | None,
+    password: str | None,
+    name: str,
+    *,
+    anycast: bool | None,
+    multicast: bool | None,
+) -> None:
+    """Change the routing types of an address; those given are all it has then."""
+    types = _names_of(anycast, multicast)
+    with connected(url, user, password) as session:
+        session.manage("broker", "updateAddress", name, types)
+    say(f"updated: {name}")
 
 
 @address.command("delete", epilog=example("broker address delete news"))
 @connecting
-@click.argument("name")
+@named
 @click.option("--force", is_flag=True, help="Also with queues, which go with it.")
 def delete_address(
     url: str, user: str | None, password: str | None, name: str, *, force: bool

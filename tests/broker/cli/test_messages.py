@@ -207,3 +207,19 @@ def test_a_question_without_an_answer_is_refused_by_name(broker, url):
         pytest.raises(AnswerTimeout, match="no answer from 'silent'"),
     ):
         session.request("silent", "anybody?", timeout_s=0.05)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("queue", "purge"), "Missing argument '[NAME]'."),
+        (("queue", "delete", "a", "--name", "a"), "give the name once"),
+        (("queue", "create", "a", "--purge-on-no-consumers", "--preserve-on-no-consumers"), "exc"),
+        (("address", "update", "--name", "a", "--no-anycast"), "an address has a routing type"),
+    ],
+)
+def test_names_and_settings_that_do_not_fit_are_refused(broker, words, said):
+    status, _, wrong = broker(*words)
+
+    assert status == 2
+    assert said in wrong[-1]
