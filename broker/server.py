@@ -53,8 +53,8 @@ from broker.storage.open import Stores, open_stores
 from broker.storage.page_work import ThreadWork
 from broker.storage.page_writer import PageWriter
 from broker.storage.pinned_files import PinnedFiles
-from broker.stored_connectors import StoredConnectors
 from broker.storage.waiting import StartWait
+from broker.stored_connectors import StoredConnectors
 from broker.stored_permissions import StoredPermissions
 from broker.stored_settings import StoredSettings
 from broker.timers import Timers

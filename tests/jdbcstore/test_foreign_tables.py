@@ -29,11 +29,11 @@ def options(database):
 @pytest.mark.parametrize("database", ["sqlite", "postgresql", "mariadb"], indirect=True)
 def test_a_table_that_was_made_for_something_else_is_named(options):
     store = SqlStore(options)
-    with pytest.raises(OptionError, match="(?i)table invoices was made for .* recordType, .* seq;"):
+    with pytest.raises(OptionError, match=r"(?i)table invoices was made for .* recordType,"):
         store.open()
 
     database = Database(options)
-    with pytest.raises(OptionError, match="(?i)invoices"), TableSnapshot(database, "invoices"):
+    with pytest.raises(OptionError, match=r"(?i)invoices"), TableSnapshot(database, "invoices"):
         pass
     database.close()
 
