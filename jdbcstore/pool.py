@@ -6,11 +6,11 @@ Source: https://commons.apache.org/proper/commons-dbcp/configuration.html.
 
 from __future__ import annotations
 
-import difflib
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from jdbcstore.nearest import nearest
 from jdbcstore.passwords import unmask
 from journal.errors import OptionError
 
@@ -115,10 +115,8 @@ class PoolOptions:
             if key in WITHOUT_EFFECT:
                 logger.info("data-source-property %s has no effect: %s", key, WITHOUT_EFFECT[key])
             elif key not in MAPPED:
-                near = difflib.get_close_matches(key, [*MAPPED, *WITHOUT_EFFECT], 1, 0.0)[0]
-                raise OptionError(
-                    f"data-source-property {key!r} is not known; the nearest is {near!r}"
-                )
+                near = nearest(key, [*MAPPED, *WITHOUT_EFFECT])
+                raise OptionError(f"data-source-property {key!r} is not known{near}")
         given = {key: unmask(value).strip() for key, value in properties.items()}
         statements = given.get("connectionInitSqls", "").split(";")
         made = cls(

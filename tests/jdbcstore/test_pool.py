@@ -39,7 +39,8 @@ def test_dbcp_keys_set_up_the_pool(properties, arguments):
     [
         ({"maxTotl": "1"}, "'maxTotal'"),
         ({"maxtotal": "1"}, "'maxTotal'"),
-        ({"swordfish": "1"}, "nearest"),
+        ({"swordfish": "1"}, "is not known$"),
+        ({"maxtotl": "1"}, "did you mean 'maxTotal'"),
         ({"maxTotal": "many"}, "maxTotal"),
         ({"maxTotal": "0"}, "maxTotal"),
         ({"testOnBorrow": "perhaps"}, "testOnBorrow"),
