@@ -73,9 +73,7 @@ if TYPE_CHECKING:
     from broker.protocols.peer import Handler
     from broker.reload import ConfigurationSource
     from broker.session import SessionOptions
-    from broker.storage.open import FileStoreOptions
     from broker.storage.page_folders import PageFolders
-    from jdbcstore.options import DatabaseStoreOptions
 
 __all__ = ["Broker"]
 
@@ -156,8 +154,7 @@ class Broker:
         try:
             for options in self.options.acceptors:
                 self.acceptors.append(Acceptor(options, {"CORE": protocol.detect}))
-            if self.options.store is not None:
-                self._stores = await self._take_stores(self.options.store)
+            self._stores = await self._take_stores()
             with uncollected():
                 self._open()
             self.administration = Administration(self.core)
@@ -191,8 +188,11 @@ class Broker:
                 await server.start()
                 self.web.append(server)
 
-    async def _take_stores(self, store: FileStoreOptions | DatabaseStoreOptions) -> Stores:
+    async def _take_stores(self) -> Stores | None:
         """Wait for the lock and open the stores, in a thread: signals are answered meanwhile."""
+        store = self.options.store
+        if store is None:
+            return None
         wait = StartWait()
         opening = asyncio.ensure_future(
             asyncio.to_thread(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import sqlalchemy
 from sqlalchemy import event
@@ -16,7 +17,7 @@ from jdbcstore.url import connection_url
 from journal.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sqlalchemy import Connection, Engine
 
@@ -24,7 +25,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Database"]
 
+Taken = TypeVar("Taken")
+
+log = logging.getLogger("jdbcstore")
+
 READ_ONLY: Final = "quiver_read_only"
+# What one waits for a connection of the pool before that is worth a line.
+_POOL_PATIENCE_S: Final = 10.0
 
 
 class Database:
@@ -47,7 +54,7 @@ class Database:
         """
         self.options = options
         url = connection_url(options)
-        pool = PoolOptions.from_properties(options.data_source_properties)
+        pool = self._pool = PoolOptions.from_properties(options.data_source_properties)
         if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
             raise OptionError("jdbc-connection-url: a SQLite database in memory keeps nothing")
         try:
@@ -56,7 +63,7 @@ class Database:
                 url,
                 connect_args=self.dialect.connect_arguments(options.network_timeout_ms),
                 poolclass=QueuePool,
-                **pool.engine_arguments(),
+                **pool.engine_arguments(_POOL_PATIENCE_S),
                 **self.dialect.engine_arguments(),
             )
         except sqlalchemy.exc.NoSuchModuleError as error:
@@ -98,7 +105,25 @@ class Database:
         Raises:
             sqlalchemy.exc.DBAPIError: none is to be had, for `errors.classify`.
         """
-        return self.engine.connect().execution_options(**{READ_ONLY: read_only})
+        connection = self._from_pool(self.engine.connect)
+        return connection.execution_options(**{READ_ONLY: read_only})
+
+    def _from_pool(self, take: Callable[[], Taken]) -> Taken:
+        """Take a connection, waiting for one as long as maxWaitMillis says."""
+        is_told = False
+        while True:
+            try:
+                return take()
+            except sqlalchemy.exc.TimeoutError:
+                total, wait_ms = self._pool.total_max, self._pool.wait_ms
+                busy = f"all {total} connections are in use: raise data-source-property maxTotal"
+                if wait_ms >= 0:
+                    raise sqlalchemy.exc.TimeoutError(
+                        f"{busy}, or maxWaitMillis ({wait_ms})"
+                    ) from None
+                if not is_told:
+                    is_told = True
+                    log.warning("waiting for a connection to the database; %s", busy)
 
     def bound_idle_transactions(self, connection: Connection) -> None:
         """Let the server end this session if it does nothing in a transaction for a lease's time.
@@ -121,7 +146,7 @@ class Database:
         Whatever is not committed when the block ends is rolled back. After an error that says
         the connection is lost it is thrown away, else it goes back to the pool.
         """
-        proxied = self.engine.raw_connection()
+        proxied = self._from_pool(self.engine.raw_connection)
         try:
             yield cast("RawConnection", proxied.driver_connection)
         except BaseException as error:

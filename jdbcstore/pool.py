@@ -6,11 +6,11 @@ Source: https://commons.apache.org/proper/commons-dbcp/configuration.html.
 
 from __future__ import annotations
 
-import difflib
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from jdbcstore.nearest import nearest
 from jdbcstore.passwords import unmask
 from journal.errors import OptionError
 
@@ -115,10 +115,8 @@ class PoolOptions:
             if key in WITHOUT_EFFECT:
                 logger.info("data-source-property %s has no effect: %s", key, WITHOUT_EFFECT[key])
             elif key not in MAPPED:
-                near = difflib.get_close_matches(key, [*MAPPED, *WITHOUT_EFFECT], 1, 0.0)[0]
-                raise OptionError(
-                    f"data-source-property {key!r} is not known; the nearest is {near!r}"
-                )
+                near = nearest(key, [*MAPPED, *WITHOUT_EFFECT])
+                raise OptionError(f"data-source-property {key!r} is not known{near}")
         given = {key: unmask(value).strip() for key, value in properties.items()}
         statements = given.get("connectionInitSqls", "").split(";")
         made = cls(
@@ -134,8 +132,12 @@ class PoolOptions:
             raise OptionError("data-source-property maxTotal is 0: no connection could be made")
         return made
 
-    def engine_arguments(self) -> dict[str, Any]:
-        """The same as keyword arguments of SQLAlchemy's create_engine()."""
+    def engine_arguments(self, patience_s: float | None = None) -> dict[str, Any]:
+        """The same as keyword arguments of SQLAlchemy's create_engine().
+
+        Args:
+            patience_s: one who may wait for ever is told so often that he waits; None never.
+        """
         # QueuePool's size 0 means no limit, so the least that can be kept idle is one.
         idle = max(1, self.idle_max) if self.idle_max >= 0 else max(0, self.total_max)
         if self.total_max > 0:
@@ -143,7 +145,7 @@ class PoolOptions:
         return {
             "pool_size": idle,
             "max_overflow": self.total_max - idle if self.total_max > 0 else -1,
-            "pool_timeout": self.wait_ms / 1000 if self.wait_ms >= 0 else None,
+            "pool_timeout": self.wait_ms / 1000 if self.wait_ms >= 0 else patience_s,
             "pool_recycle": max(1, self.lifetime_ms // 1000) if self.lifetime_ms > 0 else -1,
             "pool_pre_ping": self.is_tested,
             "pool_use_lifo": self.is_lifo,

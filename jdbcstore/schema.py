@@ -15,11 +15,12 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.elements import quoted_name
 
 from jdbcstore.errors import Fault, classify
+from journal.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Inspector
     from sqlalchemy.schema import SchemaItem
 
     from jdbcstore.dialects.base import AnyType, Dialect
@@ -30,6 +31,7 @@ __all__ = [
     "NODE_ROWS",
     "PRIMARY_LOCK_ROW",
     "STATE_ROW",
+    "check_columns",
     "create_if_missing",
     "file_table",
     "journal_table",
@@ -198,6 +200,26 @@ def create_if_missing(
             return
 
 
+def check_columns(inspector: Inspector, table: Table) -> None:
+    """See that a table that exists has the columns it needs.
+
+    Args:
+        inspector: of the database.
+        table: by one of the functions above.
+
+    Raises:
+        OptionError: it has not: it was made for something else.
+    """
+    found = {str(one["name"]).lower() for one in inspector.get_columns(table.name)}
+    missing = [column.name for column in table.columns if column.name.lower() not in found]
+    # A cancelled statement finds none at all; see StatementCancelled.
+    if missing and found:
+        raise OptionError(
+            f"table {table.name} was made for something else: it has no column "
+            f"{', '.join(missing)}; name another table"
+        )
+
+
 def _create_missing_parts(connection: Connection, table: Table, dialect: Dialect) -> None:
     inspector = sqlalchemy.inspect(connection)
     wanted = set(table.indexes)
@@ -207,13 +229,15 @@ def _create_missing_parts(connection: Connection, table: Table, dialect: Dialect
         connection.execute(sqlalchemy.schema.CreateTable(table))
         connection.commit()
         inspector = sqlalchemy.inspect(connection)
-    elif (
-        "seq" in table.c
-        and not dialect.reference_has_key
-        and not inspector.get_pk_constraint(table.name)["constrained_columns"]
-    ):
-        # Old tables, of the reference or ours, stay as they are: without the key.
-        wanted.add(_seq_index(table, dialect))
+    else:
+        check_columns(inspector, table)
+        if (
+            "seq" in table.c
+            and not dialect.reference_has_key
+            and not inspector.get_pk_constraint(table.name)["constrained_columns"]
+        ):
+            # Old tables, of the reference or ours, stay as they are: without the key.
+            wanted.add(_seq_index(table, dialect))
     present = {str(found["name"]).lower() for found in inspector.get_indexes(table.name)}
     for index in sorted(wanted, key=lambda index: str(index.name)):
         if str(index.name).lower() not in present:

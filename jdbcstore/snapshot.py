@@ -20,7 +20,7 @@ from jdbcstore.errors import StatementCancelled
 from jdbcstore.id_ranges import WHOLE_TABLE, id_ranges
 from jdbcstore.riding import as_io_error
 from jdbcstore.row_pages import RowPages
-from jdbcstore.schema import journal_table
+from jdbcstore.schema import check_columns, journal_table
 from journal.errors import JournalError, OptionError
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class TableSnapshot:
         """Connect, and begin.
 
         Raises:
-            OptionError: there is no such table.
+            OptionError: there is no such table, or it was made for something else.
             JournalIOError: the database cannot be reached, or refuses.
         """
         refuse_missing_file(self.database)
@@ -107,8 +107,10 @@ class TableSnapshot:
         try:
             with failures():
                 connection.begin()
-                if not sqlalchemy.inspect(connection).has_table(self.name):
+                inspector = sqlalchemy.inspect(connection)
+                if not inspector.has_table(self.name):
                     raise OptionError(f"the database has no table {self.name}")
+                check_columns(inspector, self.table)
         except BaseException:
             self.__exit__()
             raise

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Final
 
 import sqlalchemy
 
 from jdbcstore import passwords
+from jdbcstore.nearest import nearest
 from jdbcstore.urls import db2, derby, mssql, mysql, oracle, postgresql
 from journal.errors import OptionError
 
@@ -84,10 +84,8 @@ def sqlalchemy_url(text: str) -> sqlalchemy.URL:
         vendor, colon, rest = text.removeprefix("jdbc:").partition(":")
         parse = VENDORS.get(vendor)
         if parse is None or not colon:
-            near = difflib.get_close_matches(vendor, VENDORS, 1, 0.0)[0]
-            raise OptionError(
-                f"jdbc-connection-url: no database is called {vendor!r}; the nearest is {near!r}"
-            )
+            near = nearest(vendor, VENDORS) or f"; known are {', '.join(sorted(VENDORS))}"
+            raise OptionError(f"jdbc-connection-url: no database is called {vendor!r}{near}")
         return parse(rest)
     try:
         url = sqlalchemy.make_url(text)
@@ -125,8 +123,8 @@ def _check_driver_class(name: str | None, url: sqlalchemy.URL) -> None:
         return
     prefixes = DRIVER_CLASSES.get(name)
     if prefixes is None:
-        near = difflib.get_close_matches(name, DRIVER_CLASSES, 1, 0.0)[0]
-        raise OptionError(f"jdbc-driver-class-name is {name!r}; the nearest known is {near!r}")
+        near = nearest(name, DRIVER_CLASSES)
+        raise OptionError(f"jdbc-driver-class-name {name!r} is not known{near}")
     if not url.drivername.startswith(prefixes):
         raise OptionError(
             f"jdbc-driver-class-name {name} does not fit the URL, which leads to "

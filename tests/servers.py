@@ -385,11 +385,15 @@ class PostgreSQL(Server):
             connect_timeout=10,
         )
 
-    def new_database(self) -> Database:
+    def new_database(self, *, encoding: str = "UTF8") -> Database:
         self._databases += 1
         name = f"test{self._databases}"
         with self._connect() as connection:
-            connection.execute(f"CREATE DATABASE {name}")
+            connection.execute(
+                f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' LOCALE 'C'"
+                if encoding != "UTF8"
+                else f"CREATE DATABASE {name}"
+            )
         return Database(
             url=f"postgresql+psycopg://quiver@127.0.0.1:{self.port}/{name}",
             jdbc_url=f"jdbc:postgresql://127.0.0.1:{self.port}/{name}?user=quiver",

@@ -228,5 +228,5 @@ def create(
 def _refuse_empty(context: click.Context) -> None:
     """See that no option was given as "", which would count as not given."""
     for option in context.command.params:
-        if option.name is not None and context.params.get(option.name) == "":
+        if context.params.get(option.name or "") == "":
             raise click.BadParameter("it is empty", context, option)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import signal
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from journal.errors import JournalError
 
@@ -60,7 +60,7 @@ async def serve(broker: Broker, *, on_start: Callable[[Broker], object] | None =
     return EXIT_FAILED if has_failed else EXIT_OK
 
 
-async def _start(broker: Broker, told: asyncio.Future[object]) -> bool:
+async def _start(broker: Broker, told: asyncio.Future[Any]) -> bool:
     """Start it; False if a signal came before it served."""
     starting = asyncio.ensure_future(broker.start())
     await _first_of(told, starting)
@@ -71,7 +71,7 @@ async def _start(broker: Broker, told: asyncio.Future[object]) -> bool:
     return False
 
 
-async def _first_of(told: asyncio.Future[object], other: asyncio.Future[object]) -> None:
+async def _first_of(told: asyncio.Future[Any], other: asyncio.Future[Any]) -> None:
     """Wait until one of the two is done, and cancel the other one if it is not the signal."""
     try:
         await asyncio.wait((told, other), return_when=asyncio.FIRST_COMPLETED)

@@ -13,6 +13,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 if TYPE_CHECKING:
     import asyncio
 
+    from uvicorn.protocols.http.h11_impl import RequestResponseCycle
+
 __all__ = ["WebConnection"]
 
 
@@ -49,7 +51,7 @@ class WebConnection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Take bytes of a request; what is not whole has to be so in time."""
         super().data_received(data)
-        self._is_answering = self.cycle is not None and not self.cycle.response_complete
+        self._is_answering = self._has_request()
         if self._is_answering:
             self._arm(self.answer_timeout_s)
         elif self._limit is None:
@@ -62,12 +64,17 @@ class WebConnection(H11Protocol):
         self._disarm()
         super().on_response_complete()
         # A request that came behind this one is being answered already.
-        self._is_answering = self.cycle is not None and not self.cycle.response_complete
+        self._is_answering = self._has_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget its time."""
         self._disarm()
         super().connection_lost(exc)
+
+    def _has_request(self) -> bool:
+        # uvicorn's types leave out that there is none before the first request.
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        return cycle is not None and not cycle.response_complete
 
     def end(self) -> None:
         """Close it at once, whatever has not been sent."""

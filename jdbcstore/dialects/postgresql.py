@@ -52,8 +52,12 @@ class PostgreSQL(Dialect):
         )
 
     def connect_arguments(self, network_timeout_ms: int) -> dict[str, Any]:
-        """Peers that are gone are noticed by the kernel, silent ones by open_raw()'s connection."""
-        arguments: dict[str, Any] = {"application_name": "quiver"}
+        """Peers that are gone are noticed by the kernel, silent ones by open_raw()'s connection.
+
+        In a database with the encoding SQL_ASCII the client's would be SQL_ASCII too, and psycopg
+        give texts as bytes.
+        """
+        arguments: dict[str, Any] = {"application_name": "quiver", "client_encoding": "UTF8"}
         if network_timeout_ms >= 0:
             seconds = max(2, -(-network_timeout_ms // 1000))  # libpq rounds 1 up to 2 itself.
             arguments |= {

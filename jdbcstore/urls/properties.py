@@ -7,11 +7,11 @@ mean nothing to another one are known, and pass without effect.
 
 from __future__ import annotations
 
-import difflib
 import logging
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
+from jdbcstore.nearest import nearest
 from journal.errors import OptionError
 
 if TYPE_CHECKING:
@@ -68,10 +68,9 @@ def translate(
         if use is None:
             if name.lower() not in ignored:
                 names = [*meaning, *without_effect]
-                near = difflib.get_close_matches(name, names, 1, 0.0)
                 raise OptionError(
-                    f"jdbc-connection-url: {vendor} has no property {name!r} that is known here; "
-                    f"the nearest is {near[0]!r}"
+                    f"jdbc-connection-url: {vendor} has no property {name!r} that is known here"
+                    f"{nearest(name, names)}"
                 )
             logger.info("%s: the property %s has no effect here", vendor, name)
         elif callable(use):

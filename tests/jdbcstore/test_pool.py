@@ -1,7 +1,9 @@
+import threading
+
 import pytest
 import sqlalchemy
 
-from jdbcstore import Database, DatabaseStoreOptions
+from jdbcstore import Database, DatabaseStoreOptions, Fault, classify
 from jdbcstore.pool import PoolOptions
 from journal.errors import OptionError
 from journal.masking import mask
@@ -37,7 +39,8 @@ def test_dbcp_keys_set_up_the_pool(properties, arguments):
     [
         ({"maxTotl": "1"}, "'maxTotal'"),
         ({"maxtotal": "1"}, "'maxTotal'"),
-        ({"swordfish": "1"}, "nearest"),
+        ({"swordfish": "1"}, "is not known$"),
+        ({"maxtotl": "1"}, "did you mean 'maxTotal'"),
         ({"maxTotal": "many"}, "maxTotal"),
         ({"maxTotal": "0"}, "maxTotal"),
         ({"testOnBorrow": "perhaps"}, "testOnBorrow"),
@@ -77,3 +80,56 @@ def test_no_more_connections_than_allowed(open_database):
 
     with database.raw(), database.raw(), pytest.raises(sqlalchemy.exc.TimeoutError):
         database.connect()
+
+
+def test_a_pool_without_a_free_connection_names_the_parameter_to_raise(tmp_path):
+    options = DatabaseStoreOptions(
+        connection_url=f"sqlite:///{tmp_path}/a.db",
+        data_source_properties={"maxTotal": "1", "maxWaitMillis": "0"},
+    )
+    database = Database(options)
+
+    with (
+        database.connect(),
+        pytest.raises(sqlalchemy.exc.TimeoutError, match=r"raise .* maxTotal, or maxWaitMillis"),
+    ):
+        database.connect()
+
+    assert classify(sqlalchemy.exc.TimeoutError(), database.dialect) is Fault.CONFLICT
+    database.close()
+
+
+def test_who_waits_for_a_connection_for_ever_is_told_once_which_parameter_to_raise(
+    tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setattr("jdbcstore.database._POOL_PATIENCE_S", 0.01)
+    options = DatabaseStoreOptions(
+        connection_url=f"sqlite:///{tmp_path}/a.db", data_source_properties={"maxTotal": "1"}
+    )
+    database = Database(options)
+    is_told, waits = threading.Event(), []
+
+    def take():
+        with database.connect():
+            waits.append("served")
+
+    held = database.connect()
+    waiting = threading.Thread(target=take)
+    taken = database.engine.pool._do_get
+    rounds = []
+
+    def counted():
+        rounds.append(1)
+        if len(rounds) > 3:
+            is_told.set()
+        return taken()
+
+    monkeypatch.setattr(database.engine.pool, "_do_get", counted)
+    waiting.start()
+    assert is_told.wait(60)
+    held.close()
+    waiting.join(60)
+
+    assert waits == ["served"]
+    assert len([one for one in caplog.messages if "maxTotal" in one]) == 1
+    database.close()

@@ -151,6 +151,13 @@ def test_an_unknown_property_names_the_nearest():
         sqlalchemy_url("jdbc:postgresql://db/x?sslmod=require")
 
 
+def test_a_name_that_is_near_none_gets_no_hint():
+    with pytest.raises(OptionError, match=r"'xyzzy' that is known here$"):
+        sqlalchemy_url("jdbc:postgresql://db/x?xyzzy=1")
+    with pytest.raises(OptionError, match="called 'xyzzy'; known are db2, derby,"):
+        sqlalchemy_url("jdbc:xyzzy://db/x")
+
+
 def options(**changes):
     given = {"connection_url": "jdbc:postgresql://db/x?user=him&password=no"} | changes
     return DatabaseStoreOptions(**given)
