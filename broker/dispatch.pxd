@@ -19,6 +19,7 @@ cdef class ConsumerLevel:
 
 cdef class Consumers:
     cdef public Py_ssize_t count
+    cdef public Py_ssize_t filtered_count
     cdef public list levels
 
     @cython.locals(level=ConsumerLevel, consumer=Consumer)

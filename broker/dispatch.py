@@ -1,7 +1,8 @@
 """Who gets the next message of a queue.
 
     no consumer wants anything special      the head goes to the next consumer that can take
-    selectors, groups, exclusive, cursors   each consumer looks for itself, by a cursor
+    selectors                               an index finds who wants a message: selector_index.py
+    groups, exclusive, messages that stay   each consumer looks for itself, by a cursor
 
 Consumers of a higher priority come first; those of one priority take turns, and one that cannot
 take is passed over. A turn of the event loop delivers a bounded number and then lets others run.
@@ -66,15 +67,19 @@ class ConsumerLevel:
 class Consumers:
     """All consumers of a queue but its browsers, the highest priority first."""
 
-    __slots__ = ("count", "levels")
+    __slots__ = ("count", "filtered_count", "levels")
 
     def __init__(self) -> None:
         self.count = 0
+        # Those with a selector.
+        self.filtered_count = 0
         self.levels: list[ConsumerLevel] = []
 
     def add(self, consumer: Consumer) -> None:
         """Let a consumer take part."""
         self.count += 1
+        if consumer.filter is not None:
+            self.filtered_count += 1
         for level in self.levels:
             if level.priority == consumer.priority:
                 level.members.append(consumer)
@@ -95,6 +100,8 @@ class Consumers:
                 if not level.members:
                     self.levels.remove(level)
                 self.count -= 1
+                if consumer.filter is not None:
+                    self.filtered_count -= 1
                 return True
         return False
 
@@ -129,6 +136,8 @@ def dispatch(queue: Queue) -> bool:
     """Deliver what can be delivered; whether the turn ended with more to do."""
     if queue.is_plain:
         return _dispatch_heads(queue)
+    if queue.index is not None:
+        return _dispatch_by_index(queue)
     return _dispatch_by_cursors(queue)
 
 
@@ -151,6 +160,22 @@ def _dispatch_heads(queue: Queue) -> bool:
         if not queue.is_plain or not queue.is_dispatching:
             return True
     return True
+
+
+def _dispatch_by_index(queue: Queue) -> bool:
+    index = queue.index
+    assert index is not None, "asked before"
+    count = index.look(LOOK_COUNT_MAX)
+    has_more = count == LOOK_COUNT_MAX
+    count = 0
+    while queue.is_dispatching and queue.index is index:
+        served = index.serve(queue)
+        if not served:
+            return has_more
+        count += served
+        if count >= LOOK_COUNT_MAX:
+            return True
+    return queue.is_dispatching
 
 
 def _dispatch_by_cursors(queue: Queue) -> bool:

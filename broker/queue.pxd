@@ -20,6 +20,7 @@ cdef class Queue:
     cdef public bint is_dispatching
     cdef public bint is_durable
     cdef public bint is_plain
+    cdef public object index
     cdef public bint is_rebalancing
     cdef public object last_values
     cdef public object name
@@ -35,6 +36,7 @@ cdef class Queue:
     cdef bint _goes_when_empty
     cdef bint _is_delivering
     cdef bint _is_open
+    cdef bint _needs_cursors
     cdef object _end_turn
     cdef object _open_timer
     cdef object _schedule

@@ -21,6 +21,7 @@ from broker.groups import GROUP_ID, Groups
 from broker.last_values import LastValues
 from broker.reference import PriorityList, Reference
 from broker.schedule import Schedule
+from broker.selector_index import SelectorIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,6 +52,7 @@ class Queue:
         filter: of the queue, not of a consumer.
         groups: which consumer has which message group.
         is_plain: no consumer wants anything special, see dispatch.py.
+        index: finds who wants a message; None where consumers need none, or cursors.
         is_dispatching: whether anything may be delivered now.
         is_rebalancing: nothing is delivered before all consumers have answered what they have
             (group-rebalance-pause-dispatch).
@@ -104,6 +106,8 @@ class Queue:
         self._open_timer: Timer | None = None
         self._turn: Timer | None = None
         self.is_plain = True
+        self.index: SelectorIndex | None = None
+        self._needs_cursors = False
         self.is_dispatching = False
         self.is_rebalancing = False
         # Auto-created, used, without consumers: it is deleted when it holds nothing more.
@@ -391,6 +395,7 @@ class Queue:
             self.groups.reset()
         self.consumers.add(consumer)
         self._refresh()
+        self._equip(consumer)
         if not self._is_open:
             self._consider_opening()
         if self.binding.group_rebalance:
@@ -458,8 +463,11 @@ class Queue:
         if consumer.is_browser:
             if consumer in self.browsers:
                 self.browsers.remove(consumer)
-        elif self.consumers.remove(consumer) and self.groups.forget(consumer):
-            self.look_again()
+        elif self.consumers.remove(consumer):
+            if self.index is not None:
+                self.index.remove(consumer)
+            if self.groups.forget(consumer):
+                self.look_again()
         if self.consumers.count == 0:
             self._stop_open_timer()
             self._is_open = self.binding.consumers_before_dispatch <= 0
@@ -476,9 +484,8 @@ class Queue:
     def _refresh(self) -> None:
         """Something that decides about delivery has changed."""
         binding = self.binding
-        members = self.consumers.all()
         self.is_dispatching = (
-            bool(members)
+            self.consumers.count > 0
             and self._is_open
             and not self.is_rebalancing
             and not self.is_paused
@@ -488,8 +495,7 @@ class Queue:
             binding.auto_delete
             and binding.auto_delete_delay <= 0
             and self.was_used
-            and not members
-            and not self.browsers
+            and not self.consumer_count
             and not self.is_temporary
             and not self.is_deleted
         )
@@ -500,18 +506,38 @@ class Queue:
             and not binding.purge_on_no_consumers
             and self.filter is None
         )
-        self.is_plain = not (
-            self._has_groups
-            or binding.exclusive
-            or binding.non_destructive
-            or any(member.filter is not None for member in members)
-        )
-        for member in members:
-            if self.is_plain and member.cursor is not None:
-                member.cursor.close()
-                member.cursor = None
-            elif not self.is_plain and member.cursor is None:
-                member.cursor = self.waiting.cursor()
+        needs_cursors = self._has_groups or binding.exclusive or binding.non_destructive
+        has_selectors = self.consumers.filtered_count > 0
+        self.is_plain = not (needs_cursors or has_selectors)
+        needs_cursors = needs_cursors or (has_selectors and self.last_values is not None)
+        if needs_cursors != self._needs_cursors:
+            self._needs_cursors = needs_cursors
+            for member in self.consumers.all():
+                self._equip(member)
+        self._use_index(not self.is_plain and not needs_cursors)
+
+    def _equip(self, consumer: Consumer) -> None:
+        """Let a consumer have a cursor, or take part in the index, or neither, as all have."""
+        if not self._needs_cursors and consumer.cursor is not None:
+            consumer.cursor.close()
+            consumer.cursor = None
+        elif self._needs_cursors and consumer.cursor is None:
+            consumer.cursor = self.waiting.cursor()
+        if self.index is not None:
+            self.index.add(consumer)
+
+    def _use_index(self, is_wanted: bool) -> None:
+        if is_wanted and self.index is None:
+            self.index = SelectorIndex(self)
+        elif not is_wanted and self.index is not None:
+            self.index.close()
+            self.index = None
+
+    def renew_index(self) -> None:
+        """References were put in other places."""
+        if self.index is not None:
+            self._use_index(False)
+            self._use_index(True)
 
     # --- delivery -----------------------------------------------------------------------------
 
@@ -521,7 +547,15 @@ class Queue:
             if browse(consumer):
                 self.deliver_later()
         else:
+            if self.index is not None:
+                self.index.wake(consumer)
             self.deliver()
+
+    def hand_over(self, consumer: Consumer, reference: Reference) -> None:
+        """Deliver a reference that waits."""
+        self.waiting.remove(reference)
+        self.delivering_count += 1
+        consumer.handle(reference, reference.message)
 
     def deliver(self) -> None:
         """Deliver what can be delivered, in this turn and the next ones."""
@@ -600,6 +634,9 @@ class Queue:
         self.remove_all()
         self.is_deleted = True
         self._takes_all = False
+        if self.index is not None:
+            self.index.close()
+            self.index = None
         for consumer in members:
             self.consumers.remove(consumer)
             if consumer.cursor is not None:

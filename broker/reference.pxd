@@ -63,7 +63,9 @@ cdef class PriorityList:
     cdef public Py_ssize_t count
     cdef public list cursors
     cdef public list levels
+    cdef public Cursor scan
     cdef public tuple used
+    cdef public object watcher
 
     cpdef ReferenceList level_of(self, Message message)
     cdef ReferenceList _level(self, int priority)

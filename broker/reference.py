@@ -18,7 +18,7 @@ anew, for what they passed may fit now.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +28,16 @@ if TYPE_CHECKING:
     from broker.queue import Queue
     from broker.stored_references import StoredReferences
     from broker.transaction import Transaction
+
+    class Watcher(Protocol):
+        """Who goes through a list by a scan of its own."""
+
+        def put_first(self, reference: Reference) -> None:
+            """It came to the head of a level that the scan has begun with."""
+
+        def came_back(self) -> None:
+            """Something came to the head of a level."""
+
 
 __all__ = [
     "LEVELS",
@@ -308,15 +318,27 @@ class PriorityList:
         levels: by priority.
         used: priorities that were ever used, the highest first: most queues use one.
         cursors: that have to be told of removals.
+        scan: a cursor that is told what comes to the head instead of beginning anew.
+        watcher: who goes by it.
     """
 
-    __slots__ = ("count", "cursors", "levels", "used")
+    __slots__ = ("count", "cursors", "levels", "scan", "used", "watcher")
 
     def __init__(self) -> None:
         self.count = 0
         self.levels = [ReferenceList(level) for level in range(LEVELS)]
         self.used: tuple[int, ...] = ()
         self.cursors: list[Cursor] = []
+        self.scan: Cursor | None = None
+        self.watcher: Watcher | None = None
+
+    def watch(self, scan: Cursor, watcher: Watcher) -> None:
+        """Keep a cursor right for somebody who is told what comes to the head."""
+        self.scan, self.watcher = scan, watcher
+
+    def unwatch(self) -> None:
+        """Tell nobody any more."""
+        self.scan = self.watcher = None
 
     def __len__(self) -> int:
         return self.count
@@ -358,6 +380,11 @@ class PriorityList:
         self.count += 1
         for cursor in self.cursors:
             cursor.places[level.level] = None
+        if self.watcher is not None:
+            assert self.scan is not None, "both, or none"
+            if self.scan.places[level.level] is not None:
+                self.watcher.put_first(reference)
+            self.watcher.came_back()
 
     def head(self) -> Reference | None:
         """Give the one to be delivered next, None when there is none."""
@@ -374,6 +401,9 @@ class PriorityList:
             for cursor in self.cursors:
                 if cursor.places[level] is reference:
                     cursor.places[level] = reference.previous
+        scan = self.scan
+        if scan is not None and scan.places[level] is reference:
+            scan.places[level] = reference.previous
         self.levels[level].remove(reference)
         self.count -= 1
 

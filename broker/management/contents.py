@@ -223,6 +223,7 @@ def change_priority(
             reference.message.priority = priority
             queue.waiting.add_tail(reference)
             count += 1
+    queue.renew_index()
     queue.deliver()
     return count
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from broker.selector.equality import equality_of, is_equality
 from broker.selector.evaluate import compile_condition
 from broker.selector.lexer import SelectorError
 from broker.selector.parser import parse_tree
 from broker.selector.values import EvaluationError
 
 if TYPE_CHECKING:
+    from broker.selector.equality import Equality
     from broker.selector.evaluate import Condition
     from broker.selector.values import SupportsProperties
 
@@ -33,12 +35,23 @@ class Filter:
 
     Attributes:
         text: the selector as it was given, without space around it.
+        equality: a condition without which it does not match, for look-ups.
+        is_equality: it is that condition and nothing more.
     """
 
-    __slots__ = ("_condition", "_is_warned", "text")
+    __slots__ = ("__weakref__", "_condition", "_is_warned", "equality", "is_equality", "text")
 
-    def __init__(self, text: str, condition: Condition) -> None:
+    def __init__(
+        self,
+        text: str,
+        condition: Condition,
+        equality: Equality | None = None,
+        *,
+        is_equality: bool = False,
+    ) -> None:
         self.text = text
+        self.equality = equality
+        self.is_equality = is_equality
         self._condition = condition
         self._is_warned = False
 
@@ -84,11 +97,14 @@ def parse(text: str | None) -> Filter | None:
     start, convert, hyphenated = _prefixes(text)
     tree = parse_tree(text, start=start, hyphenated=hyphenated)
     try:
-        return Filter(text, compile_condition(tree, convert=convert))
+        condition = compile_condition(tree, convert=convert)
     except SelectorError:
         raise
     except ValueError as error:
         raise SelectorError(str(error), start) from None
+    # Where texts are read as numbers, more than one value of a message is equal to a constant.
+    equality = None if convert else equality_of(tree)
+    return Filter(text, condition, equality, is_equality=equality is not None and is_equality(tree))
 
 
 def _prefixes(text: str) -> tuple[int, bool, bool]:
