@@ -100,6 +100,7 @@ COMPILED = [
     "broker.paging.store",
     "broker.paging.subscription",
     "broker.postoffice",
+    "broker.producer",
     "broker.protocols.core.channel",
     "broker.protocols.core.frames",
     "broker.protocols.core.handler",

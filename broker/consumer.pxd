@@ -20,7 +20,12 @@ cdef class Consumer:
     cdef public long long created_ms
     cdef public long long credits
     cdef public bint is_unlimited
+    cdef public long long delivered_bytes
+    cdef public long long delivered_count
     cdef public object delivering
+    cdef public double last_acknowledged_s
+    cdef public double last_delivered_s
+    cdef public long long number
     cdef public bint is_started
     cdef public bint is_held_up
     cdef public bint is_closed

@@ -11,7 +11,9 @@ Threads: the event loop's alone; nothing here waits.
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
+from time import time
 from typing import TYPE_CHECKING, Protocol
 
 from broker.errors import BrokerError, ErrorCode, broker_error
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["UNLIMITED", "Consumer", "Equality", "Filter", "Sink"]
 
 UNLIMITED = -1
+_NUMBERS = itertools.count(1)
 
 
 class Equality(Protocol):
@@ -95,12 +98,17 @@ class Consumer:
         is_pre_acknowledging: messages count as acknowledged when they are handed over.
 
     Attributes:
+        number: unique in the process.
         can_take: started, with credits left, not held up: kept current by whoever changes one.
         delivering: given and not acknowledged, in order.
         credits: bytes left; below 0 after a message larger than what was left.
         is_unlimited: credits do not matter.
         is_closed: takes nothing any more.
         created_ms: when, ms since 1970.
+        delivered_count: how often it was given a message.
+        delivered_bytes: of these messages.
+        last_delivered_s: when the last one was, seconds since 1970; 0 never.
+        last_acknowledged_s: when it acknowledged the last time, likewise.
     """
 
     __slots__ = (
@@ -111,6 +119,8 @@ class Consumer:
         "created_ms",
         "credits",
         "cursor",
+        "delivered_bytes",
+        "delivered_count",
         "delivering",
         "filter",
         "is_browser",
@@ -119,6 +129,9 @@ class Consumer:
         "is_pre_acknowledging",
         "is_started",
         "is_unlimited",
+        "last_acknowledged_s",
+        "last_delivered_s",
+        "number",
         "page_browser",
         "priority",
         "queue",
@@ -138,6 +151,7 @@ class Consumer:
         is_pre_acknowledging: bool = False,
     ) -> None:
         self.consumer_id = consumer_id
+        self.number = next(_NUMBERS)
         self.queue = queue
         self._records_deliveries: bool = queue.core.persists_deliveries
         self.sink = sink
@@ -154,6 +168,10 @@ class Consumer:
         self.is_held_up = False
         self.is_closed = False
         self.acknowledged_count = 0
+        self.delivered_count = 0
+        self.delivered_bytes = 0
+        self.last_delivered_s = 0.0
+        self.last_acknowledged_s = 0.0
         self.created_ms = queue.core.clock_ms()
         # The body of a large message on its way: nothing else comes before its end.
         self.stream: Stream | None = None
@@ -263,14 +281,18 @@ class Consumer:
         if reference.level < 0:
             # Else its queue keeps it: nobody has it, and it may go while it is delivered.
             reference.consumer = self
+        self.delivered_count += 1
+        self.last_delivered_s = time()
         if self.is_pre_acknowledging:
             # Before it is written: what is lost on the way is lost, as asked for.
+            self.last_acknowledged_s = self.last_delivered_s
             self._acknowledge(None, reference, True)
         else:
             self.delivering.append(reference)
             if self._records_deliveries:
                 self._record_delivery(reference)
         self._write(message, reference.delivery_count)
+        self.delivered_bytes += message.encoded_size
 
     def _record_delivery(self, reference: Reference) -> None:
         """Record a delivery count before the message is written, if the reference is recorded.
@@ -310,6 +332,7 @@ class Consumer:
         last = self._find(message_id)
         # What is recorded before it is durable when its own record is, if it has one.
         is_synced = last.leaves_record and last.consumer is self
+        self.last_acknowledged_s = time()
         reference = delivering.popleft()
         while reference is not last:
             self._acknowledge(tx, reference, not is_synced)
@@ -338,7 +361,9 @@ class Consumer:
         """
         if self.is_browser:
             return
-        self._acknowledge(tx, self.take_back(message_id), True)
+        reference = self.take_back(message_id)
+        self.last_acknowledged_s = time()
+        self._acknowledge(tx, reference, True)
 
     def _acknowledge(self, tx: Transaction | None, reference: Reference, is_last: bool) -> None:
         self.acknowledged_count += 1
@@ -348,7 +373,7 @@ class Consumer:
         if tx is None:
             self.queue.acknowledge(reference, is_last)
         else:
-            tx.acknowledge(reference)
+            tx.acknowledge(reference, self)
 
     def take_back(self, message_id: int) -> Reference:
         """Take one message out of what is being delivered.

@@ -89,9 +89,10 @@ class Queue:
         self.status_record_id = 0
         self.created_ms = core.clock_ms()
         self.last_consumer_left_ms = self.created_ms
-        # Totals since the start.
+        # Totals since the start; unacknowledged are acknowledgements that were rolled back.
         self.added_count = 0
         self.acknowledged_count = 0
+        self.unacknowledged_count = 0
         self.expired_count = 0
         self.killed_count = 0
         self.replaced_count = 0

@@ -28,6 +28,7 @@ from broker.filters import parse_filter
 from broker.large_copies import LOOK_AGAIN_S
 from broker.limits import Limits
 from broker.loaded_messages import LoadedMessages
+from broker.management.message_counters import MessageCounters
 from broker.management.notifications import NotificationMessages
 from broker.management.registry import Resources
 from broker.management.service import Management
@@ -343,6 +344,13 @@ class Broker:
         if address not in core.postoffice.addresses.by_name:
             # Where addresses are not made for whoever asks, subscribers need it all the same.
             core.postoffice.addresses.create(address, [RoutingType.MULTICAST])
+        management = options.configuration.management
+        self.message_counters = MessageCounters(
+            core,
+            is_enabled=management.message_counter_enabled,
+            sample_period_ms=management.message_counter_sample_period_ms,
+            day_count_max=management.message_counter_max_day_history,
+        )
         core.management = Management(core, options.management, Resources(self).find)
         core.notifications = NotificationMessages(
             core, self.node_id, options.notifications, lambda: self.is_started
@@ -463,6 +471,7 @@ class Broker:
         self.is_started = False
         if self._timers is not None:
             self._timers.cancel()
+            self.message_counters.stop()
         if self._core_protocol is not None:
             self._core_protocol.disconnect_all()
         for session in list(self.sessions.values()):

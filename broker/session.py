@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from broker.core import Core
     from broker.message import Message
     from broker.notifications import Origin
+    from broker.producer import Producer
     from broker.queue import Queue
     from broker.queue_defaults import QueueRequest
     from broker.reference import Reference
@@ -101,6 +102,7 @@ class Session(LargeWork):
         consumers: by the protocol's number.
         tx: the current transaction.
         metadata: what the client says of itself.
+        producers: by the protocol's number, or by address where the protocol has none.
         created_ms: when, ms since 1970.
         is_started: consumers are delivered to.
     """
@@ -132,6 +134,7 @@ class Session(LargeWork):
         self.context = core.storage.new_context()
         self.consumers: dict[int, Consumer] = {}
         self.metadata: dict[str, str] = {}
+        self.producers: dict[int | str | None, Producer] = {}
         self.is_started = False
         self.is_closed = False
         self._default_address = options.default_address

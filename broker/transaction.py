@@ -25,6 +25,7 @@ from broker.storage.context import Gate
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from broker.consumer import Consumer
     from broker.core import Core
     from broker.duplicates import DuplicateCache
     from broker.paging.transactions import PagedPart
@@ -63,6 +64,7 @@ class Transaction:
         state: where it is.
         sends: references of its messages, in order.
         acknowledged: references that it acknowledges, in order.
+        consumers: which consumer was given each of these; not those of an earlier life.
         has_records: anything of it was recorded.
         paged: what it does with pages; None where it has to do with none.
         started_ms: when, for its timeout.
@@ -75,6 +77,7 @@ class Transaction:
         "_duplicate_ids",
         "_error",
         "acknowledged",
+        "consumers",
         "has_records",
         "is_late",
         "paged",
@@ -93,6 +96,7 @@ class Transaction:
         self.state = TransactionState.ACTIVE
         self.sends: list[Reference] = []
         self.acknowledged: list[Reference] = []
+        self.consumers: dict[Reference, Consumer] = {}
         self.has_records = False
         self.paged: PagedPart | None = None
         self.started_ms = core.clock_ms()
@@ -125,11 +129,18 @@ class Transaction:
         """A queue gets a message when it commits; its records are written already."""
         self.sends.append(reference)
 
-    def acknowledge(self, reference: Reference) -> None:
-        """A queue loses a message, which it does not list, when it commits."""
+    def acknowledge(self, reference: Reference, consumer: Consumer | None = None) -> None:
+        """A queue loses a message, which it does not list, when it commits.
+
+        Args:
+            reference: of the message.
+            consumer: that was given it.
+        """
         if reference.record_gone(self, False):
             self.has_records = True
         self.acknowledged.append(reference)
+        if consumer is not None:
+            self.consumers[reference] = consumer
 
     def has_duplicate_id(self, cache: DuplicateCache, duplicate_id: bytes) -> bool:
         """Whether a message of this transaction carries the id already."""
@@ -294,6 +305,8 @@ class Transaction:
             owner = reference.message.owner
             if owner is not None:
                 owner.remove(reference.message)
+        for reference in self.acknowledged:
+            reference.queue.unacknowledged_count += 1
         if was_prepared and self.has_records:
             # A start may find it prepared until the rollback is durable, and its manager may commit
             # it then: nobody else is to have seen what it took.

@@ -178,6 +178,10 @@ class XaTransactions:
         """Forget one that its session has given up; it is not rolled back."""
         return self._by_xid.pop(xid, None)
 
+    def all(self) -> list[Transaction]:
+        """Give all that are not decided."""
+        return list(self._by_xid.values())
+
     def prepared(self) -> list[Transaction]:
         """Give those that wait for a decision."""
         return [one for one in self._by_xid.values() if one.state is TransactionState.PREPARED]

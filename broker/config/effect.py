@@ -28,7 +28,6 @@ __all__ = ["without_effect"]
 
 # Scalar elements: group, attribute, the element's name; told of where they are not the default.
 _SCALARS: Final = (
-    ("management", "message_counter_enabled", "message-counter-enabled"),
     ("watch", "network_check_list", "network-check-list"),
     ("watch", "network_check_url_list", "network-check-URL-list"),
     ("watch", "server_dump_interval_ms", "server-dump-interval"),

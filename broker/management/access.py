@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from broker.administration import Administration
     from broker.core import Core
+    from broker.management.message_counters import MessageCounters
     from broker.options import BrokerOptions
     from broker.protocols.peer import Handler
     from broker.session import Session
@@ -51,6 +52,7 @@ class ManagedBroker(Protocol):
     stored_settings: StoredSettings
     stored_permissions: StoredPermissions
     stored_connectors: StoredConnectors
+    message_counters: MessageCounters
     connection_count_total: int
     session_count_total: int
 

@@ -8,6 +8,7 @@ from broker.management.contents import remove_all
 from broker.management.invocation import BOOLEAN, INT, MAP, NAME, TEXT, Control, operation
 from broker.management.json_texts import json_text
 from broker.management.replaying import replay_all, replay_between
+from broker.management.roles import role_arrays
 from broker.management.sending import send_message
 from broker.retroactive import is_retroactive
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from broker.management.access import ManagedBroker
     from broker.management.invocation import Getters
     from broker.paging.store import PagingStore
+    from broker.settings import AddressSettings
 
 __all__ = ["AddressControl", "limit_percent"]
 
@@ -62,9 +64,13 @@ class AddressControl(Control):
         "isTemporary": lambda self: self.address.is_temporary,
         "isPaging": lambda self: self.pages is not None and self.pages.is_paging,
         "getNumberOfPages": lambda self: 0 if self.pages is None else len(self.pages.pages),
-        "getNumberOfBytesPerPage": lambda self: (
-            self._core.settings.match(self.address.name).page_size_bytes
-        ),
+        "getNumberOfBytesPerPage": lambda self: self._settings.page_size_bytes,
+        "getMaxPageReadBytes": lambda self: self._settings.max_read_page_bytes,
+        "getMaxPageReadMessages": lambda self: self._settings.max_read_page_messages,
+        "getPrefetchPageBytes": lambda self: self._settings.prefetch_page_bytes,
+        "getPrefetchPageMessages": lambda self: self._settings.prefetch_page_messages,
+        "getRoles": lambda self: role_arrays(self._core.security, self.address.name),
+        "getRolesAsJSON": lambda self: json_text(self._core.security.roles(self.address.name)),
         "getCurrentDuplicateIdCacheSize": lambda self: self.duplicate_id_count,
     }
 
@@ -72,6 +78,10 @@ class AddressControl(Control):
         self._broker = broker
         self._core = broker.core
         self.address = address
+
+    @property
+    def _settings(self) -> AddressSettings:
+        return self._core.settings.match(self.address.name)
 
     @property
     def pages(self) -> PagingStore | None:
@@ -126,6 +136,13 @@ class AddressControl(Control):
         """Let producers go on, where no limit is reached."""
         self.address.memory.is_blocked = False
         self.address.memory.wake()
+
+    @operation("schedulePageCleanup")
+    def clean_pages(self) -> None:
+        """Delete pages that no queue has anything left in, and leave paging if there is room."""
+        if self.pages is not None:
+            self.pages.delete_what_is_done()
+            self.pages.end_if_done()
 
     @operation("purge")
     def purge(self) -> Generator[float | None, None, int]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.management.broker_attributes import BrokerAttributes
+from broker.management.broker_counters import BrokerCounters
 from broker.management.broker_diverts import BrokerDiverts
+from broker.management.broker_export import BrokerExport
 from broker.management.broker_network import BrokerNetwork
+from broker.management.broker_pages import BrokerPages
 from broker.management.broker_queries import BrokerQueries
 from broker.management.broker_queues import BrokerQueues
 from broker.management.broker_security import BrokerSecurity
@@ -44,6 +47,9 @@ class BrokerControl(
     BrokerSettings,
     BrokerSecurity,
     BrokerNetwork,
+    BrokerCounters,
+    BrokerPages,
+    BrokerExport,
     BrokerQueries,
 ):
     """All of it; what is not here is in the classes that it is made of, a group each."""
@@ -146,25 +152,32 @@ class BrokerControl(
         }
         return self._close_all(ids)
 
-    @operation("closeConsumerWithID", NAME, NAME)
-    def close_consumer(self, session_name: str, consumer_id: str) -> bool:
-        """Close one consumer, and tell its client; whether it was there."""
-        session = self._broker.sessions.get(session_name)
-        if session is None or not consumer_id.isdigit():
+    @operation("closeSessionWithID", NAME, NAME)
+    @operation("closeSessionWithID", NAME, NAME, BOOLEAN)
+    def close_session(self, connection_id: str, name: str, force: bool = False) -> bool:
+        """Close one session of a connection, and tell its client; whether it was there.
+
+        What it has not committed is rolled back, with `force` and without.
+        """
+        session = self._broker.sessions.get(name)
+        connection = self._broker.connections.get(connection_id)
+        if session is None or session.origin.connection_id != connection_id or connection is None:
             return False
-        consumer = session.consumers.get(int(consumer_id))
-        if consumer is None:
-            return False
-        session.close_consumer(consumer.consumer_id)
-        consumer.sink.disconnected(consumer)
+        connection.close_session(session)
         return True
 
-    @operation("resetAllMessageCounters")
-    def reset_counters(self) -> None:
-        """Let all queues count from 0."""
-        for queue in self._addresses.queues.values():
-            queue.added_count = queue.acknowledged_count = 0
-            queue.expired_count = queue.killed_count = 0
+    @operation("closeConsumerWithID", NAME, NAME)
+    def close_consumer(self, session_name: str, consumer_id: str) -> bool:
+        """Close one consumer by its sequentialId, and tell its client; whether it was there."""
+        session = self._broker.sessions.get(session_name)
+        if session is None:
+            return False
+        for consumer in list(session.consumers.values()):
+            if str(consumer.number) == consumer_id:
+                session.close_consumer(consumer.consumer_id)
+                consumer.sink.disconnected(consumer)
+                return True
+        return False
 
     # --- transactions -------------------------------------------------------------------------
 

@@ -9,7 +9,16 @@ from broker.management.broker_part import BrokerPart
 from broker.management.errors import ManagementError
 from broker.management.invocation import INT, NAME, TEXT, operation
 from broker.management.json_texts import json_text
-from broker.management.lists import ADDRESSES, CONNECTIONS, CONSUMERS, QUEUES, SESSIONS
+from broker.management.lists import (
+    ADDRESSES,
+    CONNECTIONS,
+    CONSUMERS,
+    PRODUCERS,
+    QUEUES,
+    SESSIONS,
+    producer_row,
+)
+from broker.management.transactions import prepared_details, prepared_html
 from broker.management.views import consumer_row, java_date
 from broker.storage.describe import xid_base64, xid_text
 from journal.version import __version__
@@ -18,6 +27,7 @@ if TYPE_CHECKING:
     from broker.management.invocation import Getters
     from broker.session import Session
     from broker.storage.message_records import Xid
+    from broker.transaction import Transaction
 
 __all__ = ["BrokerQueries"]
 
@@ -119,6 +129,11 @@ class BrokerQueries(BrokerPart):
         """Give a page of the sessions."""
         return SESSIONS.answer(self._rows.sessions(), options, page, page_size)
 
+    @operation("listProducers", TEXT, INT, INT)
+    def list_producers(self, options: str | None, page: int, page_size: int) -> str:
+        """Give a page of the producers."""
+        return PRODUCERS.answer(self._rows.producers(), options, page, page_size)
+
     # --- whole lists --------------------------------------------------------------------------
 
     @operation("listAddresses", NAME)
@@ -213,6 +228,11 @@ class BrokerQueries(BrokerPart):
             ]
         )
 
+    @operation("listProducersInfoAsJSON")
+    def producers_as_json(self) -> str:
+        """Give all producers."""
+        return json_text([producer_row(row) for row in self._rows.producers()])
+
     @operation("listAllConsumersAsJSON")
     def all_consumers_as_json(self) -> str:
         """Give all consumers."""
@@ -252,45 +272,26 @@ class BrokerQueries(BrokerPart):
     @operation("listPreparedTransactions")
     def prepared(self) -> list[str]:
         """Give the transactions that wait for a decision, the oldest first, each in a line."""
-        found = sorted(self._core.transactions.prepared(), key=lambda one: one.started_ms)
         return [
             f"{java_date(one.started_ms)} base64: {xid_base64(one.xid)} {xid_text(one.xid)}"
-            for one in found
+            for one in self._prepared
             if one.xid is not None
         ]
+
+    @property
+    def _prepared(self) -> list[Transaction]:
+        found = self._core.transactions.prepared()
+        return sorted(found, key=lambda one: one.started_ms)
 
     @operation("listPreparedTransactionDetailsAsJSON")
     def prepared_details(self) -> str:
         """Give what these would send and acknowledge."""
-        return json_text(
-            [
-                {
-                    "creation_time": java_date(one.started_ms),
-                    "xid_as_base64": xid_base64(one.xid),
-                    "xid_format_id": one.xid.format_id,
-                    "tx_related_messages": [
-                        *(
-                            {
-                                "message_operation_type": "(+) send",
-                                "queue": ref.queue.name,
-                                "messageID": ref.message.message_id,
-                            }
-                            for ref in one.sends
-                        ),
-                        *(
-                            {
-                                "message_operation_type": "(-) receive",
-                                "queue": ref.queue.name,
-                                "messageID": ref.message.message_id,
-                            }
-                            for ref in one.acknowledged
-                        ),
-                    ],
-                }
-                for one in self._core.transactions.prepared()
-                if one.xid is not None
-            ]
-        )
+        return json_text([prepared_details(one) for one in self._prepared])
+
+    @operation("listPreparedTransactionDetailsAsHTML")
+    def prepared_details_as_html(self) -> str:
+        """Give the same as tables."""
+        return prepared_html(self._prepared)
 
     @operation("listHeuristicCommittedTransactions")
     def committed_by_hand(self) -> list[str]:

@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from broker.management.broker_part import BrokerPart
 from broker.management.errors import ManagementError
 from broker.management.invocation import BOOLEAN, NAME, TEXT, operation
 from broker.management.json_texts import json_text
-from broker.security.permission import Permission
+from broker.management.roles import PERMISSIONS, role_arrays
 from broker.security.users import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.core import Security
     from broker.management.invocation import Getters
     from broker.security.users import Users
 
-__all__ = ["BrokerSecurity", "role_arrays"]
-
-# Parameters of addSecuritySettings behind the match; the shorter forms end earlier.
-_PARAMETERS: Final = (
-    *(Permission.SEND, Permission.CONSUME),
-    *(Permission.CREATE_DURABLE_QUEUE, Permission.DELETE_DURABLE_QUEUE),
-    *(Permission.CREATE_NON_DURABLE_QUEUE, Permission.DELETE_NON_DURABLE_QUEUE),
-    *(Permission.MANAGE, Permission.BROWSE),
-    *(Permission.CREATE_ADDRESS, Permission.DELETE_ADDRESS),
-    *(Permission.VIEW, Permission.EDIT),
-)
-
-
-def role_arrays(security: Security, address: str) -> list[list[object]]:
-    """Give each role of an address as an array: its name, then what it may do, in Artemis's order.
-
-    The order is that of the parameters of addSecuritySettings.
-    """
-    return [
-        [row["name"], *(row[permission.value] for permission in _PARAMETERS)]
-        for row in security.roles(address)
-    ]
+__all__ = ["BrokerSecurity"]
 
 
 def _names(text: str | None) -> list[str]:
@@ -131,7 +109,7 @@ class BrokerSecurity(BrokerPart):
     def add_security_settings(self, match: str, *roles: str | None) -> None:
         """Set the roles, names joined by commas, that may do each thing at a match."""
         try:
-            self._broker.stored_permissions.add(match, dict(zip(_PARAMETERS, roles, strict=False)))
+            self._broker.stored_permissions.add(match, dict(zip(PERMISSIONS, roles, strict=False)))
         except ValueError as error:
             raise ManagementError(str(error)) from None
 

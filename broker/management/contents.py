@@ -11,14 +11,16 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from broker.management.errors import ManagementError
+from broker.management.transactions import acknowledged_of
 from broker.moves import ORIGINAL_ADDRESS, ORIGINAL_QUEUE
 from broker.paging.browsing import PageBrowser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
-    from broker.consumer import Filter
+    from broker.consumer import Consumer, Filter
     from broker.core import Core
+    from broker.management.access import ManagedBroker
     from broker.moves import Moving
     from broker.queue import Queue
     from broker.reference import Reference
@@ -117,11 +119,37 @@ def _nothing() -> None:
     """Who looks comes again in the next turn, whether anything was read or not."""
 
 
-def delivering(queue: Queue) -> Iterator[tuple[str, list[Reference]]]:
-    """Give each consumer's name, with what it was given and has not acknowledged."""
-    for consumer in queue.consumers.all():
-        if consumer.delivering:
-            yield f"consumer {consumer.consumer_id}", list(consumer.delivering)
+def delivering(broker: ManagedBroker, queue: Queue) -> Iterator[tuple[str, list[Reference]]]:
+    """Give each consumer's name, with what it was given and has not acknowledged for good.
+
+    What an open transaction acknowledges is its consumer's, or, once that is closed, its own.
+    """
+    found: dict[Consumer, list[Reference]] = {one: [] for one in queue.consumers.all()}
+    others: dict[str, list[Reference]] = {}
+    for name, consumer, references in acknowledged_of(broker, queue):
+        if consumer in found:
+            found[consumer] += references
+        else:
+            others.setdefault(name, []).extend(references)
+    for consumer, references in found.items():
+        references += [one for one in consumer.delivering if one.queue is queue]
+        if references:
+            yield _consumer_name(consumer, broker), references
+    yield from others.items()
+
+
+def _consumer_name(consumer: Consumer, broker: ManagedBroker) -> str:
+    """Give what Artemis calls a consumer (ServerConsumer.toManagementString)."""
+    queue, filter = consumer.queue, consumer.filter
+    session = next(
+        (one for one in broker.sessions.values() if consumer in one.consumers.values()), None
+    )
+    place = "" if session is None else f"{session.origin.connection_id}:{session.name}:"
+    return (
+        f"ServerConsumer [id={place}{consumer.consumer_id}, "
+        f"filter={'null' if filter is None else filter.text}, "
+        f"binding=LocalQueueBinding [address={queue.binding.address}, name={queue.name}]]"
+    )
 
 
 def by_id(message_id: int) -> Callable[[Reference], bool]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.management.address_control import limit_percent
 from broker.management.json_texts import json_text
+from broker.management.transactions import uncommitted_count
 from broker.management.views import View, java_date
 
 if TYPE_CHECKING:
@@ -15,16 +17,33 @@ if TYPE_CHECKING:
     from broker.consumer import Consumer
     from broker.management.access import ManagedBroker
     from broker.notifications import Origin
+    from broker.producer import Producer
     from broker.queue import Queue
     from broker.session import Session
 
-__all__ = ["ADDRESSES", "CONNECTIONS", "CONSUMERS", "QUEUES", "SESSIONS", "Rows"]
+__all__ = [
+    "ADDRESSES",
+    "CONNECTIONS",
+    "CONSUMERS",
+    "PRODUCERS",
+    "QUEUES",
+    "SESSIONS",
+    "Rows",
+    "producer_row",
+]
 
 
 class ConsumerRow(NamedTuple):
     """A consumer and whose it is."""
 
     consumer: Consumer
+    session: Session
+
+
+class ProducerRow(NamedTuple):
+    """A producer and whose it is."""
+
+    producer: Producer
     session: Session
 
 
@@ -66,6 +85,12 @@ class Rows:
         for session in self._broker.sessions.values():
             for consumer in session.consumers.values():
                 yield ConsumerRow(consumer, session)
+
+    def producers(self) -> Iterator[ProducerRow]:
+        """All, of all sessions."""
+        for session in self._broker.sessions.values():
+            for producer in list(session.producers.values()):
+                yield ProducerRow(producer, session)
 
     def connections(self) -> Iterator[ConnectionRow]:
         """All that are open."""
@@ -157,7 +182,7 @@ CONSUMERS: Final = View["ConsumerRow"](
     numbers=frozenset({"lastDeliveredTime", "lastAcknowledgedTime"}),
     aliases={"consumerid": "id", "sessionid": "session", "queuename": "queue"},
     fields={
-        "id": lambda row: row.consumer.consumer_id,
+        "id": lambda row: row.consumer.number,
         "session": lambda row: row.session.name,
         "clientID": lambda row: row.session.origin.client_id,
         "user": lambda row: row.session.user,
@@ -174,13 +199,61 @@ CONSUMERS: Final = View["ConsumerRow"](
         "messagesInTransitSize": lambda row: sum(
             one.message.encoded_size for one in row.consumer.delivering
         ),
-        "messagesDelivered": lambda row: (
-            row.consumer.acknowledged_count + len(row.consumer.delivering)
-        ),
+        "messagesDelivered": lambda row: row.consumer.delivered_count,
+        "messagesDeliveredSize": lambda row: row.consumer.delivered_bytes,
         "messagesAcknowledged": lambda row: row.consumer.acknowledged_count,
+        "messagesAcknowledgedAwaitingCommit": lambda row: uncommitted_count(
+            row.consumer, row.session
+        ),
+        "lastDeliveredTime": lambda row: int(row.consumer.last_delivered_s * 1000),
+        "lastAcknowledgedTime": lambda row: int(row.consumer.last_acknowledged_s * 1000),
         "status": lambda row: "OK",
     },
 )
+
+PRODUCERS: Final = View["ProducerRow"](
+    sort_field="id",
+    numbers=frozenset({"msgSent", "msgSizeSent"}),
+    aliases={"sessionid": "session", "destination": "address"},
+    fields={
+        "id": lambda row: row.producer.number,
+        "name": lambda row: row.producer.name,
+        "session": lambda row: row.session.name,
+        "clientID": lambda row: row.session.origin.client_id,
+        "user": lambda row: row.session.user,
+        "validatedUser": lambda row: row.session.user,
+        "protocol": lambda row: row.session.origin.protocol,
+        "address": lambda row: row.producer.address or "ANONYMOUS",
+        "localAddress": lambda row: row.session.origin.local,
+        "remoteAddress": lambda row: row.session.origin.remote,
+        "creationTime": lambda row: row.producer.created_ms,
+        "msgSent": lambda row: row.producer.sent_count,
+        "msgSizeSent": lambda row: row.producer.sent_bytes,
+        "lastProducedMessageID": lambda row: _message_id(row.producer),
+    },
+)
+
+
+def _message_id(producer: Producer) -> str | None:
+    found = producer.last_user_id
+    return None if found is None else str(uuid.UUID(bytes=found))
+
+
+def producer_row(row: ProducerRow) -> dict[str, object]:
+    """Give what the list as JSON, which has no pages, says of a producer."""
+    producer, session = row
+    return {
+        "id": str(producer.number),
+        "name": producer.name,
+        "connectionID": session.origin.connection_id,
+        "sessionID": session.name,
+        "creationTime": str(producer.created_ms),
+        "destination": producer.address or "ANONYMOUS",
+        "lastProducedMessageID": _message_id(producer),
+        "msgSent": producer.sent_count,
+        "msgSizeSent": producer.sent_bytes,
+    }
+
 
 CONNECTIONS: Final = View["ConnectionRow"](
     sort_field="connectionID",
@@ -207,6 +280,7 @@ SESSIONS: Final = View["Session"](
         "validatedUser": lambda session: session.user,
         "creationTime": lambda session: java_date(session.created_ms),
         "consumerCount": lambda session: len(session.consumers),
+        "producerCount": lambda session: len(session.producers),
         "connectionID": lambda session: session.origin.connection_id,
         "clientID": lambda session: session.origin.client_id,
     },

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from broker.management.contents import InPages, delivering, each, in_parts, look, select
 from broker.management.errors import ManagementError
-from broker.management.invocation import INT, TEXT, Control, operation
+from broker.management.invocation import INT, TEXT, operation
 from broker.management.json_texts import json_text
 from broker.management.message_maps import message_map
+from broker.management.queue_counters import QueueCounters
+from broker.management.transactions import acknowledged_of
 from broker.management.views import consumer_row
 from broker.retroactive import is_retroactive
 
@@ -29,7 +31,7 @@ def _size(message: Message) -> int:
     return message.encoded_size if message.large is None else message.large.size
 
 
-class QueueQueries(Control):
+class QueueQueries(QueueCounters):
     """See the module's text; what changes a queue is in queue_control.py.
 
     Args:
@@ -110,7 +112,7 @@ class QueueQueries(Control):
                 elif not only_scheduled or reference.scheduled_ms:
                     total += value(reference.message)
         if delivered:
-            for _, references in delivering(self.queue):
+            for _, references in delivering(self._broker, self.queue):
                 total += sum(value(reference.message) for reference in references)
         return total
 
@@ -143,6 +145,33 @@ class QueueQueries(Control):
     def delivering_size(self) -> Generator[None, None, int]:
         """Bytes of those delivered and not acknowledged."""
         return self._sum(_size, waiting=False)
+
+    @operation("getDurableDeliveringSize")
+    def durable_delivering_size(self) -> Generator[None, None, int]:
+        """Bytes of durable ones that are delivered and not acknowledged."""
+        return self._sum(lambda one: _size(one) if one.durable else 0, waiting=False)
+
+    @operation("getDurableScheduledSize")
+    def durable_scheduled_size(self) -> Generator[None, None, int]:
+        """Bytes of durable ones that are not due yet."""
+        return self._sum(
+            lambda one: _size(one) if one.durable else 0, delivered=False, only_scheduled=True
+        )
+
+    @operation("getPreparedTransactionMessageCount")
+    def prepared_count(self) -> int:
+        """How many of it are acknowledged by transactions that wait for their decision."""
+        return sum(
+            reference.queue is self.queue
+            for tx in self._core.transactions.prepared()
+            for reference in tx.acknowledged
+        )
+
+    @operation("getAcknowledgeAttempts")
+    def acknowledge_attempts(self) -> int:
+        """How many were acknowledged, also in transactions that are open or were rolled back."""
+        in_doubt = sum(len(found) for _, _, found in acknowledged_of(self._broker, self.queue))
+        return self.queue.acknowledged_count + self.queue.unacknowledged_count + in_doubt
 
     @operation("getDurableDeliveringCount")
     def durable_delivering_count(self) -> Generator[None, None, int]:
@@ -221,7 +250,7 @@ class QueueQueries(Control):
     def list_delivering(self) -> Generator[None, None, dict[str, list[dict[str, object]]]]:
         """Give those delivered and not acknowledged, by consumer."""
         found: dict[str, list[dict[str, object]]] = {}
-        for name, references in list(delivering(self.queue)):
+        for name, references in list(delivering(self._broker, self.queue)):
             found[name] = []
             for reference in in_parts(references):
                 if reference is None:
@@ -306,7 +335,7 @@ class QueueQueries(Control):
         return count
 
     def _delivering(self) -> Iterator[Reference | None]:
-        for _, references in list(delivering(self.queue)):
+        for _, references in list(delivering(self._broker, self.queue)):
             yield from in_parts(references)
 
     @operation("countDeliveringMessages", TEXT, TEXT)

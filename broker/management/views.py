@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from broker.management.errors import ManagementError
 from broker.management.json_texts import json_text, read_object
+from broker.management.transactions import uncommitted_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -178,6 +179,7 @@ def consumer_row(consumer: Consumer, session: Session) -> dict[str, object]:
     in_transit = len(consumer.delivering)
     row: dict[str, object] = {
         "consumerID": consumer.consumer_id,
+        "sequentialId": consumer.number,
         "connectionID": session.origin.connection_id,
         "sessionID": session.name,
         "queueName": consumer.queue.name,
@@ -186,8 +188,12 @@ def consumer_row(consumer: Consumer, session: Session) -> dict[str, object]:
         "deliveringCount": in_transit,
         "messagesInTransit": in_transit,
         "messagesInTransitSize": sum(one.message.encoded_size for one in consumer.delivering),
-        "messagesDelivered": consumer.acknowledged_count + in_transit,
+        "messagesDelivered": consumer.delivered_count,
+        "messagesDeliveredSize": consumer.delivered_bytes,
         "messagesAcknowledged": consumer.acknowledged_count,
+        "messagesAcknowledgedAwaitingCommit": uncommitted_count(consumer, session),
+        "lastDeliveredTime": int(consumer.last_delivered_s * 1000),
+        "lastAcknowledgedTime": int(consumer.last_acknowledged_s * 1000),
         "status": "OK",
     }
     if consumer.filter is not None:

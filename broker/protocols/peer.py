@@ -61,6 +61,9 @@ class Handler(Protocol):
     def fail(self) -> None:
         """End it with all its sessions: an operator wants it so."""
 
+    def close_session(self, session: Session) -> None:
+        """End one of its sessions, and tell its client: an operator wants it so."""
+
     def kill(self, session: Session) -> None:
         """End it with all its sessions, and tell the client that one of them is too slow."""
 

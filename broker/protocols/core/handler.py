@@ -467,6 +467,13 @@ class CoreConnection:
             self._fail_session(channel)
         self._connection.close()
 
+    def close_session(self, session: Session) -> None:
+        """Close one session, and tell its client of the consumers; the connection stays."""
+        for channel in self._channels.values():
+            if channel.session is session:
+                channel.end()
+        self._sessions.close_session(session, has_failed=True)
+
     def disconnect(self) -> None:
         """The broker stops: confirm, tell, close."""
         for channel in self._channels.values():

@@ -7,6 +7,7 @@ cimport broker.protocols.core.packed as packed
 cimport broker.protocols.core.packet_message as messages
 from broker.consumer cimport Consumer
 from broker.message cimport Message
+from broker.producer cimport Producer
 from broker.protocols.core.channel cimport Channel
 from broker.session cimport Session
 
@@ -17,6 +18,7 @@ cdef int _NULL_TYPE
 cdef int _RECEIVE_TYPE
 cdef int _ACKNOWLEDGE_SIZE
 cdef int _HEADER_SIZE
+cdef int _NAMED_TAIL_SIZE
 
 
 cdef class SessionChannel:
@@ -26,7 +28,11 @@ cdef class SessionChannel:
     cdef list _held
     cdef object _held_connection
     cdef object _on_answered
+    cdef bint _is_ended
+    cdef object _large_address
+    cdef dict _producers
     cdef object _to_end
+    cdef Producer _uncounted
     cdef public Channel channel
     cdef public object on_close
     cdef public Session session
@@ -41,6 +47,7 @@ cdef class SessionChannel:
         wants_answer=bint,
         correlation_id="long long",
         message=Message,
+        producer=Producer,
         size=Py_ssize_t,
     )
     cdef object _receive_send(self, bytes chunk, Py_ssize_t start, Py_ssize_t end)
@@ -49,6 +56,7 @@ cdef class SessionChannel:
     cdef object _receive_acknowledge(
         self, bytes chunk, Py_ssize_t start, Py_ssize_t end, bint is_individual
     )
+    cdef Producer _producer_of(self, address)
     cpdef object answered(self, error, Py_ssize_t size, long long correlation_id)
 
     @cython.locals(channel=Channel)

@@ -19,6 +19,7 @@ import broker.protocols.core.packed as packed
 import broker.protocols.core.packet_message as messages
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.message import Message
+from broker.producer import Producer
 from broker.protocols.core import packet_session as sessions
 from broker.protocols.core.errors import PacketFormatError
 from broker.protocols.core.frames import HEADER_SIZE
@@ -60,6 +61,10 @@ _RECEIVE_TYPE: Final = messages.ReceiveMessage.types[0][1]
 _ACKNOWLEDGE_SIZE: Final = 17  # Consumer, message, whether an answer is wanted.
 _HEADER_SIZE: Final = HEADER_SIZE
 _V1: Final = 0
+# Behind a message: whether an answer is wanted, a correlation id, the producer's number.
+_NAMED_TAIL_SIZE: Final = 13
+# Producers of a session that are counted (MAX_PRODUCER_METRIC_SIZE of Artemis).
+_PRODUCERS_MAX: Final = 100
 CHUNK_SIZE_DEFAULT: Final = 102400  # minLargeMessageSize
 CHUNK_SIZE_MIN, CHUNK_SIZE_MAX = 1024, 1024 * 1024
 # A client does not wait for these, and would take an error for the answer of another request.
@@ -106,6 +111,13 @@ class SessionChannel:
         self._to_end: tuple[messages.SendContinuation, int] | None = None
         # Made once: every answer to a send would make it.
         self._on_answered = self.answered
+        self._producers = session.producers
+        # Where the large message goes that is being written.
+        self._large_address: str | None = None
+        # Of addresses beyond those that are counted.
+        self._uncounted = Producer(None)
+        # An operator has closed the session: what comes now is refused.
+        self._is_ended = False
 
     # --- packets come -------------------------------------------------------------------------
 
@@ -115,7 +127,9 @@ class SessionChannel:
         Raises:
             PacketFormatError: its bytes are no packet: the connection must be closed.
         """
-        if self._held is not None:
+        if self._is_ended:
+            self._receive_late(kind, memoryview(chunk)[start:end])
+        elif self._held is not None:
             self._held.append((kind, chunk[start:end]))
         elif kind == _SEND_TYPE:
             self._receive_send(chunk, start, end)
@@ -148,6 +162,13 @@ class SessionChannel:
         except (BrokerError, JournalError) as error:
             self._refuse(_refusal_of(error), correlation_id, wants_answer=wants_answer)
             return
+        is_named = tail_size == _NAMED_TAIL_SIZE
+        producer = self._producers.get(walk.int_at(chunk, end - 4)) if is_named else None
+        if producer is None:
+            producer = self._producer_of(message.address)
+        producer.sent_count += 1
+        producer.sent_bytes += at - start
+        producer.last_user_id = message.user_id
         size = _HEADER_SIZE + end - start
         if wants_answer:
             session.context.then(self._on_answered, (size, correlation_id))
@@ -172,6 +193,37 @@ class SessionChannel:
             session.context.then(self._on_answered, (size, NO_CORRELATION))
         elif self.channel.window_size != -1:
             session.context.count(self.unanswered, (size,))
+
+    def _producer_of(self, address: str | None) -> Producer:
+        """Give the producer of an address, where the client did not name it."""
+        found = self._producers.get(address)
+        if found is not None:
+            return found
+        # Clients choose addresses: there is an end to what is counted for them.
+        if len(self._producers) >= _PRODUCERS_MAX:
+            return self._uncounted
+        made = self._producers[address] = Producer(address)
+        return made
+
+    def _receive_late(self, kind: int, body: memoryview) -> None:
+        """Refuse what comes for a session that an operator has closed."""
+        packet = decode_packet(kind, body, self.channel.version)
+        if isinstance(packet, sessions.Close):
+            self.session.context.after(self._closed)
+        elif isinstance(packet, sessions.RequestProducerCredits):
+            # Whoever waits for them sends, and is told then.
+            self.channel.send(sessions.ProducerCredits(packet.credits, packet.address))
+        elif not isinstance(packet, PacketsConfirmed):
+            text = f"session {self.session.name} was closed by an operator"
+            self.refuse(BrokerError(ErrorCode.OBJECT_CLOSED, text), packet)
+
+    def end(self) -> None:
+        """Close the session, as an operator wants it, and tell the client of its consumers."""
+        self._is_ended = True
+        consumers = list(self.session.consumers)
+        self.session.close(has_failed=True)
+        for consumer_id in consumers:
+            self.channel.send(DisconnectConsumer(consumer_id))
 
     def _receive_packet(self, packet: Packet, body_size: int) -> None:
         handler = _HANDLERS.get(type(packet))
@@ -346,6 +398,7 @@ class SessionChannel:
 
     def _send_large(self, packet: messages.SendLarge, size: int) -> None:
         self.session.begin_large(packet.message)
+        self._large_address = packet.message.address
         self.silently(size)
 
     def _send_continuation(self, packet: messages.SendContinuation, size: int) -> None:
@@ -370,6 +423,11 @@ class SessionChannel:
             )
         else:
             self.session.end_large(packet.message_body_size, self.unanswered, size)
+        if self._to_end is None:
+            number = packet.sender_id
+            producer = self._producers.get(number) or self._producer_of(self._large_address)
+            producer.sent_count += 1
+            producer.sent_bytes += max(0, packet.message_body_size)
 
     def _create_consumer(self, packet: sessions.CreateConsumer, size: int) -> None:
         session = self.session
@@ -480,7 +538,13 @@ class SessionChannel:
     def _answer_uncounted(self, error: Exception | None) -> None:
         self._send_null(NO_CORRELATION)
 
-    def _producer(self, packet: Packet, size: int) -> None:
+    def _create_producer(self, packet: sessions.CreateProducer, size: int) -> None:
+        if len(self._producers) < _PRODUCERS_MAX:
+            self._producers.setdefault(packet.producer_id, Producer(packet.address))
+        self.silently(size)
+
+    def _remove_producer(self, packet: sessions.RemoveProducer, size: int) -> None:
+        self._producers.pop(packet.producer_id, None)
         self.silently(size)
 
     def _confirmed(self, packet: PacketsConfirmed, size: int) -> None:
@@ -519,8 +583,8 @@ _HANDLERS: Final[dict[type[Packet], Callable[..., None]]] = {
     sessions.AddMetadata: SessionChannel._add_metadata,
     sessions.AddMetadata2: SessionChannel._add_metadata,
     sessions.UniqueAddMetadata: SessionChannel._add_metadata,
-    sessions.CreateProducer: SessionChannel._producer,
-    sessions.RemoveProducer: SessionChannel._producer,
+    sessions.CreateProducer: SessionChannel._create_producer,
+    sessions.RemoveProducer: SessionChannel._remove_producer,
     PacketsConfirmed: SessionChannel._confirmed,
     **dict.fromkeys(QUEUE_REQUESTS.kinds, SessionChannel._queue_request),
     **dict.fromkeys(XA_REQUESTS.kinds, SessionChannel._xa_request),

@@ -2,6 +2,7 @@
 
 import json
 
+from broker.management.message_counters import MessageCounters
 from broker.management.notifications import NotificationMessages
 from broker.management.registry import Resources
 from broker.management.service import Management
@@ -39,6 +40,9 @@ class ManagedBench(Bench):
         )
         self.stored_connectors = StoredConnectors(
             self.core.storage, self.options.configuration.cluster.connectors
+        )
+        self.message_counters = MessageCounters(
+            self.core, is_enabled=False, sample_period_ms=10_000, day_count_max=10
         )
         self.core.management = Management(self.core, self.options.management, Resources(self).find)
         self.core.notifications = NotificationMessages(

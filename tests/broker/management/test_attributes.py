@@ -3,19 +3,21 @@
 import asyncio
 import json
 import ssl
+import stat
 from dataclasses import replace
 
 import pytest
 
 from broker.config import load
 from broker.config.options import broker_options
+from broker.config.properties import configuration_properties
 from broker.management.errors import ManagementError
 from broker.management.registry import Resources
 from broker.options import BrokerOptions, WebOptions
 from broker.server import Broker
 from tests.broker.certificates import Authority
 from tests.broker.management.managed import Failed, ManagedBench
-from tests.broker.management.test_complete import BRIDGES, CLUSTERS, MISSING, ROWS
+from tests.broker.management.test_complete import BRIDGES, CLUSTERS, ROWS
 from tests.broker.test_recovery import Life, durable
 
 RESOURCES = {
@@ -45,7 +47,7 @@ ATTRIBUTES = [
     if row.control in RESOURCES
     and row.kind == "attribute"
     and not row.types
-    and row.name not in BRIDGES | CLUSTERS | MISSING
+    and row.name not in BRIDGES | CLUSTERS
 ]
 
 
@@ -144,6 +146,61 @@ def test_directories_of_a_broker_without_a_file_are_those_in_use(tmp_path):
     journal, bindings, paging, large = asyncio.run(life())
     assert journal.startswith(str(tmp_path))
     assert len({journal, bindings, paging, large}) == 4
+
+
+def test_the_configuration_is_written_as_properties(options):
+    bench = ManagedBench(options=options)
+    bench.call("broker", "exportConfigAsProperties")
+
+    path = options.configuration.instance / "tmp" / "broker_config_as_properties.txt"
+    found = dict(line.split("=", 1) for line in path.read_text().splitlines())
+    expected = {
+        "name": "configured",
+        "journalDirectory": "some/journal",
+        "journalType": "NIO",
+        "journalBufferTimeout_NIO": "1000",
+        "journalSyncTransactional": "false",
+        "connectorConfigurations.other.params.trustStorePassword": "**redacted**",
+        "clusterPassword": "**redacted**",
+        "acceptorConfigurations.a.params.tcpNoDelay": "true",
+        "IDCacheSize": "20000",
+    }
+    assert found.items() >= expected.items()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with pytest.raises(Failed, match="no configuration file"):
+        ManagedBench().call("broker", "exportConfigAsProperties")
+
+
+def test_addresses_settings_roles_and_diverts_are_written_as_properties(tmp_path):
+    (tmp_path / "broker.xml").write_text(
+        """<core>
+        <ha-policy><shared-store><primary/></shared-store></ha-policy>
+        <addresses><address name="a.b"><anycast><queue name="q" max-consumers="3">
+        <filter string="x = 1"/></queue></anycast></address></addresses>
+        <address-settings><address-setting match="#">
+        <max-delivery-attempts>3</max-delivery-attempts><address-full-policy>BLOCK</address-full-policy></address-setting></address-settings>
+        <security-settings><security-setting match="a"><permission type="send" roles="r"/>
+        </security-setting></security-settings>
+        <diverts><divert name="d"><address>a.b</address>
+        <forwarding-address>c</forwarding-address></divert></diverts>
+        </core>"""
+    )
+
+    found = configuration_properties(load(tmp_path / "broker.xml"))
+
+    assert set(found) >= {
+        'addressConfigurations."a.b".routingTypes=ANYCAST',
+        'addressConfigurations."a.b".queueConfigurations.q.maxConsumers=3',
+        'addressConfigurations."a.b".queueConfigurations.q.filterString=x = 1',
+        "addressSettings.#.maxDeliveryAttempts=3",
+        "addressSettings.#.addressFullMessagePolicy=BLOCK",
+        "securityRoles.a.r.send=true",
+        "securityRoles.a.r.consume=false",
+        "divertConfigurations.d.forwardingAddress=c",
+        "divertConfigurations.d.routingType=STRIP",
+        "HAPolicyConfiguration=SHARED_STORE_PRIMARY",
+    }
+    assert found == sorted(found, key=lambda line: line.partition("=")[0].lower())
 
 
 def test_connectors_are_listed_added_and_removed(options):

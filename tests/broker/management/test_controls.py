@@ -408,10 +408,10 @@ def test_a_prepared_transaction_is_decided(bench, verb):
 def test_a_consumer_is_closed_and_its_client_told(bench):
     session = bench.session()
     sink = Sink()
-    session.create_consumer(3, "q", sink)
+    number = str(session.create_consumer(3, "q", sink).number)
 
-    assert bench.call("broker", "closeConsumerWithID", session.name, "3") is True
-    assert bench.call("broker", "closeConsumerWithID", session.name, "3") is False
+    assert bench.call("broker", "closeConsumerWithID", session.name, number) is True
+    assert bench.call("broker", "closeConsumerWithID", session.name, number) is False
     assert sink.closed == [3]
     assert bench.get("queue.q", "consumerCount") == 0
 
