@@ -42,6 +42,7 @@ from broker.reload import Reload
 from broker.resource_limits import ResourceLimits
 from broker.retroactive import Retroactive
 from broker.send_marks import SendMarks
+from broker.server_dump import server_dump
 from broker.session import Session
 from broker.slow_consumers import SlowConsumers
 from broker.storage.binding_records import RoutingType
@@ -391,8 +392,12 @@ class Broker:
             options.transaction_timeout_scan_period, lambda: core.transactions.reap(context)
         )
         timers.every(options.connection_ttl_check_interval, protocol.check)
+        timers.every(options.server_dump_interval, self._dump)
         if self._reload is not None:
             timers.every(options.refresh_period, self._reload.look)
+
+    def _dump(self) -> None:
+        log.info("AMQ221004: %s", server_dump(self.core, len(self.connections)))
 
     def _look_for(self, slow: SlowConsumers) -> None:
         """Look at all queues only if any setting asks for it: there may be very many."""

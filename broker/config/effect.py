@@ -27,18 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["without_effect"]
 
 # Scalar elements: group, attribute, the element's name; told of where they are not the default.
-_SCALARS: Final = (
-    ("management", "message_counter_enabled", "message-counter-enabled"),
-    ("watch", "network_check_list", "network-check-list"),
-    ("watch", "network_check_url_list", "network-check-URL-list"),
-    ("watch", "server_dump_interval_ms", "server-dump-interval"),
-)
+_SCALARS: Final = (("management", "message_counter_enabled", "message-counter-enabled"),)
 # Of address-setting, by attribute.
-_SETTINGS: Final = frozenset(
-    {
-        *("redistribution_delay_ms",),
-    }
-)
+_SETTINGS: Final = frozenset({"redistribution_delay_ms"})
 # Plugins that are built in, by class.
 NOTIFICATION_PLUGIN: Final = (
     "org.apache.activemq.artemis.core.server.plugin.impl.NotificationActiveMQServerPlugin"
