@@ -147,7 +147,12 @@ def test_the_broker_goes_and_comes_with_the_network(switch, tmp_path, caplog):
             switch.set(is_up=True)
             await lines.until("AMQ221007")
             await connect(broker)
+            # A stop counts while it is away, too.
+            switch.set(is_up=False)
+            await lines.until("AMQ201001: Network is unhealthy: the broker stops")
+            await lines.until("stopped")
             await broker.stop()
+            assert broker.failure is None
         finally:
             logging.getLogger("broker").removeHandler(lines)
 
