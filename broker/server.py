@@ -54,8 +54,8 @@ from broker.storage.open import Stores, open_stores
 from broker.storage.page_work import ThreadWork
 from broker.storage.page_writer import PageWriter
 from broker.storage.pinned_files import PinnedFiles
-from broker.stored_connectors import StoredConnectors
 from broker.storage.waiting import StartWait
+from broker.stored_connectors import StoredConnectors
 from broker.stored_permissions import StoredPermissions
 from broker.stored_settings import StoredSettings
 from broker.timers import Timers
@@ -100,6 +100,7 @@ class Broker:
         core: from start() on.
         node_id: from start() on.
         is_started: clients may come.
+        is_stopping: it takes no new connections; clients may still be there for a while.
         sessions: open ones, by name.
         connections: that speak a protocol, by id.
         web: where metrics and health are told.
@@ -123,7 +124,7 @@ class Broker:
         self._configuration = configuration
         self._reload: Reload | None = None
         self.node_id = ""
-        self.is_started = False
+        self.is_started = self.is_stopping = False
         self.failure: Exception | None = None
         self.connection_ttl_override_ms = options.connection_ttl_override
         self.sessions: dict[str, Session] = {}
@@ -151,6 +152,7 @@ class Broker:
             BrokerError: what was loaded or configured cannot be; an address to listen on is taken.
         """
         began_s = time.monotonic()
+        self.is_stopping = False
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._unhandled)
         protocol = self._core_protocol = CoreProtocol(self)
@@ -461,6 +463,7 @@ class Broker:
         Raises:
             JournalError: the storage had failed, or fails now.
         """
+        self.is_stopping = True
         for acceptor in self.acceptors:
             await acceptor.stop()
         if self.is_started:
