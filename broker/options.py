@@ -103,6 +103,7 @@ class BrokerOptions:
         address_queue_scan_period: between two looks for queues that nobody needs; -1 never.
         connection_ttl_override: silence that ends a connection, whatever it asks for; -1 its own.
         connection_ttl_check_interval: between two looks for such.
+        server_dump_interval: between two lines about the broker's state in the log; -1 never.
         refresh_period: between two looks whether the configuration has changed; -1 never.
         deletes_unconfigured: config-delete-* is obeyed; off for tools that open an instance.
         graceful_shutdown_timeout: a stop waits so long for clients to go; 0 not at all, -1 as long
@@ -144,6 +145,7 @@ class BrokerOptions:
     address_queue_scan_period: int = 30_000
     connection_ttl_override: int = -1
     connection_ttl_check_interval: int = 2000
+    server_dump_interval: int = -1
     refresh_period: int = 5000
     deletes_unconfigured: bool = True
     graceful_shutdown_timeout: int = 0

@@ -43,6 +43,7 @@ from broker.reload import Reload
 from broker.resource_limits import ResourceLimits
 from broker.retroactive import Retroactive
 from broker.send_marks import SendMarks
+from broker.server_dump import server_dump
 from broker.session import Session
 from broker.slow_consumers import SlowConsumers
 from broker.storage.binding_records import RoutingType
@@ -98,6 +99,7 @@ class Broker:
         core: from start() on.
         node_id: from start() on.
         is_started: clients may come.
+        is_stopping: it takes no new connections; clients may still be there for a while.
         sessions: open ones, by name.
         connections: that speak a protocol, by id.
         web: where metrics and health are told.
@@ -121,7 +123,7 @@ class Broker:
         self._configuration = configuration
         self._reload: Reload | None = None
         self.node_id = ""
-        self.is_started = False
+        self.is_started = self.is_stopping = False
         self.failure: Exception | None = None
         self.connection_ttl_override_ms = options.connection_ttl_override
         self.sessions: dict[str, Session] = {}
@@ -149,6 +151,7 @@ class Broker:
             BrokerError: what was loaded or configured cannot be; an address to listen on is taken.
         """
         began_s = time.monotonic()
+        self.is_stopping = False
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._unhandled)
         protocol = self._core_protocol = CoreProtocol(self)
@@ -399,8 +402,12 @@ class Broker:
             options.transaction_timeout_scan_period, lambda: core.transactions.reap(context)
         )
         timers.every(options.connection_ttl_check_interval, protocol.check)
+        timers.every(options.server_dump_interval, self._dump)
         if self._reload is not None:
             timers.every(options.refresh_period, self._reload.look)
+
+    def _dump(self) -> None:
+        log.info("AMQ221004: %s", server_dump(self.core, len(self.connections)))
 
     def _look_for(self, slow: SlowConsumers) -> None:
         """Look at all queues only if any setting asks for it: there may be very many."""
@@ -464,6 +471,7 @@ class Broker:
         Raises:
             JournalError: the storage had failed, or fails now.
         """
+        self.is_stopping = True
         for acceptor in self.acceptors:
             await acceptor.stop()
         if self.is_started:

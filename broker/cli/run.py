@@ -7,16 +7,18 @@ import gc
 import logging
 import os
 import resource
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from broker.cli.instance import BROKER_XML, INSTANCE
+from broker.cli.isolation import WatchedBroker
 from broker.cli.logs import FORMATS, set_up
 from broker.cli.serving import serve
 from broker.config.effect import without_effect
 from broker.config.file import ConfigurationFile
-from broker.config.options import broker_options, security_of
+from broker.config.options import broker_options, network_check_of, security_of
 from broker.errors import BrokerError
 from broker.server import Broker
 from journal.cli.folder import example
@@ -68,7 +70,9 @@ def run(
 
     async def main() -> int:
         log.info("event loop: %s", type(asyncio.get_running_loop()).__module__)
-        broker = Broker(options, security=security_of(config), configuration=file)
+        network = network_check_of(config)
+        make = partial(WatchedBroker, network=network) if network.is_needed else Broker
+        broker = make(options, security=security_of(config), configuration=file)
         return await serve(broker, on_start=_tell)
 
     try:

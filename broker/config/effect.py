@@ -26,18 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["without_effect"]
 
-# Scalar elements: group, attribute, the element's name; told of where they are not the default.
-_SCALARS: Final = (
-    ("watch", "network_check_list", "network-check-list"),
-    ("watch", "network_check_url_list", "network-check-URL-list"),
-    ("watch", "server_dump_interval_ms", "server-dump-interval"),
-)
 # Of address-setting, by attribute.
-_SETTINGS: Final = frozenset(
-    {
-        *("redistribution_delay_ms",),
-    }
-)
+_SETTINGS: Final = frozenset({"redistribution_delay_ms"})
 # Plugins that are built in, by class.
 NOTIFICATION_PLUGIN: Final = (
     "org.apache.activemq.artemis.core.server.plugin.impl.NotificationActiveMQServerPlugin"
@@ -49,7 +39,6 @@ def without_effect(config: BrokerConfig) -> list[str]:
     """The elements that are configured and change nothing."""
     return [
         *_sections(config),
-        *_scalars(config),
         *_address_settings(config),
         *_acceptors(config),
         *_ha_policy(config),
@@ -79,13 +68,6 @@ def _sections(config: BrokerConfig) -> Iterator[str]:
         "remoting-outgoing-interceptors": sections.remoting_outgoing_interceptors,
     }
     yield from (f"<{name}>" for name, value in found.items() if value)
-
-
-def _scalars(config: BrokerConfig) -> Iterator[str]:
-    for group, attribute, element in _SCALARS:
-        values = getattr(config, group)
-        if getattr(values, attribute) != getattr(type(values)(), attribute):
-            yield f"<{element}>"
 
 
 def _acceptors(config: BrokerConfig) -> Iterator[str]:

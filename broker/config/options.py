@@ -18,6 +18,7 @@ from broker.config.errors import ConfigError
 from broker.config.ha import SharedStoreBackup, SharedStorePrimary
 from broker.config.tls import server_context
 from broker.kinds import BOOLEAN, INT, TEXTS, Kind, at_least
+from broker.network_check import NetworkCheck
 from broker.options import BrokerOptions, ManagementOptions, NotificationOptions, WebOptions
 from broker.queue_defaults import QueueRequest
 from broker.resource_limits import UserLimits
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "broker_options",
     "memory_limit_bytes",
+    "network_check_of",
     "security_of",
 ]
 
@@ -93,6 +95,7 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
         address_queue_scan_period=general.address_queue_scan_period_ms,
         connection_ttl_override=general.connection_ttl_override_ms,
         connection_ttl_check_interval=general.connection_ttl_check_interval_ms,
+        server_dump_interval=config.watch.server_dump_interval_ms,
         refresh_period=general.configuration_file_refresh_period_ms,
         management=_management(config),
         notifications=_notifications(config),
@@ -152,6 +155,20 @@ def _wildcards(config: BrokerConfig) -> WildcardConfiguration:
     if config.general.wild_card_routing_enabled:
         return wildcards
     return replace(wildcards, routing_enabled=False)
+
+
+def network_check_of(config: BrokerConfig) -> NetworkCheck:
+    """How this broker looks for its network."""
+    watch = config.watch
+    return NetworkCheck(
+        hosts=TEXTS.parse(watch.network_check_list or ""),
+        urls=TEXTS.parse(watch.network_check_url_list or ""),
+        period_ms=watch.network_check_period_ms,
+        timeout_ms=watch.network_check_timeout_ms,
+        interface=watch.network_check_nic or None,
+        ping=watch.network_check_ping_command or None,
+        ping6=watch.network_check_ping6_command or None,
+    )
 
 
 def _management(config: BrokerConfig) -> ManagementOptions:

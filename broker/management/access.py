@@ -46,6 +46,7 @@ class ManagedBroker(Protocol):
     options: BrokerOptions
     node_id: str
     is_started: bool
+    is_stopping: bool
     failure: Exception | None
     started_ms: int
     administration: Administration

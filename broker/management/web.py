@@ -144,7 +144,7 @@ class WebServer:
         return PlainTextResponse("alive\n")
 
     async def _answer_ready(self, request: Request) -> Response:
-        if self._broker.is_started:
+        if self._broker.is_started and not self._broker.is_stopping:
             return PlainTextResponse("ready\n")
         failure = self._broker.failure
         why = "not started yet, or stopping" if failure is None else str(failure)

@@ -10,7 +10,7 @@ from broker.errors import BrokerError
 from broker.options import BrokerOptions
 from broker.server import Broker
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
-from broker.transport.acceptor import AcceptorOptions
+from broker.transport.acceptor import Acceptor, AcceptorOptions
 
 
 def options(folder, **acceptor):
@@ -64,6 +64,22 @@ def test_while_data_are_loaded_the_port_is_taken_and_nobody_can_connect(tmp_path
             await made.stop()
 
     assert asyncio.run(serve()) == seen[0]
+
+
+def test_of_two_that_took_a_port_at_once_the_later_one_is_told():
+    async def listen():
+        first = Acceptor(AcceptorOptions(host="127.0.0.1", port=0), {})
+        first.bind()
+        second = Acceptor(AcceptorOptions(host="127.0.0.1", port=first.port), {})
+        second.bind()
+        await first.start()
+        try:
+            with pytest.raises(BrokerError, match=r"cannot listen on.*EADDRINUSE"):
+                await second.start()
+        finally:
+            await first.stop()
+
+    asyncio.run(listen())
 
 
 def test_a_failed_start_gives_the_port_up(tmp_path, monkeypatch):

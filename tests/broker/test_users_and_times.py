@@ -2,12 +2,14 @@
 
 import asyncio
 import shutil
+import urllib.error
+import urllib.request
 
 import pytest
 
 from broker.client.aio import AsyncClient
 from broker.errors import BrokerError
-from broker.options import BrokerOptions
+from broker.options import BrokerOptions, WebOptions
 from broker.queue_defaults import QueueRequest
 from broker.resource_limits import ResourceLimits, UserLimits
 from broker.send_marks import SendMarks
@@ -238,7 +240,9 @@ async def refused(port):
 def test_a_graceful_stop_waits_until_clients_have_left():
     async def serve():
         options = BrokerOptions(
-            acceptors=(AcceptorOptions(host="127.0.0.1", port=0),), graceful_shutdown_timeout=-1
+            acceptors=(AcceptorOptions(host="127.0.0.1", port=0),),
+            graceful_shutdown_timeout=-1,
+            web=(WebOptions(host="127.0.0.1", port=0),),
         )
         broker = Broker(options)
         await broker.start()
@@ -251,6 +255,10 @@ def test_a_graceful_stop_waits_until_clients_have_left():
             # It works on as long as it is there.
             await session.producer("q").send("late")
             assert not stopping.done()
+            # Who balances loads sends nobody else.
+            url = f"http://127.0.0.1:{broker.web[0].port}/readyz"
+            with pytest.raises(urllib.error.HTTPError, match="503"):
+                await asyncio.to_thread(urllib.request.urlopen, url, timeout=WAIT_S)
         await asyncio.wait_for(stopping, WAIT_S)
 
     asyncio.run(serve())

@@ -5,7 +5,12 @@ import asyncio
 import pytest
 
 from broker.config import ConfigError, load
-from broker.config.options import broker_options, memory_limit_bytes, security_of
+from broker.config.options import (
+    broker_options,
+    memory_limit_bytes,
+    network_check_of,
+    security_of,
+)
 from broker.security.login_config import read_login
 from broker.server import Broker
 from broker.storage.binding_records import RoutingType
@@ -175,3 +180,47 @@ def test_a_login_configuration_of_others_is_refused(read, tmp_path):
 
     with pytest.raises(ConfigError, match="neither PropertiesLoginModule nor"):
         security_of(config)
+
+
+def test_elements_that_go_to_the_broker_as_they_are(read):
+    config = read(
+        "<populate-validated-user>true</populate-validated-user>"
+        "<reject-empty-validated-user>true</reject-empty-validated-user>"
+        "<persist-delivery-count-before-delivery>true</persist-delivery-count-before-delivery>"
+        "<internal-naming-prefix>own.</internal-naming-prefix>"
+        "<server-dump-interval>7</server-dump-interval>"
+        "<configuration-file-refresh-period>9</configuration-file-refresh-period>"
+        "<graceful-shutdown-enabled>true</graceful-shutdown-enabled>"
+        '<resource-limit-settings><resource-limit-setting match="u"><max-sessions>1</max-sessions>'
+        "<max-queues>2</max-queues></resource-limit-setting></resource-limit-settings>"
+        "<network-check-list>10.0.0.1, host</network-check-list>"
+        "<network-check-URL-list>http://a/</network-check-URL-list>"
+        "<network-check-period>11</network-check-period><network-check-NIC>eth0</network-check-NIC>"
+    )
+
+    options = broker_options(config)
+
+    assert options.populate_validated_user
+    assert options.reject_empty_validated_user
+    assert options.persist_deliveries
+    assert options.internal_naming_prefix == "own."
+    assert (options.server_dump_interval, options.refresh_period) == (7, 9)
+    assert options.graceful_shutdown_timeout == -1
+    assert options.resource_limits == {"u": (1, 2)}
+    network = network_check_of(config)
+    assert (network.hosts, network.urls) == (("10.0.0.1", "host"), ("http://a/",))
+    assert (network.period_ms, network.interface, network.is_needed) == (11, "eth0", True)
+    assert not network_check_of(read("")).is_needed
+
+
+@pytest.mark.parametrize("element", ["uuid-namespace", "temporary-queue-namespace"])
+def test_the_namespace_of_uuids_by_either_name(read, element):
+    name = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
+    options = broker_options(
+        read(
+            f"<{element}>temp</{element}><address-settings><address-setting match='temp.#'>"
+            "<max-delivery-attempts>2</max-delivery-attempts></address-setting></address-settings>"
+        )
+    )
+
+    assert options.settings.match(name).max_delivery_attempts == 2

@@ -30,7 +30,7 @@ class ManagedBench(Bench):
         super().__init__(storage, loop, **core)
         self.options = options or BrokerOptions(name="bench", settings=self.settings)
         self.node_id = "node"
-        self.is_started = True
+        self.is_started, self.is_stopping = True, False
         self.started_ms = self.now_ms
         self.connection_count_total = self.session_count_total = 0
         self.connections, self.sessions, self.acceptors, self.web = {}, {}, [], []
