@@ -57,7 +57,7 @@ class ExpiryReaper:
             try:
                 count = 0
                 while not queue.is_deleted:
-                    reference = cursor.advance()
+                    reference = cursor.advance_made()
                     if reference is None:
                         break
                     if reference.message.expiration:

@@ -47,11 +47,18 @@ cdef class ReferenceList:
     @cython.locals(found=Reference)
     cpdef Reference after(self, Reference reference)
 
+    @cython.locals(found=Reference)
+    cpdef Reference made_after(self, Reference reference)
+
     @cython.locals(reference=Reference)
     cdef object _make(self, StoredRun run)
     cpdef object add_tail(self, Reference reference)
     cpdef object add_head(self, Reference reference)
     cpdef object remove(self, Reference reference)
+
+
+@cython.locals(found=Reference)
+cdef Reference _made_before(Reference reference)
 
 
 cdef class Cursor:

@@ -198,6 +198,13 @@ class ReferenceList:
             found = reference.following
         return found
 
+    def made_after(self, reference: Reference | None) -> Reference | None:
+        """Give the one behind another, or the first, of those that are made already."""
+        found = self.head if reference is None else reference.following
+        while isinstance(found, StoredRun):
+            found = found.following
+        return found
+
     def _make(self, run: StoredRun) -> None:
         """Put references before the run that they come from, which goes with its last one."""
         for reference in run.parts[0].make():
@@ -276,6 +283,14 @@ class ReferenceList:
         old.level = -1
 
 
+def _made_before(reference: Reference) -> Reference | None:
+    """Give the one before another, None where that is the first of those that are made."""
+    found = reference.previous
+    while isinstance(found, StoredRun):
+        found = found.previous
+    return found
+
+
 class Cursor:
     """Goes through a PriorityList without taking anything; made by `PriorityList.cursor()`."""
 
@@ -295,6 +310,16 @@ class Cursor:
         for level in self._owner.used:
             place = self.places[level]
             found = levels[level].first() if place is None else levels[level].after(place)
+            if found is not None:
+                self.places[level] = found
+                return found
+        return None
+
+    def advance_made(self) -> Reference | None:
+        """As advance(), without those that are not made yet: none of them expires."""
+        levels = self._owner.levels
+        for level in self._owner.used:
+            found = levels[level].made_after(self.places[level])
             if found is not None:
                 self.places[level] = found
                 return found
@@ -400,10 +425,10 @@ class PriorityList:
         if self.cursors:
             for cursor in self.cursors:
                 if cursor.places[level] is reference:
-                    cursor.places[level] = reference.previous
+                    cursor.places[level] = _made_before(reference)
         scan = self.scan
         if scan is not None and scan.places[level] is reference:
-            scan.places[level] = reference.previous
+            scan.places[level] = _made_before(reference)
         self.levels[level].remove(reference)
         self.count -= 1
 
@@ -418,7 +443,7 @@ class PriorityList:
         for cursor in self.cursors:
             if cursor.places[level.level] is old:
                 # It has not given the new one yet.
-                cursor.places[level.level] = new.previous
+                cursor.places[level.level] = _made_before(new)
 
     def cursor(self) -> Cursor:
         """Give a cursor before the first; close() it."""

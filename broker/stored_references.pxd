@@ -31,6 +31,7 @@ cdef class QueueFiller:
     cdef object memory_of
     cdef list memories          # by address
     cdef list open              # by priority
+    cdef int open_count
 
     cpdef int add(self, Py_ssize_t row) except -1
     cpdef int flush(self) except -1

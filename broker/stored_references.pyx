@@ -143,6 +143,7 @@ cdef class QueueFiller:
         if last is None or not last.fits(file, memory, message.size):
             self.close(message.priority)
             last = self.open[message.priority] = StoredReferences(self.queue, file, memory)
+            self.open_count += 1
         last.add(message.place, message.size)
         memory.hold(message.size + OVERHEAD)
         return 0
@@ -150,7 +151,7 @@ cdef class QueueFiller:
     cpdef int flush(self) except -1:
         """Let the queue have all of them: before a reference that is an object, and at the end."""
         cdef int priority
-        for priority in range(PRIORITIES):
+        for priority in range(PRIORITIES if self.open_count else 0):
             self.close(priority)
         return 0
 
@@ -158,5 +159,6 @@ cdef class QueueFiller:
         last = self.open[priority]
         if last is not None:
             self.open[priority] = None
+            self.open_count -= 1
             self.queue.waiting.add_stored(priority, last)
         return 0

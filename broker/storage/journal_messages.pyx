@@ -10,14 +10,12 @@ where the load has them in memory; they stay where they are, in the journal's fi
 Threads: the event loop's.
 """
 
-cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport INT32_MAX, int64_t, uint8_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp
 
 from broker.storage.core_form cimport int_at, long_at, read_core
-from journal.delivery cimport LiveRecord
 
 from broker.message import Message
 from broker.storage.wire import RecordType

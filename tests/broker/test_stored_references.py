@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from broker.reaper import ExpiryReaper
 from broker.reference import StoredRun
 from broker.storage import bytes_aside, pinned_files
 from broker.storage.binding_records import RoutingType
@@ -250,6 +251,31 @@ def test_without_descriptors_messages_are_copied_as_before(tmp_path, monkeypatch
 
     lives(first, second, folder=tmp_path / "data")
     assert "copied out of the journal's files: too many files are open" in caplog.text
+
+
+def test_who_looks_for_expired_messages_makes_no_others(tmp_path):
+    numbers = [str(number) for number in range(700)]
+    expiring = {"expiration": FAR_MS}
+
+    async def first(life):
+        await life.queue()
+        await send_all(
+            life, (message(one, **(expiring if one in ("3", "400") else {})) for one in numbers)
+        )
+
+    async def second(life):
+        before = parts_of(life)
+        assert sum(before) == 698
+        life.broker.core.clock_ms = lambda: FAR_MS + 1
+        reaper = ExpiryReaper(life.broker.core)
+        reaper.look()
+        async with asyncio.timeout(END_S):
+            while queue_of(life).message_count > 698:  # noqa: ASYNC110 -- the loop has to turn
+                await asyncio.sleep(0)
+        assert parts_of(life) == before
+        assert life.bodies() == [one for one in numbers if one not in ("3", "400")]
+
+    lives(first, second, folder=tmp_path / "data")
 
 
 def test_a_file_that_is_used_again_is_an_error(tmp_path):
