@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from journal.errors import OptionError
+from journal.extras import missing_package
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -58,10 +59,8 @@ def start(jars: list[str], properties: Mapping[str, str]) -> Any:
     """
     try:
         import jpype
-    except ModuleNotFoundError:
-        raise OptionError(
-            "a JDBC driver needs the Python package JPype1: pip install JPype1"
-        ) from None
+    except ModuleNotFoundError as error:
+        raise OptionError(f"a JDBC driver is called by JPype: {missing_package(error)}") from None
     with _lock:
         if not jpype.isJVMStarted():
             # -Xrs: signals are Python's; a JVM would end the process on SIGTERM by itself.
