@@ -11,6 +11,7 @@ Environment:
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +22,7 @@ from journal.extras import missing_package
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["CLASSPATH_VARIABLE", "OPTIONS_VARIABLE", "find_jars", "start"]
+__all__ = ["CLASSPATH_VARIABLE", "OPTIONS_VARIABLE", "find_jars", "running", "start"]
 
 CLASSPATH_VARIABLE: Final = "QUIVER_JDBC_CLASSPATH"
 OPTIONS_VARIABLE: Final = "QUIVER_JVM_OPTIONS"
@@ -45,6 +46,12 @@ def find_jars(names: Iterable[str]) -> list[str]:
         folder = Path(part.removesuffix("*"))
         jars += [str(jar) for jar in sorted(folder.glob("*.jar"))] if folder.is_dir() else [part]
     return jars
+
+
+def running() -> Any | None:
+    """The module `jpype` if it runs a JVM; it is not imported for that, and need not be there."""
+    jpype = sys.modules.get("jpype")
+    return jpype if jpype is not None and jpype.isJVMStarted() else None
 
 
 def start(jars: list[str], properties: Mapping[str, str]) -> Any:

@@ -88,8 +88,9 @@ class SQLServer(Dialect):
             return None
         import mssql_python
 
+        connect: Any = mssql_python.connect
         try:
-            connection: RawConnection = mssql_python.connect(*args, **named)
+            connection: RawConnection = connect(*args, **named)
         except mssql_python.exceptions.Exception as error:
             if NOT_LOADED not in str(error):
                 raise
