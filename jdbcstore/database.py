@@ -15,6 +15,7 @@ from jdbcstore.errors import Fault, classify
 from jdbcstore.pool import PoolOptions
 from jdbcstore.url import connection_url
 from journal.errors import OptionError
+from journal.extras import extra_of_url, install_line, missing_package
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,11 +68,13 @@ class Database:
                 **self.dialect.engine_arguments(),
             )
         except sqlalchemy.exc.NoSuchModuleError as error:
-            raise OptionError(f"jdbc-connection-url: {error}") from None
+            # Dialects of other distributions: theirs is missing, or the name is nobody's.
+            extra = extra_of_url(url.drivername)
+            more = "" if extra == "sql" else f": type {install_line(extra)}"
+            raise OptionError(f"jdbc-connection-url: {error}{more}") from None
         except ModuleNotFoundError as error:
-            raise OptionError(
-                f"{url.drivername} needs the Python package {error.name}; install it"
-            ) from error
+            extra = extra_of_url(url.drivername)
+            raise OptionError(f"{url.drivername}: {missing_package(error, extra)}") from error
         self.dialect = dialect_of(self.engine.dialect)
         self.dialect.opened(url)
         self._is_open = True

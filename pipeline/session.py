@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from journal.errors import WrongUse
+from journal.extras import install_line
 from pipeline.registration import register
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def check_installed() -> None:
     for package in _PACKAGES:
         if find_spec(package) is None:
             raise WrongUse(
-                f"this needs the Python package {package}: type `pip install quiver-mq[spark]`"
+                f"Spark needs the Python package {package}: type {install_line('spark')}"
             )
     home = os.environ.get("JAVA_HOME")
     if shutil.which(os.path.join(home, "bin", "java") if home else "java") is None:

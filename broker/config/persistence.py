@@ -37,6 +37,7 @@ from broker.kinds import (
     minus_one_or_more_than,
 )
 from journal.errors import OptionError
+from journal.extras import extra_of_url, missing_package
 from journal.options import JournalOptions, JournalType
 
 if TYPE_CHECKING:
@@ -322,6 +323,7 @@ class PersistenceConfig:
         """
         database = self.database
         assert database is not None
+        url = database.elements.get("jdbc-connection-url", "")
         try:
             # Here alone: a broker on files needs no SQLAlchemy.
             from jdbcstore.options import DatabaseStoreOptions
@@ -332,7 +334,7 @@ class PersistenceConfig:
             options.check_tables()
         except ModuleNotFoundError as error:
             raise ConfigError(
-                f"{database.where}: <database-store> needs the Python package {error.name}"
+                f"{database.where}: <database-store>: {missing_package(error, extra_of_url(url))}"
             ) from None
         except OptionError as error:
             raise ConfigError(f"{database.where}: {error}") from None

@@ -215,9 +215,8 @@ def _load_driver(jpype: Any, *, is_embedded: bool) -> None:
 
 
 def _shut_down(path: str) -> None:
-    import jpype
-
-    if not jpype.isJVMStarted():
+    jpype = jvm.running()
+    if jpype is None:
         return
     try:
         jdbc.connect(f"jdbc:derby:{path};shutdown=true", {}, jpype=jpype)

@@ -11,16 +11,18 @@ Environment:
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from journal.errors import OptionError
+from journal.extras import missing_package
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["CLASSPATH_VARIABLE", "OPTIONS_VARIABLE", "find_jars", "start"]
+__all__ = ["CLASSPATH_VARIABLE", "OPTIONS_VARIABLE", "find_jars", "running", "start"]
 
 CLASSPATH_VARIABLE: Final = "QUIVER_JDBC_CLASSPATH"
 OPTIONS_VARIABLE: Final = "QUIVER_JVM_OPTIONS"
@@ -46,6 +48,12 @@ def find_jars(names: Iterable[str]) -> list[str]:
     return jars
 
 
+def running() -> Any | None:
+    """The module `jpype` if it runs a JVM; it is not imported for that, and need not be there."""
+    jpype = sys.modules.get("jpype")
+    return jpype if jpype is not None and jpype.isJVMStarted() else None
+
+
 def start(jars: list[str], properties: Mapping[str, str]) -> Any:
     """The module `jpype`, its JVM running with these jars.
 
@@ -58,10 +66,8 @@ def start(jars: list[str], properties: Mapping[str, str]) -> Any:
     """
     try:
         import jpype
-    except ModuleNotFoundError:
-        raise OptionError(
-            "a JDBC driver needs the Python package JPype1: pip install JPype1"
-        ) from None
+    except ModuleNotFoundError as error:
+        raise OptionError(f"a JDBC driver is called by JPype: {missing_package(error)}") from None
     with _lock:
         if not jpype.isJVMStarted():
             # -Xrs: signals are Python's; a JVM would end the process on SIGTERM by itself.

@@ -10,9 +10,10 @@ import sqlalchemy
 
 from jdbcstore.dialects.base import ColumnTypes, Dialect
 from jdbcstore.errors import Fault, fault_of_sqlstate
+from journal.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy import Table
 
@@ -40,6 +41,10 @@ SQLSTATES: Final = (
 )
 
 
+# What mssql-python says where a library is missing that Microsoft's driver is linked with.
+NOT_LOADED: Final = "Failed to load the driver"
+
+
 class SQLServer(Dialect):
     """SQL Server 2016 and later."""
 
@@ -65,6 +70,35 @@ class SQLServer(Dialect):
         if self.engine_dialect.driver == "pymssql":
             return {"timeout": seconds, "login_timeout": seconds}
         return {"timeout": seconds}
+
+    def open_raw(
+        self,
+        url: sqlalchemy.URL,
+        network_timeout_ms: int,
+        args: Sequence[object],
+        named: Mapping[str, object],
+    ) -> RawConnection | None:
+        """The driver's own connect(); what Microsoft's library lacks is told as such.
+
+        Raises:
+            OptionError: it cannot be loaded.
+        """
+        del url, network_timeout_ms
+        if self.engine_dialect.driver == "pymssql":
+            return None
+        import mssql_python
+
+        connect: Any = mssql_python.connect
+        try:
+            connection: RawConnection = connect(*args, **named)
+        except mssql_python.exceptions.Exception as error:
+            if NOT_LOADED not in str(error):
+                raise
+            raise OptionError(
+                "mssql-python cannot load Microsoft's ODBC driver, which needs libltdl and "
+                "Kerberos: apt-get install libltdl7 libgssapi-krb5-2"
+            ) from error
+        return connection
 
     def insert_rows(
         self, raw: RawConnection, table: Table, rows: Sequence[tuple[object, ...]]

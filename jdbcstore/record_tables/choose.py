@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jdbcstore.record_tables.generic import GenericTable
-from jdbcstore.record_tables.mysql import MySqlTable
 from jdbcstore.record_tables.sqlite import SqliteTable
 
 if TYPE_CHECKING:
@@ -16,16 +15,20 @@ if TYPE_CHECKING:
 
 __all__ = ["record_table"]
 
-# By the dialect's name.
-KINDS: Final[dict[str, type[GenericTable]]] = {"mysql": MySqlTable, "sqlite": SqliteTable}
-
 
 def record_table(database: Database, table: Table, fence: WriteFence | None) -> RecordTable:
     """The fastest way that this database's driver has."""
-    if database.dialect.name == "postgresql":
-        # Its driver need not be installed where nobody uses it.
-        from jdbcstore.record_tables.postgresql import PostgresTable
+    # Drivers are imported here only: each is an extra of its own.
+    kind: type[GenericTable] = GenericTable
+    match database.dialect.name:
+        case "postgresql":
+            from jdbcstore.record_tables.postgresql import PostgresTable
 
-        return PostgresTable(database, table, fence)
-    kind = KINDS.get(database.dialect.name, GenericTable)
+            return PostgresTable(database, table, fence)
+        case "mysql":
+            from jdbcstore.record_tables.mysql import MySqlTable
+
+            kind = MySqlTable
+        case "sqlite":
+            kind = SqliteTable
     return kind(database, table, fence)

@@ -34,7 +34,7 @@ def compact(folder: str, *, as_json: bool, **given: Any) -> None:  # noqa: ANN40
     if is_url(folder):
         what = "rows"
         with Progress("load") as progress:
-            before, after = find_opener().compact(access_to(folder, given), progress)
+            before, after = find_opener(folder).compact(access_to(folder, given), progress)
     else:
         what = "data files"
         before, after = _compact_folder(folder, given)

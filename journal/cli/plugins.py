@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from journal.extras import extra_of_url, missing_package
+
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
@@ -51,17 +53,18 @@ def _loaded(entry: EntryPoint) -> click.Command:
     try:
         return cast("click.Command", entry.load())
     except ModuleNotFoundError as error:
-        return _missing(entry.name, str(error.name))
+        return _missing(entry.name, error)
 
 
-def _missing(name: str, module: str) -> click.Command:
+def _missing(name: str, error: ModuleNotFoundError) -> click.Command:
     """A command in the place of one whose package lacks something; the list of all still works."""
 
     @click.command(name, context_settings={"ignore_unknown_options": True})
     @click.argument("words", nargs=-1, type=click.UNPROCESSED)
     def missing(words: tuple[str, ...]) -> None:
-        del words
-        raise click.ClickException(f"`{name}` needs the Python package {module}; install it")
+        urls = (word for word in words if "://" in word or word.startswith("jdbc:"))
+        extra = next(map(extra_of_url, urls), None)
+        raise click.ClickException(f"`{name}`: {missing_package(error, extra)}")
 
-    missing.help = f"(needs the Python package {module})"
+    missing.help = f"(needs the Python package {error.name})"
     return missing

@@ -61,7 +61,8 @@ def opened_store(
         JournalIOError: the disk or the database fails, now or at the end.
     """
     if is_url(target):
-        with find_opener().store(access_to(target, given, side), must_exist=must_exist) as store:
+        access = access_to(target, given, side)
+        with find_opener(target).store(access, must_exist=must_exist) as store:
             yield store
         return
     if must_exist:

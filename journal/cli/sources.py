@@ -16,6 +16,7 @@ import click
 
 from journal.cli.folder import open_folder
 from journal.errors import WrongUse
+from journal.extras import extra_of_url, missing_package
 from journal.tools.folder_records import FolderRecords
 from journal.tools.stored import Access
 
@@ -180,8 +181,11 @@ def _password(file: Path | None, password: str | None) -> str | None:
         return cast("str", lines.readline()).rstrip("\r\n")
 
 
-def find_opener() -> StoreOpener:
+def find_opener(url: str) -> StoreOpener:
     """Who opens URLs.
+
+    Args:
+        url: what will be opened; an error names the extra for its database.
 
     Raises:
         WrongUse: nobody, or what he needs is not installed.
@@ -190,7 +194,7 @@ def find_opener() -> StoreOpener:
         try:
             return cast("StoreOpener", entry.load()())
         except ModuleNotFoundError as error:
-            raise WrongUse(f"URLs need the Python package {error.name}; install it") from error
+            raise WrongUse(missing_package(error, extra_of_url(url))) from error
     raise WrongUse("nothing that opens URLs is installed; give a folder")
 
 
@@ -217,7 +221,7 @@ def open_records(
         JournalError: it cannot be read.
     """
     if is_url(source):
-        with find_opener().read(access_to(source, given, side)) as records:
+        with find_opener(source).read(access_to(source, given, side)) as records:
             yield records
     else:
         plan = open_folder(source, given.get("prefix"), given.get("extension"), is_live=is_live)

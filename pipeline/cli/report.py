@@ -11,6 +11,7 @@ import click
 
 from journal.cli.folder import example
 from journal.errors import WrongUse
+from journal.extras import install_line
 from pipeline.cli.sources import node_ids, read, source_options, spark_of, told
 
 __all__ = ["report"]
@@ -48,7 +49,7 @@ def report(
     needs nothing else. Exit status 1: something in SOURCE is damaged, and there is no page.
     """
     if find_spec("matplotlib") is None:
-        raise WrongUse("this needs the Python package matplotlib: `pip install quiver-mq[report]`")
+        raise WrongUse(f"charts need the Python package matplotlib: type {install_line('report')}")
     if not target.absolute().parent.is_dir():
         raise WrongUse(f"{target.parent}: no such folder")
     from pipeline.report import make_report

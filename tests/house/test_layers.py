@@ -39,6 +39,7 @@ MAY_USE = {
         "journal.version",
         "journal.api",
         "journal.errors",
+        "journal.extras",
         "journal.options",
         "journal.completion",
         "journal.id_map",
@@ -59,6 +60,7 @@ MAY_USE = {
     "broker.config.persistence": (
         "broker",
         "journal.errors",
+        "journal.extras",
         "journal.options",
         "jdbcstore.options",
     ),

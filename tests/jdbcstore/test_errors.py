@@ -1,13 +1,18 @@
 import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import psycopg.errors
 import pymysql
 import pytest
 import sqlalchemy.exc
 
-from jdbcstore import Fault, LeaseLost, classify, sqlalchemy_url
+from jdbcstore import Database, DatabaseStoreOptions, Fault, LeaseLost, classify, sqlalchemy_url
 from jdbcstore.dialects import dialect_named, jdbc
 from journal.errors import JournalClosed, OptionError
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def mysql(number):
@@ -199,3 +204,31 @@ def test_a_db2_connection_string_holds_every_keyword():
         "ConnectTimeout=2;ReceiveTimeout=2;DATABASE=S;HOSTNAME=db;PORT=50000;PROTOCOL=TCPIP;"
         "UID=me;PWD=pw;Authentication=SERVER_ENCRYPT;"
     )
+
+
+def test_a_driver_of_microsofts_that_cannot_be_loaded_names_its_library(monkeypatch):
+    driver = pytest.importorskip("mssql_python")
+
+    def connect(*words, **named):
+        raise driver.exceptions.OperationalError("Connection failed", "Failed to load the driver.")
+
+    monkeypatch.setattr(driver, "connect", connect)
+    database = Database(DatabaseStoreOptions(connection_url="mssql://me:secret@host/broker"))
+
+    with pytest.raises(OptionError, match="apt-get install libltdl7"):
+        database.connect()
+    database.close()
+
+
+def test_no_driver_is_imported_before_a_database_needs_it():
+    code = (
+        "import sys, jdbcstore, jdbcstore.cli.opener, journal, broker.server\n"
+        "drivers = {'psycopg', 'pymysql', 'oracledb', 'ibm_db', 'mssql_python', 'jpype'}\n"
+        "print(drivers & set(sys.modules))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+
+    assert done.stdout == "set()\n"

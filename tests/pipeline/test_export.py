@@ -132,7 +132,7 @@ def test_without_pyspark_one_sentence_says_so(monkeypatch, tmp_path, capsys):
 
     assert (status, out) == (2, "")
     assert err == (
-        "pipeline: this needs the Python package pyspark: type `pip install quiver-mq[spark]`\n"
+        "pipeline: Spark needs the Python package pyspark: type pip install 'quiver-mq[spark]'\n"
     )
 
 

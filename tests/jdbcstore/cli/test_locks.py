@@ -200,7 +200,10 @@ def test_a_command_whose_package_is_missing_says_what_to_install(call, monkeypat
 
     assert listed == 0
     assert status == 2
-    assert err == "journal: `locks` needs the Python package sqlalchemy; install it\n"
+    assert err == (
+        "journal: `locks`: the Python package sqlalchemy is missing: "
+        "type pip install 'quiver-mq[sql]'\n"
+    )
 
 
 def test_an_unknown_command_is_still_refused(call):

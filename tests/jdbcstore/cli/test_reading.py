@@ -328,7 +328,9 @@ def test_an_opener_that_lacks_a_package_says_which(call, monkeypatch):
     status, _, err = call("stat", "sqlite:///a.db")
 
     assert status == 2
-    assert err == "journal: URLs need the Python package sqlalchemy; install it\n"
+    assert err == (
+        "journal: the Python package sqlalchemy is missing: type pip install 'quiver-mq[sql]'\n"
+    )
 
 
 def test_the_password_comes_from_a_file_or_the_environment(tmp_path, monkeypatch):
