@@ -9,6 +9,7 @@ directory or, as on Artemis's class path, in the folder of broker.xml.
 
 from __future__ import annotations
 
+import os
 import ssl
 from typing import TYPE_CHECKING, Final
 
@@ -53,7 +54,7 @@ def server_context(transport: TransportConfig, folder: Path | None = None) -> ss
 
     def path(name: str) -> str:
         text = parameters.get(name, "").removeprefix("file:")
-        if folder is not None and text and (folder / text).is_file():
+        if text and folder is not None and not os.path.isfile(text) and (folder / text).is_file():
             return str(folder / text)
         return text
 

@@ -126,9 +126,19 @@ def test_a_tls_acceptor(read, certificate):
     assert mutual.ssl.minimum_version.name == "TLSv1_2"
 
 
+def test_a_store_in_the_folder_of_the_file(read, certificate, tmp_path):
+    config = read(acceptor("sslEnabled=true;keyStorePath=own.pem;enabledProtocols=TLSv1.3"))
+    (tmp_path / "etc/own.pem").write_bytes(certificate.read_bytes())
+
+    (found,) = broker_options(config).acceptors
+
+    assert found.ssl.minimum_version.name == "TLSv1_3"
+
+
 @pytest.mark.parametrize(
     ("parameters", "what"),
     [
+        ("sslEnabled=true;keyStorePath=a;enabledProtocols=SSLv3", "none of TLSv1.2, TLSv1.3"),
         ("sslEnabled=true", "needs keyStorePath"),
         ("sslEnabled=true;keyStorePath=a;keyStoreType=BKS", "keyStoreType .BKS.; one of"),
         ("sslEnabled=true;keyStorePath=a.p12", "No such file"),
