@@ -44,6 +44,8 @@ MAY_USE = {
         "journal.completion",
         "journal.id_map",
         "journal.loaded",
+        "journal.transaction",
+        "journal.values",
         "journal.waiting_room",
     ),
     # Commands that `journal` finds by entry point.
