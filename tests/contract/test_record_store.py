@@ -160,7 +160,7 @@ def test_a_transaction_block_commits_or_rolls_back(stores, store):
         tx.add_many([2, 3], 1, [b"two", b"three"])
         tx.update(1, 1, b"again")
         tx.delete(3)
-    with pytest.raises(KeyError), store.transaction() as gone:
+    with pytest.raises(KeyError), store.transaction() as gone:  # noqa: PT012 - the block is tested.
         gone.add(4, 1, b"never")
         raise KeyError
     with pytest.raises(RecordTooLarge), store.transaction() as refused:

@@ -1,4 +1,4 @@
-"""What a Python program meets beside records: values, text, blocks, tasks, children, dropped objects."""
+"""What a Python program meets beside records: text, options, tasks, children, dropped objects."""
 
 import asyncio
 import gc
@@ -198,7 +198,7 @@ def test_a_journal_that_is_dropped_open_is_told(tmp_path):
     one = Journal(options(tmp_path / "journal"))
     one.open()
 
-    with pytest.warns(ResourceWarning, match="was never closed"):
+    with pytest.warns(ResourceWarning, match="was never closed"):  # noqa: PT031 - when it goes.
         del one
         gc.collect()
 
@@ -235,7 +235,7 @@ def in_child(one, answers):
         try:
             call()
             found[name] = None
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the parent looks at it.
             found[name] = f"{type(error).__name__}: {error}"
     answers.put(found)
 
