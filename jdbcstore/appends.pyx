@@ -10,6 +10,7 @@ from jdbcstore.batch cimport Batch
 from jdbcstore.batch import StagedEnd
 from jdbcstore.live cimport LiveIds
 from jdbcstore.writer cimport GroupWriter
+from journal.values cimport as_id, as_user_type
 from journal.errors import (
     DuplicateRecord, JournalClosed, RecordTooLarge, UnknownRecord, WrongState)
 
@@ -41,13 +42,13 @@ cdef class Appends:
 
     # --- records ------------------------------------------------------------------------------
 
-    def add(self, int64_t record_id, int user_type, body, *, tx=None, sync=None, done=None,
+    def add(self, record_id, user_type, body, *, tx=None, sync=None, done=None,
             bint wait=True, bint hurry=True):
         """Append an add record; a ticket.
 
         Args:
             record_id: not live in this store, and never used before.
-            user_type: 0 to 255, the caller's meaning; negative is taken as its byte.
+            user_type: 0 to 255, the caller's meaning.
             body: bytes-like, contiguous; copied before this returns.
             tx: open (or new) transaction; the record counts only after its commit.
             sync: make it durable as soon as the database can; None: as the store was told, never
@@ -64,25 +65,28 @@ cdef class Appends:
             JournalIOError: the database failed while waiting.
             JournalClosed: closed, or ended by an earlier failure.
         """
+        cdef int64_t number = as_id(record_id, "a record id")
+        cdef uint8_t user = as_user_type(user_type)
         if tx is not None:
             return self.append_tx(ADD_RECORD_TX, record_id, user_type, body, tx, done)
         cdef bint is_wanted = self.wants_sync(sync)
         cdef bytes data = self.checked_body(body)
         cdef int64_t ticket = self.put(
-            record_id, ADD_RECORD, <uint8_t>user_type, data, is_wanted and hurry,
+            number, ADD_RECORD, user, data, is_wanted and hurry,
             wait and done is None)
         if is_wanted and not hurry:
             self.writer.owe(ticket)
         self.finish(ticket, is_wanted, done, wait)
         return ticket
 
-    def add_durable(self, int64_t record_id, int user_type, body):
+    def add_durable(self, record_id, user_type, body):
         """Append an add record; the awaitable of its durability. Errors as for add()."""
         cdef bytes data = self.checked_body(body)
         return self.writer.tickets.durable(
-            self.put(record_id, ADD_RECORD, <uint8_t>user_type, data, True, False))
+            self.put(as_id(record_id, "a record id"), ADD_RECORD, as_user_type(user_type), data,
+                     True, False))
 
-    def add_many(self, record_ids, int user_type, bodies, *, tx=None, sync=None, done=None,
+    def add_many(self, record_ids, user_type, bodies, *, tx=None, sync=None, done=None,
                  bint wait=True):
         """Append many adds with one call and at most one wait; the last one's ticket.
 
@@ -90,6 +94,7 @@ cdef class Appends:
         """
         cdef list ids = list(record_ids), parts = list(bodies)
         cdef bint is_wanted = tx is None and self.wants_sync(sync)
+        cdef uint8_t user = as_user_type(user_type)
         cdef Py_ssize_t index
         cdef int64_t ticket
         if len(parts) != len(ids):
@@ -108,7 +113,7 @@ cdef class Appends:
         for index in range(len(ids)):
             if tx is None:
                 ticket = self.put(
-                    ids[index], ADD_RECORD, <uint8_t>user_type, bytes(parts[index]), False, True)
+                    ids[index], ADD_RECORD, user, bytes(parts[index]), False, True)
             else:
                 ticket = self.append_tx(
                     ADD_RECORD_TX, ids[index], user_type, parts[index], tx, None)
@@ -117,26 +122,28 @@ cdef class Appends:
         self.finish(ticket, is_wanted, done, wait)
         return ticket
 
-    def update(self, int64_t record_id, int user_type, body, *, tx=None, sync=None, done=None,
+    def update(self, record_id, user_type, body, *, tx=None, sync=None, done=None,
                bint wait=True, bint hurry=True):
         """Append an update of a live record; a ticket. Arguments as for add().
 
         Raises:
             UnknownRecord: the id is not live (not checked in a transaction).
         """
+        cdef int64_t number = as_id(record_id, "a record id")
+        cdef uint8_t user = as_user_type(user_type)
         if tx is not None:
             return self.append_tx(UPDATE_RECORD_TX, record_id, user_type, body, tx, done)
         cdef bint is_wanted = self.wants_sync(sync)
         cdef bytes data = self.checked_body(body)
         cdef int64_t ticket = self.put(
-            record_id, UPDATE_RECORD, <uint8_t>user_type, data, is_wanted and hurry,
+            number, UPDATE_RECORD, user, data, is_wanted and hurry,
             wait and done is None)
         if is_wanted and not hurry:
             self.writer.owe(ticket)
         self.finish(ticket, is_wanted, done, wait)
         return ticket
 
-    def delete(self, int64_t record_id, body=b"", *, tx=None, sync=None, done=None,
+    def delete(self, record_id, body=b"", *, tx=None, sync=None, done=None,
                bint wait=True):
         """Append a delete of a live record; a ticket. Arguments as for add().
 
@@ -145,12 +152,13 @@ cdef class Appends:
         Raises:
             UnknownRecord: the id is not live (not checked in a transaction).
         """
+        cdef int64_t number = as_id(record_id, "a record id")
         if tx is not None:
             return self.append_tx(DELETE_RECORD_TX, record_id, 0xFF, body, tx, done)
         if memoryview(body).nbytes:
             raise ValueError("only a delete in a transaction carries a body")
         cdef bint is_wanted = self.wants_sync(sync)
-        cdef int64_t ticket = self.remove(record_id, is_wanted, wait and done is None)
+        cdef int64_t ticket = self.remove(number, is_wanted, wait and done is None)
         self.finish(ticket, is_wanted, done, wait)
         return ticket
 
@@ -328,6 +336,8 @@ cdef class Appends:
 
     cdef int check_usable(self) except -1:
         if self.writer is None or self.state != "loaded":
+            if self.state == "forked":
+                raise self.failure
             if self.state == "closed":
                 raise JournalClosed("the store is closed") from self.failure
             raise WrongState(f"cannot append to a store that is {self.state}: load it first")

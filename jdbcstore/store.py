@@ -24,7 +24,12 @@ renews the lease when the store was given none.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
+import os
+import warnings
+import weakref
 from typing import TYPE_CHECKING, Any, Self
 
 from jdbcstore.loading import TableLoader
@@ -32,10 +37,10 @@ from jdbcstore.place import Place
 from jdbcstore.rows import ROW_FIELDS_SIZE
 from jdbcstore.transactional import TransactionalAppends
 from jdbcstore.writer import GroupWriter
-from journal.errors import JournalIOError, WrongState, WrongUse
+from journal.errors import JournalClosed, JournalError, JournalIOError, WrongState, WrongUse
+from journal.transaction import Transaction
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Sequence
 
     from jdbcstore.database import Database
@@ -48,6 +53,20 @@ if TYPE_CHECKING:
 __all__ = ["SqlStore"]
 
 log = logging.getLogger("jdbcstore")
+
+# Stores that this process has open: a child of it must not touch them, nor end their connections.
+_opened: weakref.WeakSet[SqlStore] = weakref.WeakSet()
+_of_the_parent: list[object] = []
+
+
+def _after_fork() -> None:
+    """In a child: it has no thread of a store's, and the connections are its parent's."""
+    for store in list(_opened):
+        store.leave_to_parent()
+    _opened.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class SqlStore(TransactionalAppends):
@@ -98,6 +117,8 @@ class SqlStore(TransactionalAppends):
         self.place.open()
         self.body_size_max = self.place.table.body_size_max
         self.state = "open"
+        self._owner_pid = os.getpid()
+        _opened.add(self)
 
     def load(
         self,
@@ -160,8 +181,9 @@ class SqlStore(TransactionalAppends):
         Raises:
             JournalIOError: the store had failed, or fails now; it is closed all the same.
         """
-        if self.state == "closed":
+        if self.state in ("closed", "forked"):
             return
+        _opened.discard(self)
         writer, failure = self.writer, None
         self.state = "closed"
         if writer is not None:
@@ -184,6 +206,39 @@ class SqlStore(TransactionalAppends):
         """Close it."""
         self.close()
 
+    async def __aenter__(self) -> Self:
+        """Open it in a thread: the database is waited for. load() is for the caller."""
+        await asyncio.to_thread(self.open)
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        """Call what is due in the loop, and close in a thread, since the database is waited for."""
+        if self.state == "loaded" and self.writer is not None:
+            with contextlib.suppress(JournalError):  # close() raises what ended the store.
+                await asyncio.to_thread(self.sync)
+            self.writer.tickets.reap()
+            self.writer.tickets.detach()
+        await asyncio.to_thread(self.close)
+
+    def leave_to_parent(self) -> None:
+        """This process was forked while the store was open: nothing here is its own."""
+        _of_the_parent.append((self.writer, self.place))
+        self.state = "forked"
+        self.writer = None
+        self.failure = JournalClosed(
+            f"{self.place.name} is open in process {self._owner_pid}, which this one was forked"
+            " from: a child cannot use it"
+        )
+
+    def __del__(self) -> None:
+        """Tell of a store that was dropped while it was open."""
+        if self.state in ("open", "loaded"):
+            warnings.warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
+
+    def __repr__(self) -> str:
+        what = f"loaded, {len(self.live)} live records" if self.state == "loaded" else self.state
+        return f"<SqlStore {self.place.name}: {what}>"
+
     def fail(self, error: Exception) -> None:
         """End it: whoever waits, and whoever asks from now on, gets `error`.
 
@@ -201,6 +256,17 @@ class SqlStore(TransactionalAppends):
     def record_size_max(self) -> int:
         """Bytes of the largest row: its body and its other columns."""
         return self.body_size_max + ROW_FIELDS_SIZE
+
+    def transaction(self, tx: int | None = None, *, sync: bool | None = None) -> Transaction:
+        """A transaction as a context manager: `with store.transaction() as tx: tx.add(...)`.
+
+        The end of the block commits, an exception rolls back; `async with` awaits the commit.
+
+        Args:
+            tx: its id; None takes one of begin().
+            sync: of the commit; None: as the store was told.
+        """
+        return Transaction(self, self.begin() if tx is None else tx, sync=sync)
 
     # --- completion ---------------------------------------------------------------------------
 
@@ -323,5 +389,7 @@ class SqlStore(TransactionalAppends):
 
     def _loaded(self) -> GroupWriter:
         if self.writer is None:
+            if self.state == "forked" and self.failure is not None:
+                raise self.failure
             raise WrongState(f"the store is {self.state}: load it first")
         return self.writer

@@ -190,6 +190,7 @@ class TransactionalAppends(Appends):
     # --- inner steps --------------------------------------------------------------------------
 
     def _known(self, tx: int) -> OpenTransaction:
+        check_id(tx)
         one = self._open_txs.get(tx)
         if one is None:
             raise UnknownTransaction(f"Cannot find tx with id {tx}")

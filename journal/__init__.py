@@ -19,6 +19,8 @@ except ModuleNotFoundError as missing:
     ) from None
 
 from journal.api import Done, RecordDecoder, RecordId, RecordStore, Ticket, TxId
+from journal.completion import Completion
+from journal.delivery import LiveRecord
 from journal.errors import (
     Damage,
     DuplicateRecord,
@@ -37,13 +39,17 @@ from journal.errors import (
     WrongUse,
 )
 from journal.journal import Journal
+from journal.loaded import FailedTransaction, LoadResult, PreparedTransaction
 from journal.options import JournalOptions, JournalType
+from journal.transaction import Transaction
 from journal.version import __version__
 
 __all__ = [
+    "Completion",
     "Damage",
     "Done",
     "DuplicateRecord",
+    "FailedTransaction",
     "Journal",
     "JournalClosed",
     "JournalDamaged",
@@ -52,12 +58,16 @@ __all__ = [
     "JournalLocked",
     "JournalOptions",
     "JournalType",
+    "LiveRecord",
+    "LoadResult",
     "OptionError",
+    "PreparedTransaction",
     "RecordDecoder",
     "RecordId",
     "RecordStore",
     "RecordTooLarge",
     "Ticket",
+    "Transaction",
     "TransactionFailed",
     "TxId",
     "UnknownRecord",

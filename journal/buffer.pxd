@@ -94,7 +94,6 @@ cdef class GroupBuffer:
     cdef void expect(self) noexcept nogil
     cdef void release(self) noexcept nogil
     cdef void wake(self) noexcept nogil
-    cdef int wait_on(self, uint64_t batch, uint64_t *counter) noexcept nogil
     cdef void want(self, uint64_t batch) noexcept nogil
     cdef int wait_synced(self, uint64_t batch) noexcept nogil
     cdef int wait_written(self, uint64_t batch) noexcept nogil

@@ -46,6 +46,7 @@ from journal.waiting_room cimport WOKEN_BY_A_SIGNAL, WaitingRoom
 
 cdef int EIO = errno.EIO
 cdef int EAGAIN = errno.EAGAIN
+cdef int EINTR = errno.EINTR
 
 cdef enum:
     BUFFER_ALIGNMENT = 4096
@@ -333,13 +334,7 @@ cdef class GroupBuffer:
         self.head += 1
         self.begin_slot()
 
-    # Waiting, without the lock.
-
-    cdef int wait_on(self, uint64_t batch, uint64_t *counter) noexcept nogil:
-        cdef int result = WOKEN_BY_A_SIGNAL
-        while result == WOKEN_BY_A_SIGNAL:      # Python looks at it once the disk has answered.
-            result = self.waiting.wait(batch, counter, &self.error)
-        return result
+    # Waiting, without the lock. WOKEN_BY_A_SIGNAL: have Python look at it, and ask again.
 
     cdef void want(self, uint64_t batch) noexcept nogil:
         """Have the batch synced as soon as can be, if nobody has asked for that; does not wait."""
@@ -357,7 +352,7 @@ cdef class GroupBuffer:
         if load64(&self.synced) > batch:
             return 0
         self.want(batch)
-        return self.wait_on(batch, &self.synced)
+        return self.waiting.wait(batch, &self.synced, &self.error)
 
     cdef int wait_written(self, uint64_t batch) noexcept nogil:
         """Return when the batch is in its file: 0 or -errno."""
@@ -367,12 +362,13 @@ cdef class GroupBuffer:
         if self.hurried <= batch:
             self.hurried = batch + 1
         self.release()
-        return self.wait_on(batch, &self.written)
+        return self.waiting.wait(batch, &self.written, &self.error)
 
     cdef int wait_for_room(self) noexcept nogil:
         """Return when a slot is free again: 0 or -errno. Ask reserve() again."""
         cdef uint32_t seen
-        while True:
+        cdef int result = 0
+        while result != -EINTR:
             pthread_mutex_lock(&self.lock)
             if self.error or self.next_is_free():
                 pthread_mutex_unlock(&self.lock)
@@ -380,7 +376,8 @@ cdef class GroupBuffer:
             seen = load32(&self.room_word)
             self.room_waiters = 1
             self.release()
-            park(&self.room_word, seen)
+            result = park(&self.room_word, seen)
+        return WOKEN_BY_A_SIGNAL
 
     cdef void tell(self, uint64_t first, uint64_t end) noexcept nogil:
         """Wake those who wait for batches first ... end - 1, for room, and the event loop.
@@ -650,7 +647,7 @@ cdef class GroupBuffer:
         cdef uint64_t end = offset + self.padded(LEADER_SIZE)
         cdef uint8_t marker = END_MARK if self.mark_end(file, end) > file.size else MARK
         cdef int result
-        # What is appended meanwhile fills a slot; only this thread writes, so it goes over the mark.
+        # What is appended meanwhile fills a slot, and is written over the mark by this thread.
         pthread_mutex_unlock(&self.lock)
         result = self.put_mark(file, start, offset, marker, claimed, True)
         pthread_mutex_lock(&self.lock)

@@ -1,10 +1,11 @@
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
-from typing import Any, Self, final
+from types import TracebackType
+from typing import Any, Never, Self, final
 
 @final
-class Completion:
+class Completion(Coroutine[Any, None, None]):
     _asyncio_future_blocking: bool
     def __new__(cls, ticket: int, loop: asyncio.AbstractEventLoop) -> Self: ...
     @property
@@ -12,6 +13,15 @@ class Completion:
     def __await__(self) -> Generator[Any]: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> Self: ...
+    def send(self, value: None, /) -> Self: ...
+    def throw(
+        self,
+        kind: type[BaseException] | BaseException,
+        value: BaseException | object = None,
+        trace: TracebackType | None = None,
+        /,
+    ) -> Never: ...
+    def close(self) -> None: ...
     def get_loop(self) -> asyncio.AbstractEventLoop: ...
     def add_done_callback(
         self, callback: Callable[[Self], object], *, context: Context | None = None

@@ -1,8 +1,9 @@
 """Telling those who wait: callbacks and awaitables, in append order, many at a time.
 
 A Completion is made for every awaited record, so it is lean. It is what asyncio calls a
-future-compatible object (asyncio.isfuture): tasks, gather, wait and wait_for take it as they take
-a Future. It differs in one thing: when the event loop itself reaps, the waiting task is stepped
+future-compatible object (asyncio.isfuture), so tasks, gather and wait_for take it as they take a
+Future, and a coroutine as well, so create_task and TaskGroup take it; asyncio.wait, which takes no
+coroutines, wants a task of it. It differs from a Future in one thing: when the event loop itself reaps, the waiting task is stepped
 there and then, without a call_soon and a handle for each record. That is half of what awaiting a
 Future costs, and nothing else runs in between anyway.
 """
@@ -78,6 +79,27 @@ cdef class Completion:
         if self.error is not None:
             raise self.error
         raise StopIteration
+
+    # What asyncio.create_task() and TaskGroup ask of a coroutine.
+
+    def send(self, value):
+        """One step of waiting."""
+        return self.__next__()
+
+    def throw(self, kind, value=None, trace=None):
+        """Raise what the waiting task is to get: its cancellation."""
+        if value is None:
+            value = kind() if isinstance(kind, type) else kind
+        raise value
+
+    def close(self):
+        """Give up waiting; the record is on its way to the disk all the same."""
+        self.cancel()
+
+    def __repr__(self):
+        state = "cancelled" if self.is_cancelled else "pending" if not self.is_done \
+            else "durable" if self.error is None else f"failed: {self.error}"
+        return f"<Completion of ticket {self.ticket}: {state}>"
 
     def get_loop(self):
         """The event loop it belongs to."""

@@ -16,6 +16,7 @@ import threading
 from collections import deque
 from typing import NamedTuple
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
@@ -23,6 +24,7 @@ from journal.buffer cimport (
     FAILED, NEED_ROOM, pthread_mutex_lock, pthread_mutex_unlock)
 from journal.format cimport HEADER_SIZE, LEADER_SIZE
 from journal.index cimport LEAVES, FileCounts
+from journal.waiting_room cimport WOKEN_BY_A_SIGNAL
 
 from journal.errors import JournalClosed, JournalIOError
 
@@ -178,6 +180,7 @@ cdef class DataFiles:
                 failed = self.buffer.wait_for_room()
             if failed < 0:
                 raise self.closed_error()
+            PyErr_CheckSignals()
         elif result == FAILED:
             raise self.closed_error()
         else:
@@ -257,9 +260,12 @@ cdef class DataFiles:
         pthread_mutex_lock(&self.buffer.lock)
         end = self.buffer.sync_all()
         self.buffer.release()
-        if end > self.buffer.synced:
+        while end > self.buffer.synced:
             with nogil:
                 result = self.buffer.wait_synced(end - 1)
+            if result != WOKEN_BY_A_SIGNAL:
+                break
+            PyErr_CheckSignals()
         if result < 0:
             raise self.io_error()
         return 0

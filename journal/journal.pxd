@@ -9,7 +9,7 @@ cdef class Journal(JournalLife):
     cdef bint[256] replaceable
     cdef set failed_txs         # that lost an operation: nothing but a rollback is taken
 
-    cdef object append(self, uint8_t type, int64_t record_id, object user_type, object body,
+    cdef object append(self, uint8_t type, object record_id, object user_type, object body,
                        object tx, object sync, object done, bint wait, bint hurry=*)
     cdef bint tx_is_known(self, int64_t tx_id) except -1
     cdef int refuse_failed(self, uint8_t type, int64_t tx_id) except -1

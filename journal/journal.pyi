@@ -7,6 +7,7 @@ from typing_extensions import Buffer
 from journal.api import Done
 from journal.completion import Completion
 from journal.life import JournalLife
+from journal.transaction import Transaction
 
 @final
 class Journal(JournalLife):
@@ -86,6 +87,7 @@ class Journal(JournalLife):
         done: Done | None = None,
         wait: bool = True,
     ) -> int: ...
+    def transaction(self, tx: int | None = None, *, sync: bool | None = None) -> Transaction: ...
     def begin(self) -> int: ...
     def prepare(
         self,

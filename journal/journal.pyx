@@ -15,6 +15,7 @@ Threads: any number may append and wait. The journal has two threads of its own,
 
 from libc.errno cimport ENOMEM
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 
 from journal.atomics cimport load64
@@ -28,10 +29,13 @@ from journal.format cimport (
     record_size)
 from journal.index cimport TX_ADD, TX_DELETE, TX_REPLACEABLE, TX_UPDATE
 from journal.life cimport JournalLife
+from journal.values cimport as_id, as_user_type
+from journal.waiting_room cimport WOKEN_BY_A_SIGNAL
 
 from journal.errors import (
     DuplicateRecord, JournalIOError, RecordTooLarge, TransactionFailed, UnknownRecord,
-    UnknownTransaction, WrongState, WrongUse)
+    UnknownTransaction, WrongUse)
+from journal.transaction import Transaction
 
 __all__ = ["Journal"]
 
@@ -65,13 +69,13 @@ cdef class Journal(JournalLife):
 
     # --- records ------------------------------------------------------------------------------
 
-    def add(self, int64_t record_id, user_type, body, *, tx=None, sync=None, done=None,
+    def add(self, record_id, user_type, body, *, tx=None, sync=None, done=None,
             bint wait=True, bint hurry=True):
         """Append an add record; a ticket.
 
         Args:
             record_id: not live in this journal, and never used before.
-            user_type: 0 to 255, the caller's meaning; negative is taken as its byte.
+            user_type: 0 to 255, the caller's meaning.
             body: bytes-like, contiguous; copied before this returns.
             tx: open (or new) transaction; the record counts only after its commit.
             sync: make it durable as soon as the disk can; None: as the options say, never in a
@@ -87,11 +91,12 @@ cdef class Journal(JournalLife):
             RecordTooLarge: the body fits neither one file nor the buffer.
             JournalIOError: the disk failed while waiting.
             JournalClosed: closed, or ended by an earlier failure.
+            TypeError, ValueError, OverflowError: an id or user type that is none; nothing is cut.
         """
         return self.append(ADD_RECORD if tx is None else ADD_RECORD_TX, record_id, user_type,
                            body, tx, sync, done, wait, hurry)
 
-    def add_durable(self, int64_t record_id, user_type, body):
+    def add_durable(self, record_id, user_type, body):
         """Append an add record; the awaitable of its durability.
 
         durable(add(..., sync=True, wait=False)) in one call, for event loops that do little else.
@@ -100,7 +105,7 @@ cdef class Journal(JournalLife):
         return self.completions.durable(self.append(
             ADD_RECORD, record_id, user_type, body, None, True, None, False))
 
-    def update(self, int64_t record_id, user_type, body, *, tx=None, sync=None, done=None,
+    def update(self, record_id, user_type, body, *, tx=None, sync=None, done=None,
                bint wait=True, bint hurry=True):
         """Append an update of a live record; a ticket. Arguments as for add().
 
@@ -110,7 +115,7 @@ cdef class Journal(JournalLife):
         return self.append(UPDATE_RECORD if tx is None else UPDATE_RECORD_TX, record_id,
                            user_type, body, tx, sync, done, wait, hurry)
 
-    def delete(self, int64_t record_id, body=b"", *, tx=None, sync=None, done=None,
+    def delete(self, record_id, body=b"", *, tx=None, sync=None, done=None,
                bint wait=True):
         """Append a delete of a live record; a ticket. Arguments as for add().
 
@@ -125,7 +130,7 @@ cdef class Journal(JournalLife):
         return self.append(DELETE_RECORD if tx is None else DELETE_RECORD_TX, record_id, 0, body,
                            tx, sync, done, wait)
 
-    def try_update(self, int64_t record_id, user_type, body, *, sync=None, done=None,
+    def try_update(self, record_id, user_type, body, *, sync=None, done=None,
                    bint wait=True):
         """As update(), but None instead of UnknownRecord; `done` is called in its turn."""
         try:
@@ -133,14 +138,14 @@ cdef class Journal(JournalLife):
         except UnknownRecord:
             self.finish_unwritten(UPDATE_RECORD, sync, done, False)
 
-    def try_delete(self, int64_t record_id, *, sync=None, done=None, bint wait=True):
+    def try_delete(self, record_id, *, sync=None, done=None, bint wait=True):
         """As delete(), but None instead of UnknownRecord; `done` is called in its turn."""
         try:
             return self.delete(record_id, sync=sync, done=done, wait=wait)
         except UnknownRecord:
             self.finish_unwritten(DELETE_RECORD, sync, done, False)
 
-    def event(self, int64_t record_id, user_type, body, *, sync=None, done=None,
+    def event(self, record_id, user_type, body, *, sync=None, done=None,
               bint wait=True):
         """Append an event: kept only in the history, never loaded, pins nothing; a ticket."""
         return self.append(EVENT_RECORD, record_id, user_type, body, None, sync, done, wait)
@@ -161,8 +166,9 @@ cdef class Journal(JournalLife):
         cdef list parts = list(bodies)
         cdef Py_ssize_t count = len(ids), i = 0, j, end
         cdef uint8_t type_byte = ADD_RECORD if tx is None else ADD_RECORD_TX
-        cdef uint8_t user = <uint8_t>(<int>user_type & 0xFF)
-        cdef int64_t tx_id = 0 if tx is None else tx, ticket = 0, record_id
+        cdef uint8_t user = as_user_type(user_type)
+        cdef int64_t tx_id = 0 if tx is None else as_id(tx, "a transaction id")
+        cdef int64_t ticket = 0, record_id
         cdef bint wants_sync = False if tx is not None else self.wants_sync(type_byte, sync)
         cdef bytes body
         cdef uint8_t *where
@@ -225,6 +231,17 @@ cdef class Journal(JournalLife):
 
     # --- transactions -------------------------------------------------------------------------
 
+    def transaction(self, tx=None, *, sync=None):
+        """A transaction as a context manager: `with journal.transaction() as tx: tx.add(...)`.
+
+        The end of the block commits, an exception rolls back; `async with` awaits the commit.
+
+        Args:
+            tx: its id; None takes one of begin().
+            sync: of the commit; None: as the options say.
+        """
+        return Transaction(self, self.begin() if tx is None else tx, sync=sync)
+
     def begin(self):
         """An unused transaction id: 1 or above, and above all that load() found.
 
@@ -242,16 +259,17 @@ cdef class Journal(JournalLife):
     cdef bint tx_is_known(self, int64_t tx_id) except -1:
         """Whether the transaction is open, or has failed and awaits its rollback."""
         cdef bint is_open
+        self.check_usable()
         pthread_mutex_lock(&self.buffer.lock)
         is_open = self.index.tx_is_open(tx_id)
         pthread_mutex_unlock(&self.buffer.lock)
         return is_open or tx_id in self.failed_txs
 
-    def prepare(self, int64_t tx, extra=b"", *, sync=None, done=None, bint wait=True):
+    def prepare(self, tx, extra=b"", *, sync=None, done=None, bint wait=True):
         """Make the transaction survive as prepared, with `extra` data for its owner; a ticket."""
         return self.append(PREPARE_RECORD, 0, 0, extra, tx, sync, done, wait)
 
-    def commit(self, int64_t tx, *, sync=None, done=None, bint wait=True):
+    def commit(self, tx, *, sync=None, done=None, bint wait=True):
         """Make all of the transaction count; a ticket.
 
         Raises:
@@ -259,7 +277,7 @@ cdef class Journal(JournalLife):
         """
         return self.append(COMMIT_RECORD, 0, 0, b"", tx, sync, done, wait)
 
-    def rollback(self, int64_t tx, *, sync=None, done=None, bint wait=True):
+    def rollback(self, tx, *, sync=None, done=None, bint wait=True):
         """Make none of the transaction count; a ticket.
 
         Raises:
@@ -275,15 +293,16 @@ cdef class Journal(JournalLife):
 
     # --- completion ---------------------------------------------------------------------------
 
-    def wait(self, int64_t ticket):
+    def wait(self, ticket):
         """Return once everything up to `ticket` is durable; asks for the sync if nobody has.
 
         Raises:
             JournalIOError: the disk failed; what is beyond `durable_ticket` is unknown.
             WrongUse: this journal has not given that ticket.
         """
-        self.check_given(ticket)
-        self.wait_for(ticket, True)
+        cdef int64_t number = as_id(ticket, "a ticket")
+        self.check_given(number)
+        self.wait_for(number, True)
 
     def sync(self):
         """Return once everything accepted so far is durable.
@@ -312,7 +331,7 @@ cdef class Journal(JournalLife):
             with nogil:
                 self.buffer.expect()
 
-    def durable(self, int64_t ticket):
+    def durable(self, ticket):
         """An awaitable of the running loop, done once everything up to `ticket` is durable.
 
         Asks for the sync if nobody has. To give up waiting, by a timeout say, holds up nobody else.
@@ -320,9 +339,10 @@ cdef class Journal(JournalLife):
         Raises:
             WrongUse: this journal has not given that ticket.
         """
-        if self.check_given(ticket):
-            self.buffer.want(ticket)
-        return self.completions.durable(ticket)
+        cdef int64_t number = as_id(ticket, "a ticket")
+        if self.check_given(number):
+            self.buffer.want(number)
+        return self.completions.durable(number)
 
     def reap(self):
         """Call the `done` callbacks and end the awaitables that are due, in append order; how many.
@@ -363,19 +383,22 @@ cdef class Journal(JournalLife):
 
     # --- one append ---------------------------------------------------------------------------
 
-    cdef object append(self, uint8_t type, int64_t record_id, object user_type, object body,
+    cdef object append(self, uint8_t type, object record_id, object user_type, object body,
                        object tx, object sync, object done, bint wait, bint hurry=True):
         """Put one record of any kind; a ticket."""
-        cdef int64_t tx_id = 0 if tx is None else tx
-        cdef uint8_t user = <uint8_t>(<int>user_type & 0xFF)
+        cdef int64_t number = as_id(record_id, "a record id")
+        cdef int64_t tx_id = 0
+        cdef uint8_t user = as_user_type(user_type)
         cdef bint wants_sync
         cdef int64_t ticket
+        if tx is not None or type >= PREPARE_RECORD:
+            tx_id = as_id(tx, "a transaction id")
         wants_sync = self.wants_sync(type, sync)
         if tx is not None and self.failed_txs and tx_id in self.failed_txs:
             if self.refuse_failed(type, tx_id):
                 return self.finish_unwritten(type, sync, done, wait)
         try:
-            ticket = self.put_object(type, tx_id, record_id, user, body,
+            ticket = self.put_object(type, tx_id, number, user, body,
                                      SYNCED_IN_TIME if wants_sync and not hurry else wants_sync)
         except (WrongUse, JournalIOError):
             if tx is not None and type <= DELETE_RECORD_TX:
@@ -464,12 +487,16 @@ cdef class Journal(JournalLife):
 
     cdef int wait_for(self, int64_t ticket, bint sync) except -1:
         cdef int result
-        if self.buffer is None:
-            raise WrongState(f"the journal is {self.state}")
+        self.check_was_loaded()
         if ticket < <int64_t>(self.buffer.synced if sync else self.buffer.written):
             return 0
-        with nogil:
-            result = self.buffer.wait_synced(ticket) if sync else self.buffer.wait_written(ticket)
+        while True:
+            with nogil:
+                result = self.buffer.wait_synced(ticket) if sync \
+                    else self.buffer.wait_written(ticket)
+            if result != WOKEN_BY_A_SIGNAL:
+                break
+            PyErr_CheckSignals()
         if result < 0:
             raise self.files.io_error()
         return 0

@@ -13,6 +13,8 @@ from journal.keeper cimport FileKeeper
 
 cdef class JournalLife:
     # Identity and settings.
+    cdef object __weakref__
+    cdef object owner_pid       # the process that opened it
     cdef readonly object options
     cdef readonly Folder folder
     cdef BackEnd back_end
@@ -34,4 +36,5 @@ cdef class JournalLife:
 
     cdef int roll_back(self, list tx_ids) except -1
     cdef int check_was_loaded(self) except -1
+    cdef int check_own(self) except -1
     cdef int check_usable(self) except -1

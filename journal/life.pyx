@@ -11,6 +11,9 @@ Appends and what follows from them stand in journal.pyx, whose class this is the
 
 import errno
 import logging
+import os
+import warnings
+import weakref
 
 from journal.buffer cimport pthread_mutex_lock, pthread_mutex_unlock
 from journal.compaction cimport Compaction
@@ -20,7 +23,8 @@ from journal.format cimport ADD_RECORD_TX, record_size
 from journal.history cimport HistoryKeeper
 from journal.keeper cimport FileKeeper
 
-from journal.errors import JournalClosed, JournalIOError, OptionError, WrongState
+from journal.errors import (
+    JournalClosed, JournalError, JournalIOError, OptionError, WrongState)
 from journal.files.base import Folder
 from journal.files.choose import choose_back_end
 from journal.folder import JournalName, list_files
@@ -33,6 +37,19 @@ from journal.take_over import recover, sync_loaded, take_over
 __all__ = ["JournalLife"]
 
 log = logging.getLogger("journal")
+
+# Journals that this process has open: a child of it must not touch them.
+opened = weakref.WeakSet()
+
+
+def after_fork():
+    """In a child: it has no threads of a journal's, and the lock is its parent's."""
+    for journal in list(opened):
+        journal.leave_to_parent()
+    opened.clear()
+
+
+os.register_at_fork(after_in_child=after_fork)
 
 
 cdef class JournalLife:
@@ -80,6 +97,8 @@ cdef class JournalLife:
                         options.file_size, self.back_end.alignment, file_size)
         self.pool = FilePool(self.folder, options, self.back_end, file_size)
         self.state = "open"
+        self.owner_pid = os.getpid()
+        opened.add(self)
 
     def load(self, on_batch=None, *, progress=None, on_cursor=None):
         """Read everything back, then accept appends.
@@ -177,8 +196,9 @@ cdef class JournalLife:
         Raises:
             JournalIOError: the journal had failed, or fails now; it is closed all the same.
         """
-        if self.state == "closed":
+        if self.state in ("closed", "forked"):
             return
+        opened.discard(self)
         failed = None
         if self.state == "loaded":
             self.compaction.end()
@@ -209,6 +229,45 @@ cdef class JournalLife:
 
     def __exit__(self, *exception):
         self.close()
+
+    async def __aenter__(self):
+        """Open it in a thread: the folder's lock may be waited for. load() is for the caller."""
+        import asyncio      # A fifth of what `import journal` costs.
+        await asyncio.to_thread(self.open)
+        return self
+
+    async def __aexit__(self, *exception):
+        """Call what is due in the loop, and close in a thread, since the disk is waited for."""
+        import asyncio
+        if self.state == "loaded":
+            try:
+                await asyncio.to_thread(self.files.sync)
+            except JournalError:
+                pass                    # close() raises what ended the journal.
+            self.completions.reap(False)
+            self.completions.detach()
+        await asyncio.to_thread(self.close)
+
+    def leave_to_parent(self):
+        """This process was forked while the journal was open: nothing here is its own."""
+        self.state = "forked"
+        self.loaded = False
+        if self.buffer is not None:
+            self.buffer.running = False         # Its thread is the parent's.
+        self.buffer = None
+        self.keeper = None
+        # The lock lasts as long as anybody has the descriptor.
+        self.folder.close()
+
+    def __del__(self):
+        if self.state in ("open", "loaded"):
+            warnings.warn(f"{self!r} was never closed", ResourceWarning, source=self)
+
+    def __repr__(self):
+        what = self.state
+        if what == "loaded":
+            what = f"loaded, {self.back_end.name}, {len(self.index)} live records"
+        return f"<{type(self).__name__} {str(self.options.directory)!r}: {what}>"
 
     # --- files --------------------------------------------------------------------------------
 
@@ -321,11 +380,21 @@ cdef class JournalLife:
 
     cdef int check_was_loaded(self) except -1:
         if self.buffer is None:
+            self.check_own()
             raise WrongState(f"the journal is {self.state}: load it first")
+        return 0
+
+    cdef int check_own(self) except -1:
+        """Refuse a journal that another process has open."""
+        if self.state == "forked":
+            raise JournalClosed(
+                f"{self.options.directory} is open in process {self.owner_pid}, which this one was "
+                "forked from: a child cannot use it")
         return 0
 
     cdef int check_usable(self) except -1:
         if self.state != "loaded":
+            self.check_own()
             if self.state == "closed":
                 raise JournalClosed("the journal is closed") if self.files is None \
                     else self.files.closed_error()

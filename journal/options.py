@@ -7,12 +7,16 @@ JournalImpl and JournalStorageManager.fixJournalFileSize for the limits.
 from __future__ import annotations
 
 import enum
+import os
 import re
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from journal.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["JournalOptions", "JournalType", "parse_duration_ns", "parse_size"]
 
@@ -31,6 +35,8 @@ class JournalType(enum.StrEnum):
         return self in (JournalType.ASYNCIO, JournalType.IO_URING)
 
 
+USER_VERSION_MIN: Final = -(2**31)
+USER_VERSION_MAX: Final = 2**31 - 1
 FILE_SIZE_MINIMUM: Final = 1024  # JournalImpl refuses less.
 DEFAULT_BUFFER_SIZE: Final = 490 * 1024
 DEFAULT_BUFFER_TIMEOUT_NS: Final = {True: 500_000, False: 3_333_333}  # by is_direct
@@ -40,6 +46,9 @@ DEFAULT_MAX_IO: Final = {True: 4096, False: 1}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalOptions:
     """How one journal is kept. Frozen: `replace()` gives a changed copy.
+
+    Every value is checked, OptionError names the first that is wrong. Sizes may be text with a
+    unit ("10M"), and so may times ("0.5ms", "5s").
 
     Attributes:
         directory: folder of the files (journal-directory).
@@ -116,7 +125,8 @@ class JournalOptions:
 
     def __post_init__(self) -> None:
         """Check every value; OptionError names the first that is wrong."""
-        object.__setattr__(self, "directory", Path(self.directory))
+        for name in ("directory", "retention_directory"):
+            self._take_path(name)
         try:
             object.__setattr__(self, "journal_type", JournalType(self.journal_type))
         except ValueError:
@@ -124,52 +134,69 @@ class JournalOptions:
             raise OptionError(
                 f"journal-type is {self.journal_type!r}; it is one of {names}"
             ) from None
-        if self.retention_directory is not None:
-            object.__setattr__(self, "retention_directory", Path(self.retention_directory))
         for name in ("prefix", "extension"):
-            if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", getattr(self, name)):
-                raise OptionError(f"{name} is {getattr(self, name)!r}; it is part of a file name")
-        self._at_least("file_size", FILE_SIZE_MINIMUM)
-        self._at_least("min_files", 2)
-        self._at_least("pool_files", -1)
-        self._at_least("buffer_size", FILE_SIZE_MINIMUM)
-        self._at_least("compact_min_files", 0)
-        self._at_least("compact_percentage", 0)
-        self._at_least("lock_acquisition_timeout_ms", -1)
-        self._at_least("max_attic_files", 0)
-        self._at_least("retention_period_ms", -1)
-        self._at_least("retention_max_bytes", -1)
-        if self.max_io is not None:
-            self._at_least("max_io", 1)
-        if self.buffer_timeout_ns is not None:
-            self._at_least("buffer_timeout_ns", 0)
-        if self.file_size > 0x7FFFFFFF:
-            raise OptionError(f"journal-file-size is {self.file_size}; at most 2147483647 bytes")
-        if self.compact_percentage > 100:
+            value = getattr(self, name)
+            if not isinstance(value, str) or not NAME_PART.fullmatch(value):
+                raise OptionError(f"{name} is {value!r}; it is part of a file name")
+        for name, parse in PARSED.items():
+            value = getattr(self, name)
+            if isinstance(value, str):
+                object.__setattr__(self, name, parse(value))
+        for name, (least, most) in RANGES.items():
+            self._within(name, least, most)
+        for name in SWITCHES:
+            if not isinstance(getattr(self, name), bool):
+                raise OptionError(f"{_shown(name)} is {getattr(self, name)!r}; True or False")
+        timeout_s: object = self.file_open_timeout_s
+        if (
+            isinstance(timeout_s, bool)
+            or not isinstance(timeout_s, int | float)
+            or not 0 < timeout_s <= SECONDS_MAX
+        ):
+            raise OptionError(f"journal-file-open-timeout is {timeout_s!r}; more than 0 seconds")
+        block: Any = self.device_block_size
+        if block is not None and not (type(block) is int and block in BLOCK_SIZES):
             raise OptionError(
-                f"journal-compact-percentage is {self.compact_percentage}; from 0 to 100"
-            )
-        if not self.file_open_timeout_s > 0:
-            raise OptionError(
-                f"journal-file-open-timeout is {self.file_open_timeout_s}; more than 0 seconds"
-            )
-        block = self.device_block_size
-        if block is not None and (block < 512 or block > 65536 or block & (block - 1)):
-            raise OptionError(
-                f"journal-device-block-size is {block}; a power of two from 512 to 65536"
+                f"journal-device-block-size is {block!r}; a power of two from 512 to 65536"
             )
         if self.damage not in ("fail", "quarantine"):
             raise OptionError(f"damage is {self.damage!r}; it is 'fail' or 'quarantine'")
+        self._take_replaceable()
         if self.retention_directory is not None and (
             self.retention_period_ms == -1 and self.retention_max_bytes == -1
         ):
             raise OptionError("journal-retention-directory needs a period or a storage-limit")
 
-    def _at_least(self, name: str, least: int) -> None:
+    def _take_path(self, name: str) -> None:
         value = getattr(self, name)
+        if value is None and name == "retention_directory":
+            return
+        if not isinstance(value, str | os.PathLike) or not os.fspath(value):
+            raise OptionError(f"{_shown(name)} is {value!r}; the path of a folder")
+        object.__setattr__(self, name, Path(value))
+
+    def _within(self, name: str, least: int, most: int) -> None:
+        value = getattr(self, name)
+        if value is None and name in OPTIONAL:
+            return
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            shown = "journal-" + re.sub(r"_(ns|ms|s)$", "", name).replace("_", "-")
-            raise OptionError(f"{shown} is {value!r}; at least {least}")
+            raise OptionError(f"{_shown(name)} is {value!r}; at least {least}")
+        if value > most:
+            unit = " bytes" if name.endswith(("_size", "_bytes")) else ""
+            raise OptionError(f"{_shown(name)} is {value}; at most {most}{unit}")
+
+    def _take_replaceable(self) -> None:
+        try:
+            types = frozenset(self.replaceable_types)
+        except TypeError:
+            raise OptionError(
+                f"replaceable_types is {self.replaceable_types!r}; a set of user types"
+            ) from None
+        one: Any
+        for one in types:
+            if not isinstance(one, int) or isinstance(one, bool) or not 0 <= one <= 255:
+                raise OptionError(f"replaceable_types has {one!r}; user types are 0 to 255")
+        object.__setattr__(self, "replaceable_types", types)
 
     def replace(self, **changes: object) -> JournalOptions:
         """A copy with some values changed; OptionError as on construction."""
@@ -233,3 +260,55 @@ def parse_duration_ns(text: str) -> int:
     if match is None:
         raise OptionError(f"{text!r} is not a time; write 500000ns, 0.5ms or 2s")
     return round(float(match[1]) * TIME_UNITS_NS[match[2]])
+
+
+def _parse_ms(text: str) -> int:
+    """Milliseconds of `5s` or `500ms`; of a bare number, that many."""
+    return int(text) if re.fullmatch(r"-?\d+", text) else parse_duration_ns(text) // 10**6
+
+
+def _shown(name: str) -> str:
+    """The parameter as broker.xml calls it."""
+    return "journal-" + re.sub(r"_(ns|ms|s)$", "", name).replace("_", "-")
+
+
+NAME_PART: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+COUNT_MAX: Final = 2**31 - 1
+LONG_MAX: Final = 2**63 - 1
+BLOCK_SIZES: Final = tuple(512 << power for power in range(8))
+SECONDS_MAX: Final = 10**9
+# By field: the least and the highest value.
+RANGES: Final[dict[str, tuple[int, int]]] = {
+    "file_size": (FILE_SIZE_MINIMUM, COUNT_MAX),
+    "min_files": (2, COUNT_MAX),
+    "pool_files": (-1, COUNT_MAX),
+    "buffer_size": (FILE_SIZE_MINIMUM, COUNT_MAX),
+    "compact_min_files": (0, COUNT_MAX),
+    "compact_percentage": (0, 100),
+    "lock_acquisition_timeout_ms": (-1, LONG_MAX),
+    "max_attic_files": (0, COUNT_MAX),
+    "retention_period_ms": (-1, LONG_MAX),
+    "retention_max_bytes": (-1, LONG_MAX),
+    "max_io": (1, COUNT_MAX),
+    "buffer_timeout_ns": (0, LONG_MAX),
+    "user_version": (USER_VERSION_MIN, USER_VERSION_MAX),
+}
+# Fields that may be None: the type's default, or what the device says.
+OPTIONAL: Final = ("max_io", "buffer_timeout_ns", "device_block_size")
+SWITCHES: Final = (
+    "create_directory",
+    "sync_transactional",
+    "sync_non_transactional",
+    "datasync",
+    "checksums",
+)
+# Fields that may be given as text with a unit.
+PARSED: Final[dict[str, Callable[[str], int]]] = {
+    "file_size": parse_size,
+    "buffer_size": parse_size,
+    "device_block_size": parse_size,
+    "retention_max_bytes": parse_size,
+    "buffer_timeout_ns": parse_duration_ns,
+    "retention_period_ms": _parse_ms,
+    "lock_acquisition_timeout_ms": _parse_ms,
+}

@@ -17,12 +17,33 @@ from broker.client.balancing import (
 )
 from broker.client.blocking import Client, Connection, Consumer, Producer, Received, Session
 from broker.client.content import make_message
-from broker.client.errors import ClientError
+from broker.client.errors import (
+    AddressFull,
+    AnswerTimeout,
+    BrokerRefused,
+    CallInterrupted,
+    CallTimeout,
+    ClientError,
+    ClosedError,
+    DuplicateId,
+    NotConnected,
+    QueueExists,
+    QueueMissing,
+    SecurityRefused,
+    TransactionOutcomeUnknown,
+    TransactionRolledBack,
+    XaRefused,
+)
 from broker.client.options import ClientOptions
 from broker.client.session_state import AckMode
+from broker.message import Message
+from broker.storage.binding_records import RoutingType
+from broker.storage.message_records import Xid
 
 __all__ = [
     "AckMode",
+    "AddressFull",
+    "AnswerTimeout",
     "AsyncClient",
     "AsyncConnection",
     "AsyncConsumer",
@@ -30,17 +51,32 @@ __all__ = [
     "AsyncReceived",
     "AsyncSession",
     "BalancingPolicy",
+    "BrokerRefused",
+    "CallInterrupted",
+    "CallTimeout",
     "Client",
     "ClientError",
     "ClientOptions",
+    "ClosedError",
     "Connection",
     "Consumer",
+    "DuplicateId",
     "FirstElement",
+    "Message",
+    "NotConnected",
     "Producer",
+    "QueueExists",
+    "QueueMissing",
     "Random",
     "RandomSticky",
     "Received",
     "RoundRobin",
+    "RoutingType",
+    "SecurityRefused",
     "Session",
+    "TransactionOutcomeUnknown",
+    "TransactionRolledBack",
+    "XaRefused",
+    "Xid",
     "make_message",
 ]

@@ -47,6 +47,7 @@ __all__ = [
 
 T = TypeVar("T")
 REQUIRED: Final[Any] = dataclasses.MISSING
+NEAR: Final = 0.7  # of difflib's ratio: a name less alike is no misspelling of the other
 log = logging.getLogger("broker.config")
 
 
@@ -324,7 +325,7 @@ def check_names(
 def nearest(name: str, names: Iterable[str], shown: str) -> str:
     """Text that asks for the name that is most like this one; empty where none is."""
     by_lower = {one.lower(): one for one in sorted(names)}
-    found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=NEAR)
     return f"; did you mean {shown.format(by_lower[found[0]])}?" if found else ""
 
 

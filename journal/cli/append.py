@@ -12,6 +12,7 @@ from journal.cli.folder import example
 from journal.cli.progress import Progress
 from journal.cli.session import loaded_store
 from journal.cli.sources import access_options
+from journal.errors import WrongUse
 from journal.tools.answers import Answers, write_all
 from journal.tools.feed import feed_lines
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["append"]
 
+ID_MAX: Final = 2**63 - 1
 SIZE_DEFAULT: Final = 1024
 FLUSH_EVERY: Final = 32  # records between two looks at what is durable
 
@@ -104,6 +106,9 @@ class _Appender:
         )
 
     def add(self, body: bytes) -> None:
+        if self.last_id == ID_MAX:
+            self.answers.drain()  # Those that came before are in.
+            raise WrongUse(f"no id is left above {ID_MAX}; `journal exec` takes ids of your own")
         self.last_id += 1
         if self.is_synced:
             self.journal.add(

@@ -20,6 +20,8 @@ from journal.folder import NAME, list_names, open_regular
 from journal.options import (
     DEFAULT_BUFFER_SIZE,
     FILE_SIZE_MINIMUM,
+    USER_VERSION_MAX,
+    USER_VERSION_MIN,
     JournalOptions,
     JournalType,
     parse_duration_ns,
@@ -33,6 +35,7 @@ __all__ = [
     "DURATION_MS",
     "DURATION_NS",
     "SIZE",
+    "USER_VERSION",
     "engine_options",
     "journal_options",
     "shown_by",
@@ -103,6 +106,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # As above.
 
 SIZE: Final = Size()
 DURATION_NS: Final = Duration(1)
+USER_VERSION = click.IntRange(USER_VERSION_MIN, USER_VERSION_MAX)
 DURATION_MS: Final = Duration(NS_PER_MS)
 
 
@@ -308,7 +312,11 @@ OPTIONS: Final = (
     ),
     _switch("create-dir", True, "Make DIR where it is missing.", "create_directory"),
     click.option(
-        "--user-version", type=int, default=0, show_default=True, help="Of every file's header."
+        "--user-version",
+        type=USER_VERSION,
+        default=0,
+        show_default=True,
+        help="Of every file's header.",
     ),
     click.option(
         "--replaceable",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from journal.cli.engine_options import USER_VERSION
 from journal.cli.guard import say
 from journal.errors import JournalLocked
 from journal.folder import guess_name
@@ -37,7 +38,11 @@ def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Read DIR even while somebody writes to it; the newest records may be cut short.",
         ),
         click.option(
-            "--user-version", type=int, default=0, show_default=True, help="Of every file's header."
+            "--user-version",
+            type=USER_VERSION,
+            default=0,
+            show_default=True,
+            help="Of every file's header.",
         ),
         click.option("--extension", help="Of the files' names. [default: guessed from DIR]"),
         click.option("--prefix", help="Of the files' names. [default: guessed from DIR]"),
@@ -48,9 +53,21 @@ def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def open_folder(
-    folder: str, prefix: str | None, extension: str | None, *, is_live: bool = False
+    folder: str,
+    prefix: str | None,
+    extension: str | None,
+    *,
+    is_live: bool = False,
+    is_on_disk: bool = False,
 ) -> RecoveryPlan:
     """Look at a folder as recovery would leave it, without touching it, and say so.
+
+    Args:
+        folder: of the journal.
+        prefix: of its files; None is guessed.
+        extension: of its files; None is guessed.
+        is_live: read it even while somebody writes to it.
+        is_on_disk: the caller shows what is there before recovery.
 
     Raises:
         JournalLocked: somebody has the journal open, and `is_live` is not given.
@@ -59,7 +76,8 @@ def open_folder(
     refuse_locked(folder, is_live=is_live)
     plan = plan_recovery(folder, name)
     if plan.is_needed:
-        say(f"{folder}: shown as it will be after recovery: {plan.describe()}")
+        shown = "shown as it is before" if is_on_disk else "shown as it will be after"
+        say(f"{folder}: {shown} recovery: {plan.describe()}")
     return plan
 
 

@@ -58,12 +58,15 @@ def print_data(
 
     SOURCE is a folder, or the URL of a database: `file` and `offset` are then its table and the
     row's seq. Writes nothing. Damage is named on standard error, and makes the exit status 1. The
-    text is in the wording of the reference's `data print`.
+    text is in the wording of the reference's `data print`. With --raw a folder that a compaction
+    was cut off in is shown as it is; without, as recovery will leave it.
     """
     if raw and form == "ids":
         raise click.UsageError("--format ids is of the live view; leave --raw out")
     reader = find_decoder(decoder) if decode or decoder else None
-    with open_records(folder, given, is_live=is_live, user_version=user_version) as records:
+    with open_records(
+        folder, given, is_live=is_live, user_version=user_version, is_on_disk=raw
+    ) as records:
         if raw:
             return _print_raw(records, form, reader)
         return _print_live(records, form, reader)

@@ -224,5 +224,11 @@ def open_records(
         with find_opener(source).read(access_to(source, given, side)) as records:
             yield records
     else:
-        plan = open_folder(source, given.get("prefix"), given.get("extension"), is_live=is_live)
+        plan = open_folder(
+            source,
+            given.get("prefix"),
+            given.get("extension"),
+            is_live=is_live,
+            is_on_disk=options.get("is_on_disk", False),
+        )
         yield FolderRecords(plan, **options)

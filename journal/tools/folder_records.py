@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from journal.errors import Damage, UnsupportedFormat
+from journal.folder import order_files
 from journal.index import RecordIndex
 from journal.loader import Loader
-from journal.reader import read_folder
+from journal.reader import read_file, read_folder
 from journal.tools.stat import COMPACT_MIN_FILES, COMPACT_PERCENTAGE, stat_folder
 from journal.tools.verify import verify_folder
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     from journal.api import Progress
     from journal.delivery import LiveRecord
-    from journal.errors import Damage
+    from journal.folder import JournalFile
     from journal.loaded import FailedTransaction, PreparedTransaction
     from journal.reader import FileView
     from journal.recovery import RecoveryPlan
@@ -36,6 +38,8 @@ class FolderRecords:
         replaceable: user types whose updates replace one another.
         compact_min_files: journal-compact-min-files, for stat().
         compact_percentage: journal-compact-percentage, for stat().
+        is_on_disk: views() shows every file under the name that it has now, also those that
+            recovery would delete.
         prepared: from records().
         failed: from records().
         damages: from records() and views().
@@ -47,6 +51,7 @@ class FolderRecords:
     replaceable: frozenset[int] = frozenset()
     compact_min_files: int = COMPACT_MIN_FILES
     compact_percentage: int = COMPACT_PERCENTAGE
+    is_on_disk: bool = False
     prepared: list[PreparedTransaction] = field(default_factory=list)
     failed: list[FailedTransaction] = field(default_factory=list)
     damages: list[Damage] = field(default_factory=list)
@@ -82,7 +87,8 @@ class FolderRecords:
 
     def views(self, progress: Progress) -> Iterator[FileView]:
         """Every record of every file, a file at a time."""
-        files = [file for file in self.plan.files if not file.is_short]
+        found = self._files_on_disk() if self.is_on_disk else self.plan.files
+        files = [file for file in found if not file.is_short]
         size = sum(file.size for file in files)
         done = 0
         for number, view in enumerate(read_folder(files, user_version=self.user_version), 1):
@@ -90,6 +96,25 @@ class FolderRecords:
             self.damages += view.damages
             done += view.size
             progress(number, len(files), done, size)
+        if self.is_on_disk:
+            yield from self._leftovers()
+
+    def _files_on_disk(self) -> list[JournalFile]:
+        """The files that count before and after recovery, as they are called now."""
+        names = [file.path.name for file in self.plan.files] + list(self.plan.deletes)
+        return order_files((name, self.plan.folder / name) for name in names)
+
+    def _leftovers(self) -> Iterator[FileView]:
+        """What a compaction left behind, its control file too: none of it counts by itself."""
+        for name in self.plan.leftovers:
+            try:
+                view = read_file(self.plan.folder / name, user_version=self.user_version)
+            except UnsupportedFormat as error:
+                self.damages.append(Damage(name, 0, 0, str(error), torn=True))
+                continue
+            if not view.is_short:
+                yield view
+                self.damages += [replace(damage, torn=True) for damage in view.damages]
 
     def stat(self, progress: Progress) -> FolderStat:
         """The figures."""

@@ -104,6 +104,97 @@ def test_a_live_id_cannot_be_added_again(stores, store):
     assert records(stores.reopened()[1]) == [(1, False, b"first")]
 
 
+@pytest.mark.parametrize("wrong", [301, 256, -1, 1.7, "1", None, 2**70])
+def test_a_user_type_out_of_range_is_refused(stores, store, wrong):
+    for append in (
+        lambda: store.add(1, wrong, b"x"),
+        lambda: store.add(1, wrong, b"x", tx=5),
+        lambda: store.add_many([1], wrong, [b"x"]),
+        lambda: store.update(1, wrong, b"x"),
+        lambda: store.add_durable(1, wrong, b"x"),
+    ):
+        with pytest.raises((TypeError, ValueError)):
+            append()
+    store.close()
+
+    assert stores.reopened()[1] == ((), (), ())
+
+
+@pytest.mark.parametrize("wrong", [52.9, "52", None, 2**63, -(2**63) - 1])
+def test_an_id_that_is_none_is_refused(stores, store, wrong):
+    for append in (
+        lambda: store.add(wrong, 1, b"x"),
+        lambda: store.add(wrong, 1, b"x", tx=5),
+        lambda: store.add_many([wrong], 1, [b"x"]),
+        lambda: store.update(wrong, 1, b"x"),
+        lambda: store.delete(wrong),
+        lambda: store.try_delete(wrong),
+        lambda: store.commit(wrong),
+        lambda: store.rollback(wrong),
+        lambda: store.prepare(wrong),
+    ):
+        with pytest.raises((TypeError, OverflowError)):
+            append()
+    store.close()
+
+    assert stores.reopened()[1] == ((), (), ())
+
+
+@pytest.mark.parametrize("wrong", [1.5, "5", 2**63])
+def test_a_transaction_id_that_is_none_is_refused(stores, store, wrong):
+    for append in (
+        lambda: store.add(1, 1, b"x", tx=wrong),
+        lambda: store.add_many([1], 1, [b"x"], tx=wrong),
+        lambda: store.delete(1, tx=wrong),
+    ):
+        with pytest.raises((TypeError, OverflowError)):
+            append()
+    store.close()
+
+    assert stores.reopened()[1] == ((), (), ())
+
+
+def test_a_transaction_block_commits_or_rolls_back(stores, store):
+    with store.transaction() as tx:
+        tx.add(1, 1, b"one")
+        tx.add_many([2, 3], 1, [b"two", b"three"])
+        tx.update(1, 1, b"again")
+        tx.delete(3)
+    with pytest.raises(KeyError), store.transaction() as gone:  # noqa: PT012 - the block is tested.
+        gone.add(4, 1, b"never")
+        raise KeyError
+    with pytest.raises(RecordTooLarge), store.transaction() as refused:
+        refused.add(5, 1, bytes(store.record_size_max))
+    with store.transaction() as empty:
+        pass
+
+    async def main():
+        async with store.transaction() as tx:
+            tx.add(6, 1, b"six")
+        assert store.durable_ticket > tx.ticket
+
+    asyncio.run(main())
+    assert empty.ticket is None
+    store.close()
+
+    assert records(stores.reopened()[1]) == [
+        (1, False, b"one"),
+        (2, False, b"two"),
+        (1, True, b"again"),
+        (6, False, b"six"),
+    ]
+
+
+def test_async_with_opens_and_closes_a_store(stores):
+    async def main():
+        async with stores.new() as store:
+            store.load()
+            await store.add_durable(1, 1, b"x")
+        return store
+
+    assert asyncio.run(main()).state == "closed"
+
+
 def test_what_is_not_live_cannot_be_updated_or_deleted(store):
     store.add(1, 0, b"x", sync=True)
     store.delete(1, sync=True)

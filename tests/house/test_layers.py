@@ -44,6 +44,8 @@ MAY_USE = {
         "journal.completion",
         "journal.id_map",
         "journal.loaded",
+        "journal.transaction",
+        "journal.values",
         "journal.waiting_room",
     ),
     # Commands that `journal` finds by entry point.
@@ -95,6 +97,8 @@ MUST_NOT_USE = {
     # protocol, a protocol no socket, and nobody but the command line the server.
     "broker.cli": (),
     "broker.server": ("broker.cli",),
+    # The server, and what it is made of, for a program that is not the command line.
+    "broker.embedded": ("broker.cli",),
     "broker.options": BROKER_CLIENTS,
     # A configuration is a value; what makes options of it belongs to whoever composes a broker.
     "broker.config.options": BROKER_CLIENTS,

@@ -61,7 +61,7 @@ class Client:
 
     def close(self) -> None:
         """Close all connections; the client cannot be used any more."""
-        if not self._client.is_closed:
+        if not self._client.is_closed and self._runner.is_own_process:
             self._runner.wait(self._client.close())
             self._runner.close()
 

@@ -7,6 +7,7 @@ a client may be used by many threads, and pings go out while the application com
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from typing import TYPE_CHECKING, TypeVar
 
@@ -27,6 +28,7 @@ class Runner:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._is_closed = False
+        self._pid = os.getpid()
         self._thread.start()
 
     def _run(self) -> None:
@@ -37,6 +39,11 @@ class Runner:
             self._loop.close()
 
     @property
+    def is_own_process(self) -> bool:
+        """Whether the loop runs here: a forked child has the object and not the thread."""
+        return os.getpid() == self._pid
+
+    @property
     def is_own_thread(self) -> bool:
         """Whether the caller is the loop itself, which must not wait for itself."""
         return threading.current_thread() is self._thread
@@ -45,11 +52,15 @@ class Runner:
         """Let the loop run a coroutine; give its future.
 
         Raises:
-            ClosedError: the client is closed.
+            ClosedError: the client is closed, or its parent's in a forked process.
         """
-        if self._is_closed:
+        if self._is_closed or not self.is_own_process:
             work.close()
-            raise ClosedError("the client is closed")
+            if self.is_own_process:
+                raise ClosedError("the client is closed")
+            raise ClosedError(
+                f"the client belongs to process {self._pid}: make one in this process"
+            )
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
@@ -82,6 +93,8 @@ class Runner:
         if self._is_closed:
             return
         self._is_closed = True
+        if not self.is_own_process:
+            return
 
         async def last() -> None:
             tasks = asyncio.all_tasks() - {asyncio.current_task()}
