@@ -110,6 +110,7 @@ COMPILED = [
     "broker.reference",
     "broker.security.door",
     "broker.security.manager",
+    "broker.selector_index",
     "broker.session",
     "broker.session_large",
     "broker.session_xa",

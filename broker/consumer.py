@@ -205,9 +205,16 @@ class Consumer:
         self.can_take = False
 
     def go_on(self) -> None:
-        """The connection can be written to again."""
+        """The connection can be written to again.
+
+        All consumers of a connection go on together: their queues deliver once, in the next turn.
+        """
         self.is_held_up = False
-        self._wake()
+        self._refresh()
+        if self.stream is not None:
+            self.stream.go_on()
+        elif self.can_take:
+            self.queue.prompt_later(self)
 
     def receive_credits(self, credits: int) -> None:
         """Take a flow token: -1 unlimited from now on, 0 none at all, else so many bytes more.

@@ -40,6 +40,7 @@ _ROUTING_TYPES: Final[dict[PropertyValue, RoutingType]] = {
 # By number; else what own_routing() says.
 _TYPES: Final = (RoutingType.MULTICAST, RoutingType.ANYCAST)
 _NO_ROUTING: Final = walk.NO_ROUTING
+_STRING: Final = PropertyType.STRING
 
 
 class Message(MessageForm):
@@ -135,6 +136,27 @@ class Message(MessageForm):
             return None if at < 0 else read_value(data, at)
         found = parts.properties.get(name)
         return None if found is None else found.value
+
+    def typed(self, name: str) -> tuple[PropertyType, PropertyValue] | None:
+        """Give type and value of a property, as get(); None where it is null or missing."""
+        parts = self._parts
+        if parts is None or parts.properties is None:
+            if not self._may_have(name):
+                return None
+            data = self._bytes()
+            at = walk.property_at(data, self._properties_at + 1, walk.encoded_name(name))
+            if at < 0:
+                return None
+            tag = data[at]
+            if tag == _STRING:
+                # What selectors mostly ask for. Its size was seen to fit when the message came.
+                first = at + 5
+                size = walk.int_at(data, at + 1)
+                return _STRING, data[first : first + size].decode("utf-16-le", "surrogatepass")
+            value = read_value(data, at)
+            return None if value is None else (PropertyType(tag), value)
+        found = parts.properties.get(name)
+        return None if found is None or found.value is None else (found.type, found.value)
 
     def set(self, name: str, kind: PropertyType, value: PropertyValue) -> None:
         """Set a property, instead of any of that name."""

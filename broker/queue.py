@@ -552,6 +552,12 @@ class Queue:
                 self.index.wake(consumer)
             self.deliver()
 
+    def prompt_later(self, consumer: Consumer) -> None:
+        """The same, to be delivered to in the next turn."""
+        if self.index is not None and not consumer.is_browser:
+            self.index.wake(consumer)
+        self.deliver_later()
+
     def hand_over(self, consumer: Consumer, reference: Reference) -> None:
         """Deliver a reference that waits."""
         self.waiting.remove(reference)

@@ -24,11 +24,7 @@ def fetcher(name: str) -> Callable[[SupportsProperties], Value]:
     header = _HEADERS.get(name)
 
     def of_property(message: SupportsProperties) -> Value:
-        # `get` passes a message by whose bytes have no such name without decoding them.
-        if message.get(name) is None:
-            return None
-        found = message.properties[name]
-        return found.type, found.value
+        return message.typed(name)
 
     if header is None:
         return of_property

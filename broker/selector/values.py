@@ -139,6 +139,9 @@ class SupportsProperties(Protocol):
     def get(self, name: str) -> object:
         """The value of a property, None where there is none; cheap where there is none."""
 
+    def typed(self, name: str) -> Value:
+        """The same with its type; None where it is null or missing."""
+
 
 def compare(left: tuple[int, Any], right: tuple[int, Any], *, convert: bool) -> int | None:
     """-1, 0 or 1; None where the two are not comparable.

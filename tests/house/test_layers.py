@@ -22,6 +22,7 @@ BROKER_CLIENTS = (
 BROKER_EDGES = ("broker.transport", "broker.protocols", "broker.options", *BROKER_CLIENTS)
 BROKER_CORE = (
     *("broker.queue", "broker.consumer", "broker.dispatch", "broker.reference", "broker.core"),
+    "broker.selector_index",
     *("broker.postoffice", "broker.addresses", "broker.transaction", "broker.xa"),
     *("broker.recovery", "broker.duplicates", "broker.dead_letters", "broker.divert"),
     *("broker.paging", "broker.large", "broker.moves"),

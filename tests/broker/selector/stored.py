@@ -24,6 +24,10 @@ class Stored:
         found = self.properties.get(name)
         return None if found is None else found.value
 
+    def typed(self, name):
+        found = self.properties.get(name)
+        return None if found is None or found.value is None else (found.type, found.value)
+
     def put(self, **values):
         """Properties by the type that a value has in Python; pairs give type and value."""
         for name, given in values.items():
