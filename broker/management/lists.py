@@ -288,6 +288,9 @@ CONNECTIONS: Final = View["ConnectionRow"](
         "clientID": lambda row: row.origin.client_id,
         "localAddress": lambda row: row.origin.local,
         "sessionCount": lambda row: len(row.sessions),
+        # No proxy speaks for a client here: the proxy protocol is not spoken.
+        "proxyAddress": lambda row: None,
+        "proxyProtocolVersion": lambda row: None,
     },
 )
 
