@@ -66,7 +66,7 @@ cdef class Journal(JournalLife):
     # --- records ------------------------------------------------------------------------------
 
     def add(self, int64_t record_id, user_type, body, *, tx=None, sync=None, done=None,
-            bint wait=True, bint hurry=True):
+            bint wait=True, bint hurry=True, bint makes_room=False):
         """Append an add record; a ticket.
 
         Args:
@@ -81,15 +81,18 @@ cdef class Journal(JournalLife):
             wait: with sync and no `done`: return only once it is durable.
             hurry: off, with sync: nobody waits. It is synced with what is synced next, at the
                 latest journal-buffer-timeout from now, or when somebody calls hurry().
+            makes_room: other records can be deleted because of this one, as of an acknowledgement.
+                On a full disk it is accepted, as deletes and the ends of transactions are.
 
         Raises:
             DuplicateRecord: the id is live.
             RecordTooLarge: the body fits neither one file nor the buffer.
-            JournalIOError: the disk failed while waiting.
+            JournalIOError: the disk failed while waiting, or is full (ENOSPC): then nothing was
+                appended, and the journal goes on.
             JournalClosed: closed, or ended by an earlier failure.
         """
         return self.append(ADD_RECORD if tx is None else ADD_RECORD_TX, record_id, user_type,
-                           body, tx, sync, done, wait, hurry)
+                           body, tx, sync, done, wait, hurry, makes_room)
 
     def add_durable(self, int64_t record_id, user_type, body):
         """Append an add record; the awaitable of its durability.
@@ -101,14 +104,14 @@ cdef class Journal(JournalLife):
             ADD_RECORD, record_id, user_type, body, None, True, None, False))
 
     def update(self, int64_t record_id, user_type, body, *, tx=None, sync=None, done=None,
-               bint wait=True, bint hurry=True):
+               bint wait=True, bint hurry=True, bint makes_room=False):
         """Append an update of a live record; a ticket. Arguments as for add().
 
         Raises:
             UnknownRecord: the id is not live (not checked in a transaction).
         """
         return self.append(UPDATE_RECORD if tx is None else UPDATE_RECORD_TX, record_id,
-                           user_type, body, tx, sync, done, wait, hurry)
+                           user_type, body, tx, sync, done, wait, hurry, makes_room)
 
     def delete(self, int64_t record_id, body=b"", *, tx=None, sync=None, done=None,
                bint wait=True):
@@ -201,7 +204,7 @@ cdef class Journal(JournalLife):
                     break
                 body = <bytes>parts[j]
                 size = record_size(type_byte, <uint32_t>PyBytes_GET_SIZE(body))
-                result = self.buffer.reserve(size, &where)
+                result = self.buffer.reserve(size, &where, False)
                 if result != RESERVED:
                     break
                 ticket = <int64_t>self.write_record(
@@ -364,7 +367,8 @@ cdef class Journal(JournalLife):
     # --- one append ---------------------------------------------------------------------------
 
     cdef object append(self, uint8_t type, int64_t record_id, object user_type, object body,
-                       object tx, object sync, object done, bint wait, bint hurry=True):
+                       object tx, object sync, object done, bint wait, bint hurry=True,
+                       bint makes_room=False):
         """Put one record of any kind; a ticket."""
         cdef int64_t tx_id = 0 if tx is None else tx
         cdef uint8_t user = <uint8_t>(<int>user_type & 0xFF)
@@ -376,7 +380,8 @@ cdef class Journal(JournalLife):
                 return self.finish_unwritten(type, sync, done, wait)
         try:
             ticket = self.put_object(type, tx_id, record_id, user, body,
-                                     SYNCED_IN_TIME if wants_sync and not hurry else wants_sync)
+                                     SYNCED_IN_TIME if wants_sync and not hurry else wants_sync,
+                                     makes_room or DELETE_RECORD_TX <= type <= ROLLBACK_RECORD)
         except (WrongUse, JournalIOError):
             if tx is not None and type <= DELETE_RECORD_TX:
                 self.failed_txs.add(tx_id)
@@ -395,7 +400,7 @@ cdef class Journal(JournalLife):
         return 0 if self.index.tx_is_open(tx_id) else 1
 
     cdef int64_t put_object(self, uint8_t type, int64_t tx_id, int64_t record_id, uint8_t user,
-                            object body, int sync) except -1:
+                            object body, int sync, bint frees) except -1:
         """put() with the bytes of any bytes-like object."""
         cdef Py_buffer view
         if PyBytes_CheckExact(body):
@@ -403,13 +408,13 @@ cdef class Journal(JournalLife):
                 raise self.too_large(PyBytes_GET_SIZE(body))
             return self.put(type, tx_id, record_id, user,
                             <const uint8_t *>PyBytes_AS_STRING(body),
-                            <uint32_t>PyBytes_GET_SIZE(body), sync)
+                            <uint32_t>PyBytes_GET_SIZE(body), sync, frees)
         PyObject_GetBuffer(body, &view, PyBUF_SIMPLE)
         try:
             if view.len > 0x7FFFFF00:
                 raise self.too_large(view.len)
             return self.put(type, tx_id, record_id, user, <const uint8_t *>view.buf,
-                            <uint32_t>view.len, sync)
+                            <uint32_t>view.len, sync, frees)
         finally:
             PyBuffer_Release(&view)
 
@@ -475,7 +480,7 @@ cdef class Journal(JournalLife):
         return 0
 
     cdef int64_t put(self, uint8_t type, int64_t tx_id, int64_t record_id, uint8_t user_type,
-                     const uint8_t *body, uint32_t body_size, int sync) except -1:
+                     const uint8_t *body, uint32_t body_size, int sync, bint frees) except -1:
         cdef uint32_t size = record_size(type, body_size)
         cdef uint8_t *where
         cdef int result, refused
@@ -491,12 +496,12 @@ cdef class Journal(JournalLife):
             if refused:
                 pthread_mutex_unlock(&self.buffer.lock)
                 raise self.refused(refused, record_id, tx_id)
-            result = self.buffer.reserve(size, &where)
+            result = self.buffer.reserve(size, &where, frees)
             if result == RESERVED:
                 break
             current = self.files.current
             pthread_mutex_unlock(&self.buffer.lock)
-            self.files.make_room(result, current, type >= DELETE_RECORD_TX)
+            self.files.make_room(result, current, frees)
         ticket = self.write_record(where, type, tx_id, record_id, user_type, body, body_size,
                                    size, sync)
         self.buffer.release()
