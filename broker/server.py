@@ -325,7 +325,13 @@ class Broker:
 
     def _paging(self, stores: Stores, folders: PageFolders, storage: StorageManager) -> Paging:
         writing = ThreadWork(self._loop, 1, "pages-write")
-        writer = PageWriter(writing, storage.completions, self._loop.call_soon)
+        writer = PageWriter(
+            writing,
+            storage.completions,
+            self._loop.call_soon,
+            self._loop.call_later,
+            self._pages_full,
+        )
         storage.page_writer = writer
         return Paging(
             self.core,
@@ -339,6 +345,10 @@ class Broker:
             sync_non_transactional=stores.sync_non_transactional,
             purges_folders=self.options.purge_page_folders,
         )
+
+    def _pages_full(self, is_full: bool) -> None:
+        """Pages have no room on their disk: producers wait, whatever max-disk-usage is."""
+        self.core.postoffice.addresses.memory.set_disk_full(is_full=is_full)
 
     def _manage(self) -> None:
         """Let it be managed by messages, and tell of what happens."""
@@ -524,6 +534,7 @@ class Broker:
         """Wait for what is on its way to another address: it was delivered too often already."""
         while self.core.dead_letters.is_moving and self.failure is None:  # noqa: ASYNC110 - rare.
             await asyncio.sleep(LOOK_AGAIN_S)
+        self.core.dead_letters.give_up()
 
     async def _give_up(self) -> None:
         stores, self._stores = self._stores, None

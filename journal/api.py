@@ -46,7 +46,7 @@ class RecordStore(Protocol):
     waits for is synced with what is synced next, and at the latest when the store's timer
     says (`hurry=False`): it costs no sync of its own.
 
-    A full disk: a store on files refuses records with JournalIOError (ENOSPC) and goes on. What
+    A full disk: a store on files refuses records with JournalFull and goes on. What
     makes room is accepted all the same, from files made ahead: deletes, the ends of transactions,
     and what the caller says so of (`makes_room=True`), such as an acknowledgement.
 

@@ -27,7 +27,7 @@ from journal.format cimport HEADER_SIZE, LEADER_SIZE
 from journal.index cimport LEAVES, FileCounts
 from journal.reserve cimport open_count, reserve_size
 
-from journal.errors import JournalClosed, JournalIOError
+from journal.errors import JournalClosed, JournalFull, JournalIOError
 
 __all__ = ["DataFile", "DataFiles", "FileCount"]
 
@@ -298,7 +298,7 @@ cdef class DataFiles:
 
     def disk_full(self):
         """The error for an append that would need a file the disk has no room for."""
-        error = JournalIOError(
+        error = JournalFull(
             self.no_space.errno, "no room for another journal file: only what makes room, such as "
             "deletes and acknowledgements, is accepted", str(self.options.directory))
         error.__cause__ = self.no_space

@@ -87,8 +87,8 @@ cdef class Journal(JournalLife):
         Raises:
             DuplicateRecord: the id is live.
             RecordTooLarge: the body fits neither one file nor the buffer.
-            JournalIOError: the disk failed while waiting, or is full (ENOSPC): then nothing was
-                appended, and the journal goes on.
+            JournalFull: the disk has no room for another file; nothing was appended.
+            JournalIOError: the disk failed while waiting.
             JournalClosed: closed, or ended by an earlier failure.
         """
         return self.append(ADD_RECORD if tx is None else ADD_RECORD_TX, record_id, user_type,

@@ -173,14 +173,19 @@ cdef class FileKeeper:
         cdef int32_t *slots
         cdef int32_t *found
         cdef DataFile file
+        cdef bint is_full
         candidates = []
         for file in self.files.older:
             if file.is_open:
                 break
             candidates.append(file)
-        count = <int32_t>len(candidates)
-        if not count:
+        if not candidates:
             return 0
+        is_full = self.files.no_space is not None
+        if is_full:
+            # What was released by the current file counts, too. It is not to be used again itself.
+            candidates.append(self.files.current)
+        count = <int32_t>len(candidates)
         slots = <int32_t *>malloc(count * sizeof(int32_t))
         found = <int32_t *>malloc(count * sizeof(int32_t))
         try:
@@ -192,8 +197,12 @@ cdef class FileKeeper:
             with nogil:
                 pthread_mutex_lock(&self.files.buffer.lock)
                 n = find_reclaimable(self.files.index, slots, count, found)
+                if is_full:
+                    self.files.index.files[slots[count - 1]].positives_met = False
+                    self.files.index.files[slots[count - 1]].negatives_met = False
                 pthread_mutex_unlock(&self.files.buffer.lock)
-            dead = [candidates[found[i]] for i in range(n)]
+            dead = [candidates[found[i]] for i in range(n)
+                    if not (is_full and found[i] == count - 1)]
         finally:
             free(slots)
             free(found)

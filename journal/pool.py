@@ -176,9 +176,7 @@ class FilePool:
         with self._order_lock:
             self.free.append(self.recycle(name, number))
 
-    def take_back(
-        self, files: Iterable[tuple[str, int]], *, others: int, reserve: int = 0
-    ) -> None:
+    def take_back(self, files: Iterable[tuple[str, int]], *, others: int, reserve: int = 0) -> None:
         """Keep as free, or drop, files whose records a compaction has copied elsewhere.
 
         They are called <name>.tmp, so that no load takes their records any more; they get their
