@@ -603,8 +603,11 @@ cdef class GroupBuffer:
 
     cdef int write_end_mark(self, Slot *slot) noexcept nogil:
         """Close a file whose last batch is on disk. Synced by whoever closes the file."""
-        return self.put_mark(slot.file, slot.file.position, self.mark_offset(slot.file), END_MARK,
-                             slot.ordinal_end, False)
+        cdef uint64_t offset = self.mark_offset(slot.file)
+        if offset + self.padded(slot.file, LEADER_SIZE) > slot.file.size:
+            return 0    # Who filled it kept no room for one.
+        return self.put_mark(slot.file, slot.file.position, offset, END_MARK, slot.ordinal_end,
+                             False)
 
     cdef int put_mark(self, OpenFile *file, uint64_t start, uint64_t offset, uint8_t marker,
                       uint32_t ordinal, bint sync) noexcept nogil:

@@ -195,6 +195,10 @@ def go_on_in(DataFiles files, DataFile file, found):
     files.open_file(file)
     file.opened.position = (
         max(found.append_position, file.opened.first) + alignment - 1) // alignment * alignment
+    if files.back_end.direct and file.opened.position + 2 * alignment > file.opened.size:
+        # It was written through the page cache: behind the last record is no block for its end mark.
+        files.write_cached(file)
+        file.opened.position = max(found.append_position, file.opened.first)
     if file.opened.position == file.opened.first and found.record_count:
         # A compaction begins records inside the header block. The file is not empty for that, and
         # whoever asks so by its position must not think it is.

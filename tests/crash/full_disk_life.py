@@ -6,7 +6,7 @@ to do, line by line on its standard input:
     fill        add messages until they are refused: `added N` each, `refused N` at the end
     drain STEP  acknowledge and delete every STEP-th of what is live: `gone N` each, `drained`
     live        `live N ...`
-    add         add one as soon as there is room: `added N`
+    add N       add this one, a new number, as soon as there is room: `added N`
     close       close it, and end
 """
 
@@ -111,6 +111,7 @@ def main():
         elif verb == "live":
             say("live", *life.messages)
         elif verb == "add":
+            life.last = int(words[0]) - 1
             life.add_when_possible()
         elif verb == "close":
             life.journal.close()

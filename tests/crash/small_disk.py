@@ -46,7 +46,8 @@ def small_disk(kind, folder):
     try:
         yield mount
     finally:
-        subprocess.run(["umount", str(mount)], check=True)
+        # A failed test may leave a process there; the mount goes with it.
+        subprocess.run(["umount", "--lazy", str(mount)], check=True)
 
 
 def fill(mount, leave=0):

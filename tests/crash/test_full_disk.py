@@ -22,6 +22,19 @@ ROOM = 5 << 20
 LEVELS = (0, 1, 4096, 64 << 10, FILE_SIZE - 4096, FILE_SIZE + 4096, 3 * FILE_SIZE)
 KILL_AFTER = 25
 MANY = 1000
+# A number that no message had before.
+NEW = 1_000_000
+
+
+RUNNING = []
+
+
+@pytest.fixture(autouse=True)
+def no_process_is_left():
+    """Kill what a failed test has left."""
+    yield
+    while RUNNING:
+        RUNNING[-1].kill()
 
 
 class Process:
@@ -36,6 +49,7 @@ class Process:
             stderr=subprocess.PIPE,
             text=True,
         )
+        RUNNING.append(self)
         self.type_used = self.read()[1]
 
     def ask(self, *words):
@@ -77,6 +91,7 @@ class Process:
         self._end()
 
     def _end(self):
+        RUNNING.remove(self)
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             stream.close()
@@ -119,7 +134,7 @@ def check(mount, kind, leave, kill_after):
     drained_under_kills(mount, kind, added, kill_after)
     process = Process(mount / "journal", kind)
     assert process.live() == []
-    process.ask("add")
+    process.ask("add", NEW)
     number = int(process.read()[1])
     process.close()
     process = Process(mount / "journal", kind)
@@ -158,7 +173,7 @@ def test_a_full_disk_is_compacted_where_a_little_of_every_file_is_live(tmp_path,
             list(process.numbers("gone", "drained"))
         live = process.live()
         assert 0 < len(live) < len(added) // 10
-        process.ask("add")
+        process.ask("add", NEW)
         number = int(process.read()[1])
         process.kill()
 
