@@ -325,13 +325,7 @@ class Broker:
 
     def _paging(self, stores: Stores, folders: PageFolders, storage: StorageManager) -> Paging:
         writing = ThreadWork(self._loop, 1, "pages-write")
-        writer = PageWriter(
-            writing,
-            storage.completions,
-            self._loop.call_soon,
-            self._loop.call_later,
-            self._pages_full,
-        )
+        writer = PageWriter(writing, storage.completions, self._loop.call_soon)
         storage.page_writer = writer
         return Paging(
             self.core,
@@ -345,10 +339,6 @@ class Broker:
             sync_non_transactional=stores.sync_non_transactional,
             purges_folders=self.options.purge_page_folders,
         )
-
-    def _pages_full(self, is_full: bool) -> None:
-        """Pages have no room on their disk: producers wait, whatever max-disk-usage is."""
-        self.core.postoffice.addresses.memory.set_disk_full(is_full=is_full)
 
     def _manage(self) -> None:
         """Let it be managed by messages, and tell of what happens."""

@@ -15,7 +15,6 @@ that lies in between too; a page that was deleted stays deleted when `delete` re
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import re
@@ -23,7 +22,7 @@ import shutil
 import uuid
 from typing import TYPE_CHECKING, Final, Protocol
 
-from journal.errors import Damage, JournalDamaged, JournalFull, JournalIOError
+from journal.errors import Damage, JournalDamaged, JournalIOError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -190,8 +189,7 @@ class FileFolder:
         return self._path / f"{page:09d}.page"
 
     def append(self, page: int, data: list[bytes]) -> None:
-        """See PageFolder. After any other error nobody knows how much of the data is there."""
-        size = -1
+        """See PageFolder. After an error nobody knows how much of the data is there."""
         try:
             if self._to_make is not None:
                 self._make(self._to_make)
@@ -202,24 +200,10 @@ class FileFolder:
                 self._has_new_name = not path.exists()
                 self._fd = os.open(path, _APPEND, 0o644)
                 self._page = page
-            size = os.fstat(self._fd).st_size
             for start in range(0, len(data), _BUFFERS_MAX):
                 self._write(data[start : start + _BUFFERS_MAX])
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                self._cut(page, size)
-                raise JournalFull(
-                    error.errno, "no room for a page", str(self._file(page))
-                ) from error
             raise _failure(error, "cannot write a page", self._file(page)) from error
-
-    def _cut(self, page: int, size: int) -> None:
-        """Take back what was written of the last append; -1 where nothing was."""
-        if size >= 0:
-            try:
-                os.ftruncate(self._fd, size)
-            except OSError as error:
-                raise _failure(error, "cannot cut a page", self._file(page)) from error
 
     def _write(self, data: list[bytes]) -> None:
         written = os.writev(self._fd, data)

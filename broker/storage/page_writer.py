@@ -11,19 +11,17 @@ An append tells nobody of anything, not even where it has to wait for the disk: 
 in the middle of something, and what others do when they are told may be an append to the same page.
 
 A failed write or sync ends the storage as a failed journal does: the end of a page is unknown then,
-and nobody is told of a success. A full disk does not: the write is taken back and tried again every
-second, producers wait for it, and pages are read and deleted meanwhile.
+and nobody is told of a success.
 
 Threads: the event loop's alone; the work is done by `PageWork`.
 """
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
-from journal.errors import JournalError, JournalFull
+from journal.errors import JournalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,9 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PageWriter", "WrittenPage"]
 
-log = logging.getLogger("broker")
-
-_FULL_DISK_RETRY_S: Final = 1.0
 # Appended and not written: with more the loop waits for the disk, as for a journal's full buffer.
 _FILLING_SIZE_MAX: Final = 16 * 1024 * 1024
 
@@ -80,14 +75,14 @@ class _Batch:
 
     def write(self) -> None:
         """In the thread. Pages of one folder come in their order."""
-        for page in list(self.pages):
-            if not page.is_gone:
-                page.folder.append(page.number, self.pages[page])
-                if self.is_synced:
-                    page.folder.sync(page.number)
-            # Until somebody is told of it, the bytes need not be kept; and after a full disk the
-            # others are tried again.
-            del self.pages[page]
+        for page, data in self.pages.items():
+            if page.is_gone:
+                continue
+            page.folder.append(page.number, data)
+            if self.is_synced:
+                page.folder.sync(page.number)
+        # Until somebody is told of it, the bytes need not be kept.
+        self.pages.clear()
 
 
 class PageWriter:
@@ -97,8 +92,6 @@ class PageWriter:
         work: where it is done.
         completions: who waits.
         call_soon: of the event loop.
-        call_later: likewise.
-        on_full: told when the disk has no room, each time that it is tried, and when it has.
     """
 
     def __init__(
@@ -106,19 +99,11 @@ class PageWriter:
         work: PageWork,
         completions: Completions,
         call_soon: Callable[[Callable[[], object]], object],
-        call_later: Callable[[float, Callable[[], object]], object],
-        on_full: Callable[[bool], object],
     ) -> None:
         self._work = work
         self._completions = completions
         self._counter = completions.pages
         self._call_soon = call_soon
-        self._call_later = call_later
-        self._on_full = on_full
-        # What the disk has no room for; nothing is written before it.
-        self._held: _Batch | None = None
-        self._was_full = False
-        self._is_flushing = False
         self._filling = _Batch()
         self._is_called = False
         # Being written, and before it what is written and nobody was told of yet.
@@ -128,7 +113,7 @@ class PageWriter:
     @property
     def is_idle(self) -> bool:
         """Whether all that was appended is written."""
-        return not self._jobs and not self._filling.pages and self._held is None
+        return not self._jobs and not self._filling.pages
 
     def append(self, page: WrittenPage, data: bytes, *, is_durable: bool, is_synced: bool) -> None:
         """Put a record at the end of a page.
@@ -147,49 +132,24 @@ class PageWriter:
             batch.durable_count += 1
             batch.is_synced = batch.is_synced or is_synced
             self._counter.appended += 1
-        if not self._jobs and not self._is_called and self._held is None:
+        if not self._jobs and not self._is_called:
             self._is_called = True
             self._call_soon(self._begin)
 
     def _begin(self) -> None:
         self._is_called = False
-        if self._jobs or self._held is not None or self._completions.failure is not None:
-            return
-        if self._filling.pages:
+        if not self._jobs and self._filling.pages and self._completions.failure is None:
             self._write_filling()
 
     def _write_filling(self) -> None:
         batch, self._filling = self._filling, _Batch()
-        self._write(batch)
-
-    def _write(self, batch: _Batch) -> None:
         self._jobs.append(self._work.run(batch.write, lambda _, error: self._written(batch, error)))
-
-    def _hold(self, batch: _Batch, error: Exception) -> None:
-        """The disk has no room for a batch: try it again later."""
-        if not self._was_full:
-            log.error("producers of addresses that page wait: %s", error)
-        self._was_full = True
-        self._held = batch
-        self._on_full(True)
-        self._call_later(_FULL_DISK_RETRY_S, self._try_again)
-
-    def _try_again(self) -> None:
-        batch, self._held = self._held, None
-        if batch is not None and self._completions.failure is None:
-            self._write(batch)
 
     def _written(self, batch: _Batch, error: Exception | None) -> None:
         self._jobs.popleft()
-        if isinstance(error, JournalFull) and not self._is_flushing:
-            self._hold(batch, error)
-            return
         if error is not None:
             self._completions.fail(error)
             return
-        if self._was_full:
-            self._was_full = False
-            self._on_full(False)
         for page, size in batch.sizes.items():
             page.written(size)
         self._counter.durable += batch.durable_count
@@ -214,12 +174,9 @@ class PageWriter:
             callback()
 
     def flush(self) -> None:
-        """Return once all that was appended is written: for the stop. A full disk fails it."""
-        self._is_flushing = True
+        """Return once all that was appended is written: for the stop."""
         while not self.is_idle and self._completions.failure is None:
-            if self._held is not None:
-                self._try_again()
-            elif not self._jobs:
+            if not self._jobs:
                 self._begin()
             assert self._jobs, "something is to be written"
             self._jobs[0].finish()

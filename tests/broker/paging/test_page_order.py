@@ -90,9 +90,7 @@ class WrittenPage:
 def test_an_append_that_waits_for_the_disk_tells_nobody(monkeypatch):
     monkeypatch.setattr(page_writer, "_FILLING_SIZE_MAX", 10)
     work, soon, told, written, durable_ones = HeldWork(), [], [], [], []
-    writer = PageWriter(
-        work, Completions(lambda error: None), soon.append, lambda delay, call: None, soon.append
-    )
+    writer = PageWriter(work, Completions(lambda error: None), soon.append)
     first, second = (WrittenPage(number, told, written) for number in (1, 2))
 
     for number in range(8):
