@@ -48,6 +48,7 @@ EXTENSIONS: dict[str, list[str]] = {
     "journal.delivery": [],
     "journal.loader": [],
     "journal.reclaim": [],
+    "journal.reserve": [],
     "journal.moves": [],
     "journal.old_files": [],
     "journal.held": [],

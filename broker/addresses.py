@@ -174,7 +174,7 @@ class Addresses:
         """Make an address and record it, unless it is temporary.
 
         Raises:
-            BrokerError: there is one of that name.
+            BrokerError: there is one of that name, or the disk is full.
         """
         if name in self.by_name:
             raise broker_error("address_exists", f"Address already exists: {name}")
@@ -187,7 +187,11 @@ class Addresses:
             is_internal=is_internal,
         )
         if not is_temporary:
-            self._core.storage.add_binding(address.address_id, address.binding())
+            try:
+                self._core.storage.add_binding(address.address_id, address.binding())
+            except BrokerError:
+                self._forget_address(address)
+                raise
         self._core.notifications.address(NotificationType.ADDRESS_ADDED, address)
         if self._core.retroactive is not None:
             self._core.retroactive.address_created(address)
@@ -268,9 +272,7 @@ class Addresses:
             self.delete_queue(queue.name)
         for divert_name in list(address.diverts):
             self.delete_divert(address, divert_name)
-        del self.by_name[name]
-        self.patterns.pop(address, None)
-        self.version += 1
+        self._forget_address(address)
         self._core.postoffice.duplicates.drop(name)
         if self._core.paging is not None:
             self._core.paging.address_deleted(name)
@@ -281,6 +283,11 @@ class Addresses:
         self._core.notifications.address(NotificationType.ADDRESS_REMOVED, address)
         if self._core.retroactive is not None:
             self._core.retroactive.address_deleted(name)
+
+    def _forget_address(self, address: Address) -> None:
+        del self.by_name[address.name]
+        self.patterns.pop(address, None)
+        self.version += 1
 
     def pause(self, address: Address, *, is_paused: bool, is_kept: bool = False) -> None:
         """Let all queues of an address deliver nothing, or again; `is_kept` over a restart."""
@@ -327,7 +334,7 @@ class Addresses:
 
         Raises:
             BrokerError: a queue of that name exists, the address does not or has not its routing
-                type, or an attribute cannot be.
+                type, an attribute cannot be, or the disk is full.
         """
         if binding.name in self.queues:
             raise queue_exists(self.queues[binding.name])
@@ -351,11 +358,28 @@ class Addresses:
         if address.is_paused:
             queue.pause()
         if is_durable:
-            self._core.storage.add_binding(queue.queue_id, binding)
+            try:
+                self._core.storage.add_binding(queue.queue_id, binding)
+            except BrokerError:
+                self._forget_queue(queue)
+                raise
         self._core.notifications.queue(NotificationType.BINDING_ADDED, queue)
         if self._core.retroactive is not None:
             self._core.retroactive.queue_created(queue)
         return queue
+
+    def _forget_queue(self, queue: Queue) -> Address:
+        """Take a queue out of all lists; its address."""
+        queue.delete()
+        del self.queues[queue.name]
+        del self.queues_by_id[queue.queue_id]
+        address = self.by_name[queue.binding.address]
+        del address.queues[queue.name]
+        address.unused_since_ms = self._core.clock_ms()
+        self.version += 1
+        if self._core.paging is not None:
+            self._core.paging.queue_deleted(queue)
+        return address
 
     def load_queue(
         self, binding: QueueBinding, queue_id: int, *, is_durable: bool, is_temporary: bool = False
@@ -429,15 +453,7 @@ class Addresses:
             if queue.status_record_id:
                 self._core.storage.delete_setting(queue.status_record_id)
             self._core.storage.delete_binding(queue.queue_id)
-        queue.delete()
-        del self.queues[name]
-        del self.queues_by_id[queue.queue_id]
-        address = self.by_name[queue.binding.address]
-        del address.queues[name]
-        address.unused_since_ms = self._core.clock_ms()
-        self.version += 1
-        if self._core.paging is not None:
-            self._core.paging.queue_deleted(queue)
+        address = self._forget_queue(queue)
         self._core.notifications.queue(NotificationType.BINDING_REMOVED, queue)
         if (
             delete_address

@@ -331,7 +331,8 @@ class Consumer:
         """Acknowledge all that was delivered up to this message.
 
         Raises:
-            BrokerError: it was not delivered, or has been acknowledged; nothing is, then.
+            BrokerError: it was not delivered, or has been acknowledged: nothing is, then; or the
+                disk is full: those before it may be.
         """
         if self.is_browser:
             return
@@ -373,14 +374,19 @@ class Consumer:
         self._acknowledge(tx, reference, True)
 
     def _acknowledge(self, tx: Transaction | None, reference: Reference, is_last: bool) -> None:
+        """See that it is recorded; what is refused is being delivered as before."""
+        if reference.consumer is self:
+            reference.consumer = None
+            try:
+                if tx is None:
+                    self.queue.acknowledge(reference, is_last)
+                else:
+                    tx.acknowledge(reference, self)
+            except BrokerError:
+                reference.consumer = self
+                self.delivering.appendleft(reference)
+                raise
         self.acknowledged_count += 1
-        if reference.consumer is not self:
-            return
-        reference.consumer = None
-        if tx is None:
-            self.queue.acknowledge(reference, is_last)
-        else:
-            tx.acknowledge(reference, self)
 
     def take_back(self, message_id: int) -> Reference:
         """Take one message out of what is being delivered.

@@ -13,6 +13,7 @@ import logging
 import random
 from typing import TYPE_CHECKING, Final
 
+from broker.errors import BrokerError, ErrorCode
 from broker.moves import ORIGINAL_ADDRESS, Moves
 from broker.notifications import NotificationType
 from broker.storage.binding_records import QueueBinding, RoutingType
@@ -98,14 +99,15 @@ class DeadLetters(Moves):
         queue = reference.queue
         settings = queue.settings
         target = settings.dead_letter_address
-        if target:
-            self._create_resources(
-                queue,
-                target,
-                is_wanted=settings.auto_create_dead_letter_resources,
-                prefix=settings.dead_letter_queue_prefix,
-                suffix=settings.dead_letter_queue_suffix,
-            )
+        if target and not self._create_resources(
+            queue,
+            target,
+            is_wanted=settings.auto_create_dead_letter_resources,
+            prefix=settings.dead_letter_queue_prefix,
+            suffix=settings.dead_letter_queue_suffix,
+        ):
+            self._try_later(reference, lambda: self.kill(reference))
+            return
         queue.killed_count += 1
         self._core.counters.killed += 1
         if not target or not self._has_bindings(target):
@@ -126,14 +128,15 @@ class DeadLetters(Moves):
         queue = reference.queue
         settings = queue.settings
         target = settings.expiry_address
-        if target:
-            self._create_resources(
-                queue,
-                target,
-                is_wanted=settings.auto_create_expiry_resources,
-                prefix=settings.expiry_queue_prefix,
-                suffix=settings.expiry_queue_suffix,
-            )
+        if target and not self._create_resources(
+            queue,
+            target,
+            is_wanted=settings.auto_create_expiry_resources,
+            prefix=settings.expiry_queue_prefix,
+            suffix=settings.expiry_queue_suffix,
+        ):
+            self._try_later(reference, lambda: self.expire(reference))
+            return
         queue.expired_count += 1
         self._core.counters.expired += 1
         self._core.notifications.message(
@@ -155,29 +158,37 @@ class DeadLetters(Moves):
 
     def _create_resources(
         self, queue: Queue, target: str, *, is_wanted: bool, prefix: str, suffix: str
-    ) -> None:
-        """Make a queue at the target that takes what came from this address alone."""
+    ) -> bool:
+        """Make a queue at the target that takes what came from this address alone.
+
+        Returns:
+            Whether it is there, or not wanted; false where the disk is full.
+        """
         source = queue.binding.address
         addresses = self._core.postoffice.addresses
         name = f"{prefix}{source}{suffix}"
         if not is_wanted or source == target or name in addresses.queues:
-            return
+            return True
         routing_type = RoutingType(self._core.settings.match(target).default_queue_routing_type)
-        address = addresses.by_name.get(target)
-        if address is None:
-            addresses.create(target, [routing_type], is_auto_created=True)
-        elif routing_type not in address.routing_types:
-            addresses.update(target, [*address.routing_types, routing_type])
         quoted = source.replace("'", "''")
-        addresses.create_queue(
-            QueueBinding(
-                name=name,
-                address=target,
-                filter=f"{ORIGINAL_ADDRESS} = '{quoted}'",
-                metadata="",
-                auto_created=True,
-                routing_type=routing_type,
-                auto_delete=True,
-            ),
-            is_durable=True,
+        binding = QueueBinding(
+            name=name,
+            address=target,
+            filter=f"{ORIGINAL_ADDRESS} = '{quoted}'",
+            metadata="",
+            auto_created=True,
+            routing_type=routing_type,
+            auto_delete=True,
         )
+        address = addresses.by_name.get(target)
+        try:
+            if address is None:
+                addresses.create(target, [routing_type], is_auto_created=True)
+            elif routing_type not in address.routing_types:
+                addresses.update(target, [*address.routing_types, routing_type])
+            addresses.create_queue(binding, is_durable=True)
+        except BrokerError as error:
+            if error.code is not ErrorCode.ADDRESS_FULL:
+                raise
+            return False
+        return True

@@ -7,7 +7,8 @@ with the acknowledgement of the original.
 
 The body of a large one may take a while to be copied (large_copies.py). What is forced out of its
 queue counts as being delivered until then, and what leaves the same queue by the same way waits
-behind it; what an operator moves stays where it is, and may be gone when the body is there.
+behind it; what an operator moves stays where it is, and may be gone when the body is there. While
+the disk is full what is forced out waits, and is tried again every second.
 
 Threads: the event loop's alone; nothing here waits.
 """
@@ -20,6 +21,7 @@ import struct
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from broker.errors import BrokerError, ErrorCode
 from broker.large_copies import BodyCopies, bodies_needed, copy_now, keep_as_large
 from broker.postoffice import Routing
 from broker.storage.binding_records import RoutingType
@@ -28,6 +30,7 @@ from broker.transaction import Transaction
 from journal.errors import RecordTooLarge
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Generator, Iterator
 
     from broker.core import Core
@@ -47,6 +50,8 @@ ORIGINAL_ROUTING_TYPE: Final = "_AMQ_ORIG_ROUTING_TYPE"
 ROUTE_TO: Final = "_AMQ_ROUTE_TO"
 _QUEUE_ID: Final = struct.Struct(">q")
 
+_FULL_DISK_RETRY_S: Final = 1.0
+
 # Yields seconds to wait for bodies; whether it was done.
 Moving: TypeAlias = "Generator[float, None, bool]"
 
@@ -65,6 +70,8 @@ class Moves:
         self._copies: BodyCopies | None = None
         # What is on its way out of a queue, in order, behind one that waits for its body.
         self._lines: dict[Queue, deque[Generator[float, None, None]]] = {}
+        # What waits, out of its queue, for a full disk to have room for its copy.
+        self._put_off: dict[Reference, asyncio.TimerHandle] = {}
 
     @property
     def is_moving(self) -> bool:
@@ -126,6 +133,32 @@ class Moves:
         tx.commit(self._context, self._moved)
         return True
 
+    def give_up(self) -> None:
+        """The broker stops: what waits for room on the disk is in its queue at the next start."""
+        for handle in self._put_off.values():
+            handle.cancel()
+        self._put_off.clear()
+
+    def _try_later(self, reference: Reference, again: Callable[[], object]) -> None:
+        """The disk has no room for the copy of a reference: keep it aside, and try again."""
+        if not self._put_off:
+            log.warning(
+                "messages that expired or were delivered too often stay in %s and other queues "
+                "until the disk has room for their copies",
+                reference.queue.name,
+            )
+        self._take_out(reference)
+        self._put_off[reference] = self._core.loop.call_later(
+            _FULL_DISK_RETRY_S, self._try_again, reference, again
+        )
+
+    def _try_again(self, reference: Reference, again: Callable[[], object]) -> None:
+        del self._put_off[reference]
+        if reference.queue.is_deleted:
+            reference.queue.give_back((), [reference])
+        else:
+            again()
+
     def _drop(self, reference: Reference) -> None:
         """Acknowledge it in its queue, whatever its kind."""
         tx = Transaction(self._core)
@@ -173,6 +206,11 @@ class Moves:
                 error,
             )
             self._drop(reference)
+            return
+        except BrokerError as error:
+            if error.code is not ErrorCode.ADDRESS_FULL:
+                raise
+            self._try_later(reference, lambda: self._send_on(reference, mark))
             return
         if not is_done:
             # Its queue was deleted meanwhile.
@@ -297,7 +335,7 @@ class Moves:
             result = self._core.postoffice.route(
                 copy, self._context, tx, rejects_duplicates=rejects_duplicates
             )
-        except RecordTooLarge:
+        except (RecordTooLarge, BrokerError):
             tx.rollback(self._context)
             raise
         finally:

@@ -506,11 +506,17 @@ class PostOffice:
         tx_id = None if tx is None else tx.tx_id
         storage.store_message(message, tx_id)
         last = durable[-1]
-        for queue in durable:
-            is_last = queue is last and not scheduled_ms
-            storage.store_reference(queue.queue_id, message_id, tx_id, is_last)
-            if scheduled_ms:
-                storage.update_scheduled_time(queue.queue_id, message_id, scheduled_ms, tx_id)
+        try:
+            for queue in durable:
+                is_last = queue is last and not scheduled_ms
+                storage.store_reference(queue.queue_id, message_id, tx_id, is_last)
+                if scheduled_ms:
+                    storage.update_scheduled_time(queue.queue_id, message_id, scheduled_ms, tx_id)
+        except BrokerError:
+            # The disk is full: nobody has it, whatever was recorded before.
+            if tx_id is None:
+                storage.delete_message(message_id)
+            raise
         message.durable_references = len(durable)
         if tx is not None:
             tx.has_records = True

@@ -274,9 +274,10 @@ class Queue:
             reference: that it was given.
             is_last: no other follows that asks for the sync of all.
         """
+        # First, for it may be refused.
+        reference.record_gone(None, is_last)
         self.delivering_count -= 1
         self.acknowledged_count += 1
-        reference.record_gone(None, is_last)
         self._release(reference)
 
     def acknowledged(self, reference: Reference) -> None:

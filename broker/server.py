@@ -524,6 +524,7 @@ class Broker:
         """Wait for what is on its way to another address: it was delivered too often already."""
         while self.core.dead_letters.is_moving and self.failure is None:  # noqa: ASYNC110 - rare.
             await asyncio.sleep(LOOK_AGAIN_S)
+        self.core.dead_letters.give_up()
 
     async def _give_up(self) -> None:
         stores, self._stores = self._stores, None

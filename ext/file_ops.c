@@ -23,6 +23,7 @@ _Static_assert(sizeof(off_t) == 8, "offsets are 64 bits wide");
 
 #define FILL_CHUNK ((uint64_t)1 << 20)
 #define FILL_CHUNK_CACHED ((uint64_t)64 << 10)
+#define SAFE_ALIGNMENT 4096
 
 /* Zeros for qv_fill and the probes. Not const: that would put a MiB into the object file. */
 static _Alignas(4096) uint8_t zeros[FILL_CHUNK];
@@ -201,6 +202,19 @@ static ssize_t write_once(int fd, const void *buffer, size_t size, uint64_t offs
     return pwritev2(fd, &piece, 1, (off_t)offset, RWF_DSYNC);
 }
 
+/* Why a write ended short: the kernel says so when it is asked for the rest. A full tmpfs and some
+ * network file systems take what fits and report no error before the next call. */
+static int short_write_error(int fd, const void *buffer, size_t size, uint64_t offset,
+                             size_t written) {
+    ssize_t more;
+
+    do {
+        more = pwrite(fd, (const char *)buffer + written, size - written,
+                      (off_t)(offset + written));
+    } while (more < 0 && errno == EINTR);
+    return more < 0 && (errno == ENOSPC || errno == EDQUOT) ? -errno : -EIO;
+}
+
 int qv_write(int fd, const void *buffer, size_t size, uint64_t offset, int dsync) {
     qv_io_event event = {.call = QV_CALL_WRITE,
                          .fd = fd,
@@ -224,7 +238,8 @@ int qv_write(int fd, const void *buffer, size_t size, uint64_t offset, int dsync
     if (written < 0) return -errno;
     event.size = (uint64_t)written;
     tell(&event);
-    return (size_t)written == size ? 0 : -EIO;
+    if ((size_t)written == size) return 0;
+    return allowed < size ? -EIO : short_write_error(fd, buffer, size, offset, (size_t)written);
 }
 
 int qv_fill(int fd, uint64_t offset, uint64_t size, int direct) {
@@ -405,7 +420,9 @@ static int open_unnamed(int dirfd, int os_flags) {
     return fd;
 }
 
-/* 1 if a direct write of size at offset size works, 0 if it is refused as misaligned. */
+/* 1 if a direct write of size at offset size works, 0 if it is refused as misaligned. A write that
+ * is refused for lack of room is not refused as direct; but some file systems look for room before
+ * they look at the alignment, so that its size says nothing: -ENOSPC. */
 static int try_direct(int fd, size_t size) {
     ssize_t written;
 
@@ -413,7 +430,7 @@ static int try_direct(int fd, size_t size) {
         written = pwrite(fd, zeros, size, (off_t)size);
     } while (written < 0 && errno == EINTR);
     if (written == (ssize_t)size) return 1;
-    if (written >= 0) return -EIO;
+    if (written >= 0 || errno == EDQUOT) return -ENOSPC;
     return errno == EINVAL || errno == EOPNOTSUPP ? 0 : -errno;
 }
 
@@ -428,12 +445,23 @@ static unsigned stated_alignment(int fd) {
     return answer[0] & wanted ? answer[0x9c / 4] : 0;
 }
 
+/* The alignment where no write can be tried, since the disk is full: what is stated, else what every
+ * device of today takes. */
+static int untried_alignment(unsigned stated) {
+    return stated > SAFE_ALIGNMENT ? (int)stated : SAFE_ALIGNMENT;
+}
+
+/* The same where not even a file without a name can be made: the directory itself is asked. Where
+ * nothing is stated of it, direct writes pass for possible; the open of the first file tells. */
+static int probe_full(int dirfd) { return untried_alignment(stated_alignment(dirfd)); }
+
 /* Alignment found, 0 if direct writes are refused, -errno. */
 static int probe_direct(int dirfd) {
     int fd = open_unnamed(dirfd, O_DIRECT);
     int result = 0;
     unsigned size;
 
+    if (fd == -ENOSPC || fd == -EDQUOT) return probe_full(dirfd);
     if (fd == -EINVAL || fd == -EOPNOTSUPP) {
         fd = open_unnamed(dirfd, 0); /* Tell "no O_DIRECT" from "no file". */
         if (fd < 0) return fd;
@@ -447,6 +475,7 @@ static int probe_direct(int dirfd) {
         int works = try_direct(fd, size);
         if (works != 0) {
             result = works < 0 ? works : (int)size;
+            if (works == -ENOSPC) result = untried_alignment(size);
             break;
         }
         if (size >= 65536) break; /* No device asks for more: refused, whatever the alignment. */

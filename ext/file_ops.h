@@ -11,8 +11,9 @@
  *             holds '/' is refused with -EINVAL, a symbolic link with -ELOOP.
  *   Retries   EINTR is retried where nothing has happened yet (open, read, write, rename, truncate,
  *             lock). A sync is never retried: the kernel marks failed pages clean, so that a second
- *             sync would report a success that is none. A short write is -EIO and never completed
- *             silently, because it is the first sign of a failing device or a full disk.
+ *             sync would report a success that is none. A short write is an error and never completed
+ *             silently: -ENOSPC or -EDQUOT where the kernel, asked for the rest, says that there is
+ *             no room (tmpfs takes what fits), else -EIO, the first sign of a failing device.
  *   Offsets   bytes from the start of the file, at most 2**63 - 1; sizes of one write at most
  *             QV_IO_SIZE_MAX. Beyond either: -EINVAL.
  */
@@ -119,7 +120,7 @@ int64_t qv_file_size(int fd);
 /* Reads size bytes at offset; a count below size only at the end of the file. */
 int64_t qv_read(int fd, void *buffer, size_t size, uint64_t offset);
 
-/* Writes all or fails: 0, -EIO on a short write, else -errno. dsync != 0: returns only when the
+/* Writes all or fails: 0, -ENOSPC, -EDQUOT or -EIO on a short write, else -errno. dsync != 0: returns only when the
  * bytes, and the metadata that finds them, are on stable storage (RWF_DSYNC; -EOPNOTSUPP on kernels
  * without). After an error any part of the range may hold new or old bytes. */
 int qv_write(int fd, const void *buffer, size_t size, uint64_t offset, int dsync);
@@ -179,10 +180,11 @@ int qv_sync_map(int fd, void *address, size_t offset, size_t size);
 /* The smallest power of two, 512 to 4096 or what the file system states, for which an O_DIRECT
  * write at such an offset and of such a size works in this directory: begins at statx
  * STATX_DIOALIGN where the kernel (6.1) and file system state it, else at 512, and tries on an
- * unnamed file. 512 when O_DIRECT is refused altogether. -errno when no file can be made or written
- * here (-EROFS, -EACCES, -ENOSPC ...). */
+ * unnamed file. 512 when O_DIRECT is refused altogether. On a full disk nothing is tried: what is
+ * stated, at least 4096. -errno when no file can be made here (-EROFS, -EACCES ...). */
 int qv_block_size(int dirfd);
-/* 1 if an O_DIRECT write works in this directory, 0 if it is refused, -errno as above. */
+/* 1 if an O_DIRECT write works in this directory, or might if the disk were not full; 0 if it is
+ * refused, -errno as above. */
 int qv_supports_direct(int dirfd);
 
 /* Locks the whole file without waiting, until every fd of this open() is closed: 0, or -EWOULDBLOCK

@@ -35,6 +35,7 @@ class Appends:
         done: Done | None = ...,
         wait: bool = ...,
         hurry: bool = ...,
+        makes_room: bool = ...,
     ) -> int: ...
     def add_durable(self, record_id: int, user_type: int, body: Buffer) -> Completion: ...
     def add_many(
@@ -59,6 +60,7 @@ class Appends:
         done: Done | None = ...,
         wait: bool = ...,
         hurry: bool = ...,
+        makes_room: bool = ...,
     ) -> int: ...
     def delete(
         self,

@@ -43,7 +43,7 @@ cdef class Appends:
     # --- records ------------------------------------------------------------------------------
 
     def add(self, record_id, user_type, body, *, tx=None, sync=None, done=None,
-            bint wait=True, bint hurry=True):
+            bint wait=True, bint hurry=True, bint makes_room=False):
         """Append an add record; a ticket.
 
         Args:
@@ -58,6 +58,7 @@ cdef class Appends:
             wait: with sync and no `done`: return only once it is.
             hurry: off, with sync: nobody waits. It goes with the next batch that somebody waits
                 for, at the latest after jdbc-journal-sync-period, or when somebody calls hurry().
+            makes_room: a database keeps no reserve: the same as without.
 
         Raises:
             DuplicateRecord: the id is live.
@@ -123,7 +124,7 @@ cdef class Appends:
         return ticket
 
     def update(self, record_id, user_type, body, *, tx=None, sync=None, done=None,
-               bint wait=True, bint hurry=True):
+               bint wait=True, bint hurry=True, bint makes_room=False):
         """Append an update of a live record; a ticket. Arguments as for add().
 
         Raises:

@@ -46,6 +46,10 @@ class RecordStore(Protocol):
     waits for is synced with what is synced next, and at the latest when the store's timer
     says (`hurry=False`): it costs no sync of its own.
 
+    A full disk: a store on files refuses records with JournalFull and goes on. What
+    makes room is accepted all the same, from files made ahead: deletes, the ends of transactions,
+    and what the caller says so of (`makes_room=True`), such as an acknowledgement.
+
     Threads: any number may append and wait.
     """
 
@@ -87,6 +91,7 @@ class RecordStore(Protocol):
         done: Done | None = None,
         wait: bool = True,
         hurry: bool = True,
+        makes_room: bool = False,
     ) -> Ticket:
         """Append a record with an id that was never used before."""
         ...
@@ -116,6 +121,7 @@ class RecordStore(Protocol):
         done: Done | None = None,
         wait: bool = True,
         hurry: bool = True,
+        makes_room: bool = False,
     ) -> Ticket:
         """Append an update of a live record.
 

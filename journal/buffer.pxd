@@ -84,7 +84,7 @@ cdef class GroupBuffer:
     cdef int start(self) except -1
     cdef void halt(self) noexcept nogil
     cdef void begin_file(self, OpenFile *file) noexcept nogil
-    cdef int reserve(self, uint32_t size, uint8_t **where) noexcept nogil
+    cdef int reserve(self, uint32_t size, uint8_t **where, bint frees) noexcept nogil
     cdef uint64_t accept(self, int sync) noexcept nogil
     cdef bint roll(self, OpenFile *following) noexcept nogil
     cdef uint64_t file_room(self, OpenFile *file) noexcept nogil
@@ -100,7 +100,7 @@ cdef class GroupBuffer:
     cdef int wait_for_room(self) noexcept nogil
     cdef void fail(self, int error) noexcept nogil
 
-    cdef uint64_t padded(self, uint64_t size) noexcept nogil
+    cdef uint64_t padded(self, const OpenFile *file, uint64_t size) noexcept nogil
     cdef uint64_t mark_end(self, OpenFile *file, uint64_t end) noexcept nogil
     cdef uint64_t mark_offset(self, OpenFile *file) noexcept nogil
     cdef void begin_slot(self) noexcept nogil

@@ -151,8 +151,10 @@ cdef class GroupBuffer:
         self.file = file
         self.begin_slot()
 
-    cdef int reserve(self, uint32_t size, uint8_t **where) noexcept nogil:
+    cdef int reserve(self, uint32_t size, uint8_t **where, bint frees) noexcept nogil:
         """Find room for a record of `size` bytes, and for its leader before it.
+
+        `frees`: the record makes room, so it may have what is kept for a full disk.
 
         RESERVED: write the record at `where`, and its leader in the nine bytes before when
         leaders are on, then accept(). Otherwise nothing has changed.
@@ -164,6 +166,8 @@ cdef class GroupBuffer:
                 return FAILED
             if not (self.head - self.written < self.slot_count):
                 return NEED_ROOM
+            if self.file.is_reserved and not frees:
+                return NEED_FILE
             slot = &self.slots[self.head % self.slot_count]
             start = slot.used
             if self.leaders:
@@ -171,7 +175,7 @@ cdef class GroupBuffer:
                     start = LEADER_SIZE
                 start += leader_padding(slot.offset + start) + LEADER_SIZE
             end = start + size
-            if self.mark_end(self.file, slot.offset + self.padded(end)) > self.file.size \
+            if self.mark_end(self.file, slot.offset + self.padded(self.file, end)) > self.file.size \
                     or self.file.ordinal == ORDINAL_MAX:
                 return NEED_FILE
             if end <= self.capacity:
@@ -269,15 +273,15 @@ cdef class GroupBuffer:
         pthread_mutex_unlock(&self.lock)
         unpark(&self.signal, False)
 
-    cdef uint64_t padded(self, uint64_t size) noexcept nogil:
-        cdef uint64_t alignment = self.back_end.alignment
+    cdef uint64_t padded(self, const OpenFile *file, uint64_t size) noexcept nogil:
+        cdef uint64_t alignment = file.alignment
         return (size + alignment - 1) & ~(alignment - 1)
 
     cdef uint64_t mark_end(self, OpenFile *file, uint64_t end) noexcept nogil:
         """Where the file would end if records up to `end` and its end mark were all."""
         if not self.marks:
             return end
-        return mark_place(end, file.size, self.back_end.alignment) + self.padded(LEADER_SIZE)
+        return mark_place(end, file.size, file.alignment) + self.padded(file, LEADER_SIZE)
 
     cdef uint64_t mark_offset(self, OpenFile *file) noexcept nogil:
         """Where a mark goes behind all that the file holds.
@@ -286,17 +290,16 @@ cdef class GroupBuffer:
         """
         if self.mark_end(file, file.position) > file.size:
             return file.position
-        return mark_place(file.position, file.size, self.back_end.alignment)
+        return mark_place(file.position, file.size, file.alignment)
 
     cdef uint64_t file_room(self, OpenFile *file) noexcept nogil:
         """The largest record that an empty `file` and an empty slot take."""
         cdef uint64_t end = file.size, room
         cdef uint64_t extra = 0
-        if self.marks and end > self.padded(LEADER_SIZE):
+        if self.marks and end > self.padded(file, LEADER_SIZE):
             # The last sector that an end mark fits into is kept free for it.
-            end = mark_place(end - self.padded(LEADER_SIZE) + 1, file.size,
-                             self.back_end.alignment)
-            end -= mark_place(1, file.size, self.back_end.alignment)
+            end = mark_place(end - self.padded(file, LEADER_SIZE) + 1, file.size, file.alignment)
+            end -= mark_place(1, file.size, file.alignment)
         room = end - file.first if end > file.first else 0
         if self.leaders:
             extra = LEADER_SIZE + (LEADER_SIZE if self.marks else 0)
@@ -325,7 +328,7 @@ cdef class GroupBuffer:
         slot.marked_ordinal = file.marked_ordinal
         slot.ordinal_end = file.ordinal
         if slot.used:
-            slot.size = self.padded(slot.used)
+            slot.size = self.padded(file, slot.used)
             memset(slot.data + slot.used, 0, slot.size - slot.used)
             if self.marks:
                 slot.marked_ordinal = file.synced_ordinal
@@ -597,13 +600,16 @@ cdef class GroupBuffer:
 
     cdef int write_end_mark(self, Slot *slot) noexcept nogil:
         """Close a file whose last batch is on disk. Synced by whoever closes the file."""
-        return self.put_mark(slot.file, slot.file.position, self.mark_offset(slot.file), END_MARK,
-                             slot.ordinal_end, False)
+        cdef uint64_t offset = self.mark_offset(slot.file)
+        if offset + self.padded(slot.file, LEADER_SIZE) > slot.file.size:
+            return 0    # Who filled it kept no room for one.
+        return self.put_mark(slot.file, slot.file.position, offset, END_MARK, slot.ordinal_end,
+                             False)
 
     cdef int put_mark(self, OpenFile *file, uint64_t start, uint64_t offset, uint8_t marker,
                       uint32_t ordinal, bint sync) noexcept nogil:
         """Write a mark at `offset`, and zeros from `start` up to it."""
-        cdef uint64_t size = offset - start + self.padded(LEADER_SIZE)
+        cdef uint64_t size = offset - start + self.padded(file, LEADER_SIZE)
         memset(self.mark_block, 0, size)
         encode_mark(self.mark_block + (offset - start), marker, file.file_id, ordinal)
         return self.back_end.write(file, self.mark_block, size, start, sync)
@@ -633,7 +639,7 @@ cdef class GroupBuffer:
         return (self.marks and self.file.marked_ordinal < self.file.synced_ordinal
                 and self.slots[self.head % self.slot_count].records == 0
                 and self.taken == self.head
-                and self.file.position + self.padded(LEADER_SIZE) <= self.file.size)
+                and self.file.position + self.padded(self.file, LEADER_SIZE) <= self.file.size)
 
     cdef void write_mark(self) noexcept nogil:
         """Say, alone, how much is on disk: the journal is idle or closes.
@@ -644,7 +650,7 @@ cdef class GroupBuffer:
         cdef OpenFile *file = self.file
         cdef uint32_t claimed = file.synced_ordinal
         cdef uint64_t start = file.position, offset = self.mark_offset(file)
-        cdef uint64_t end = offset + self.padded(LEADER_SIZE)
+        cdef uint64_t end = offset + self.padded(file, LEADER_SIZE)
         cdef uint8_t marker = END_MARK if self.mark_end(file, end) > file.size else MARK
         cdef int result
         # What is appended meanwhile fills a slot, and is written over the mark by this thread.

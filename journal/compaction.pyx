@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from journal.buffer cimport (
     NEED_ROOM, GroupBuffer, pthread_mutex_lock, pthread_mutex_unlock)
@@ -19,10 +19,12 @@ from journal.data_files cimport DataFile, DataFiles
 from journal.files.base cimport OpenFile
 from journal.files.chunks cimport ChunkWriter
 from journal.index cimport FileCounts
+from journal.reserve cimport COMPACTION_MORE
 
 from journal.errors import JournalClosed, JournalError, JournalIOError
 from journal.new_files import CompactionStopped, NothingGained
 from journal.old_files import NotSound, OldFile
+from journal.pool import NO_SPACE
 from journal.replacement import Replacement
 
 __all__ = ["Compaction"]
@@ -31,6 +33,8 @@ log = logging.getLogger("journal")
 
 cdef enum:
     UPDATE_FACTOR = 10          # replaceable updates an add that make a compaction worth it
+    LEADER_ROOM = 9             # a leader
+    PADDING_SHARE = 10          # a leader begins in the sector of its record's head
 
 cdef double LOOK_AGAIN_S = 0.02
 
@@ -81,12 +85,37 @@ cdef class Compaction:
             replaceable += counts.replaceable_count
             count += 1
         pthread_mutex_unlock(&self.files.buffer.lock)
+        if self.files.no_space is not None:
+            # Files are what is wanted, whatever they hold.
+            return count > self.outputs_needed() and self.has_room()
         if count <= options.compact_min_files:
             return False
         if adds > 0 and replaceable > 0 and replaceable // adds > UPDATE_FACTOR:
             return True
         limit = int(count * self.files.pool.file_size * options.compact_percentage / 100)
         return live_bytes < limit
+
+    def outputs_needed(self):
+        """Files at most that all live records of the older files take, leaders included."""
+        cdef int64_t size = 0
+        cdef int32_t i
+        cdef FileCounts *counts
+        cdef DataFile file
+        files = [*self.files.older, self.files.current]
+        pthread_mutex_lock(&self.files.buffer.lock)
+        for file in files:
+            counts = &self.files.index.files[file.opened.slot]
+            size += counts.live_bytes + LEADER_ROOM * counts.positives
+            for i in range(counts.negative_count):
+                size -= LEADER_ROOM * counts.negatives[i].count
+        pthread_mutex_unlock(&self.files.buffer.lock)
+        size += size // PADDING_SHARE
+        return max(size, 0) // (self.files.pool.file_size - 2 * LEADER_ROOM) + 1
+
+    def has_room(self):
+        """Whether there are files to go on in and to copy into, on a full disk, too."""
+        return self.files.no_space is None or (
+            self.files.spare() >= self.outputs_needed() + COMPACTION_MORE)
 
     def compact_in_background(self):
         """Start a compaction, unless one is running."""
@@ -150,7 +179,7 @@ cdef class Compaction:
                 compactor = self.begin(old_files, following, True)
                 compactor.copy(progress)
             self.files.sync()
-            control.prepare(compactor.target.outputs)
+            self.prepare(control, compactor.target.outputs)
         except NothingGained as error:
             compactor.abandon()
             log.info("%s", error)
@@ -164,6 +193,17 @@ cdef class Compaction:
                  len(compactor.target.outputs), time.monotonic() - started,
                  compactor.target.records_copied, compactor.target.bytes_written)
         return True
+
+    def prepare(self, control, outputs):
+        """Write the control file, on a full disk over a free file."""
+        try:
+            control.prepare(outputs)
+        except JournalIOError as error:
+            pooled = self.files.pool.take_free() if error.errno in NO_SPACE else None
+            if pooled is None:
+                raise
+            self.files.folder.rename(pooled.name, control.control_name())
+            control.prepare(outputs)
 
     def begin(self, old_files, DataFile following, weighs):
         """A Compactor, which end() stops."""
@@ -192,7 +232,8 @@ cdef class Compaction:
             control.install()
             self.files.pool.take_back(
                 [(old.name, old.number) for old in compactor.old_files],
-                others=len(self.files.older) + len(self.files.ready) + 1)
+                others=len(self.files.older) + len(self.files.ready) + 1,
+                reserve=self.files.ahead + self.files.reserve() - len(self.files.ready))
         except BaseException as error:
             self.files.fail(error if isinstance(error, JournalIOError) else JournalIOError(
                 errno.EIO, f"compaction failed: {error}", str(self.files.options.directory)))
@@ -219,10 +260,10 @@ cdef class Compaction:
                 pthread_mutex_unlock(&self.files.buffer.lock)
                 files = list(self.files.older)
                 break
-            if self.files.no_space is not None and len(self.files.ready) < 2:
+            if not self.has_room():
                 raise self.files.disk_full()
             if not self.files.ready:
-                self.files.await_file(current)
+                self.files.await_file(current, True)
             elif self.files.try_roll(current, True):
                 files = self.files.older[:self.files.older.index(current) + 1]
                 break

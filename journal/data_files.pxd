@@ -18,7 +18,7 @@ cdef class DataFiles:
     cdef readonly Folder folder
     cdef BackEnd back_end
     cdef readonly object pool, options
-    cdef bint leaders, keeps_history
+    cdef bint leaders, keeps_history, compacts
     # State. Index and `current.opened` are guarded by the buffer's lock; Python objects by the
     # GIL, which is never taken while that lock is held.
     cdef RecordIndex index
@@ -28,6 +28,7 @@ cdef class DataFiles:
     cdef object ready           # opened ahead
     cdef int ahead              # so many are to be
     cdef object no_space        # the JournalIOError of the last file that could not be made
+    cdef bint was_short         # an append had to wait for the reserve
     cdef object failure         # the JournalIOError that ended the journal
     cdef bint stopping          # it closes
     # What is to be done, and who waits for it.
@@ -36,6 +37,9 @@ cdef class DataFiles:
     cdef object changed         # Condition: any of the above
     cdef object reclaim_lock    # one reclaims at a time: the files thread or a caller
 
+    cdef int64_t reserve(self)
+    cdef int64_t spare(self)
+    cdef bint may_roll(self, bint frees)
     cdef int make_room(self, int result, DataFile current, bint frees) except -1
     cdef int roll_file(self, DataFile current, bint frees) except -1
     cdef bint try_roll(self, DataFile current, bint leave) except -1

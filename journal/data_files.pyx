@@ -11,7 +11,9 @@ never held while the GIL is taken. `changed` announces whatever others wait for;
 files thread.
 """
 
+import fcntl
 import logging
+import os
 import threading
 from collections import deque
 from typing import NamedTuple
@@ -25,8 +27,9 @@ from journal.buffer cimport (
 from journal.format cimport HEADER_SIZE, LEADER_SIZE
 from journal.index cimport LEAVES, FileCounts
 from journal.waiting_room cimport WOKEN_BY_A_SIGNAL
+from journal.reserve cimport open_count, reserve_size
 
-from journal.errors import JournalClosed, JournalIOError
+from journal.errors import JournalClosed, JournalFull, JournalIOError
 
 __all__ = ["DataFile", "DataFiles", "FileCount"]
 
@@ -92,6 +95,7 @@ cdef class DataFiles:
         self.index = index
         self.options = options
         self.leaders = options.checksums
+        self.compacts = options.compact_min_files > 0
         self.older = []
         self.ready = deque()
         self.ahead = 1
@@ -123,6 +127,7 @@ cdef class DataFiles:
         file.opened.size = self.pool.file_size
         file.opened.first = (header + alignment - 1) // alignment * alignment
         file.opened.position = file.opened.first
+        file.opened.alignment = self.back_end.alignment
         with nogil:
             result = self.back_end.attach(&file.opened)
         if result < 0:
@@ -167,12 +172,55 @@ cdef class DataFiles:
             free(negatives)
         return result
 
+    # --- what is kept for a full disk ---------------------------------------------------------
+
+    cdef int64_t spare(self):
+        """Files that hold nothing and are ready, or nearly so."""
+        return len(self.ready) + len(self.pool.free)
+
+    cdef int64_t reserve(self):
+        """Files of those that are kept for what makes room; the buffer's lock is not held."""
+        cdef int64_t count
+        pthread_mutex_lock(&self.buffer.lock)
+        count = open_count(self.index)
+        pthread_mutex_unlock(&self.buffer.lock)
+        return reserve_size(count, len(self.older), self.pool.file_size, self.compacts)
+
+    def lacks_files(self):
+        """Whether another file is to be made: for those opened ahead, and for the reserve.
+
+        A journal that has not filled a file yet makes do with one for both.
+        """
+        if not self.older and not self.was_short:
+            return self.spare() < self.ahead
+        return self.spare() < self.ahead + self.reserve()
+
+    def guard_reserve(self):
+        """While the disk is full and the reserve is not whole, the current file is part of it."""
+        cdef bint is_reserved = self.no_space is not None and self.spare() < self.reserve()
+        pthread_mutex_lock(&self.buffer.lock)
+        self.current.opened.is_reserved = is_reserved
+        pthread_mutex_unlock(&self.buffer.lock)
+
+    cdef bint may_roll(self, bint frees):
+        """Whether an append may go on in the file opened ahead."""
+        return len(self.ready) > 0 and (frees or self.spare() > self.reserve())
+
+    def write_cached(self, DataFile file):
+        """Write a direct file through the page cache, from its beginning on: nothing is padded.
+
+        An acknowledgement takes 100 bytes of the reserve there, and not a block.
+        """
+        flags = fcntl.fcntl(file.opened.fd, fcntl.F_GETFL)
+        fcntl.fcntl(file.opened.fd, fcntl.F_SETFL, flags & ~os.O_DIRECT)
+        file.opened.alignment = 1
+
     # --- appends go on ------------------------------------------------------------------------
 
     cdef int make_room(self, int result, DataFile current, bint frees) except -1:
         """reserve() found no room: wait for a slot, or go on in the next file.
 
-        `frees`: the record is a delete or ends a transaction, so it may have the last file.
+        `frees`: the record makes room, so it may have a file of the reserve.
         """
         cdef int failed
         if result == NEED_ROOM:
@@ -190,12 +238,13 @@ cdef class DataFiles:
     cdef int roll_file(self, DataFile current, bint frees) except -1:
         """Leave `current`, which is full, for the file opened ahead. Another thread may have."""
         while self.current is current:
-            if self.no_space is not None and len(self.ready) <= (0 if frees else 1):
+            if self.may_roll(frees):
+                if not self.try_roll(current, False):
+                    self.make_room(NEED_ROOM, current, frees)
+            elif self.no_space is not None and not (frees and self.spare()):
                 raise self.disk_full()
-            if not self.ready:
-                self.await_file(current)
-            elif not self.try_roll(current, False):
-                self.make_room(NEED_ROOM, current, frees)
+            else:
+                self.await_file(current, frees)
         return 0
 
     cdef bint try_roll(self, DataFile current, bint leave) except -1:
@@ -206,6 +255,10 @@ cdef class DataFiles:
         """
         cdef DataFile following = <DataFile>self.ready[0]
         cdef bint rolled
+        if self.no_space is not None and self.spare() <= self.reserve():
+            following.opened.is_reserved = True
+            if following.opened.alignment > 1 and self.back_end.direct:
+                self.write_cached(following)
         pthread_mutex_lock(&self.buffer.lock)
         rolled = self.buffer.roll(&following.opened)
         if rolled and self.keeps_history:
@@ -229,14 +282,16 @@ cdef class DataFiles:
         for file in self.older:
             self.index.files[file.opened.slot].compaction = LEAVES
 
-    def await_file(self, DataFile current):
+    def await_file(self, DataFile current, frees):
         """Wait for the files thread to open a file ahead, and ask it for more at a time."""
-        self.ahead = min(self.ahead * 2, AHEAD_MAX)
+        self.was_short = True
+        if not self.ready:
+            self.ahead = min(self.ahead * 2, AHEAD_MAX)
         self.wake.set()
         with self.changed:
             opened = self.changed.wait_for(
-                lambda: self.ready or self.current is not current or self.failure is not None
-                or self.no_space is not None or self.stopping,
+                lambda: self.may_roll(frees) or self.current is not current or self.failure is not None
+                or (self.no_space is not None and not (frees and self.spare())) or self.stopping,
                 timeout=self.options.file_open_timeout_s)
         if self.failure is not None or self.stopping:
             raise self.closed_error()
@@ -246,9 +301,9 @@ cdef class DataFiles:
 
     def disk_full(self):
         """The error for an append that would need a file the disk has no room for."""
-        error = JournalIOError(
-            self.no_space.errno, "no room for another journal file, delete records or make room",
-            str(self.options.directory))
+        error = JournalFull(
+            self.no_space.errno, "no room for another journal file: only what makes room, such as "
+            "deletes and acknowledgements, is accepted", str(self.options.directory))
         error.__cause__ = self.no_space
         return error
 

@@ -14,6 +14,7 @@
     ├── UnsupportedFormat         a foreign format or user version (exit 2)
     ├── JournalDamaged            what was acknowledged cannot be read back (exit 1)
     └── JournalIOError            the device failed; also an OSError, with errno and file name
+        └── JournalFull           no room for another file: the journal goes on without the record
 
 A failed write or sync is final: the tail of the file is unknown, so the journal closes and every
 waiter gets the same JournalIOError. Open it again to find out what survived.
@@ -30,6 +31,7 @@ __all__ = [
     "JournalClosed",
     "JournalDamaged",
     "JournalError",
+    "JournalFull",
     "JournalIOError",
     "JournalLocked",
     "OptionError",
@@ -132,3 +134,11 @@ class JournalIOError(JournalError, OSError):
 
     def __init__(self, error_number: int, what: str, name: str | None = None) -> None:
         OSError.__init__(self, error_number, f"{what}: {os.strerror(error_number)}", name)
+
+
+class JournalFull(JournalIOError):
+    """The disk has no room for the file that the record needs; nothing was appended.
+
+    The journal goes on: it accepts deletes, the ends of transactions and what makes room besides,
+    and everything else once there is room again.
+    """

@@ -10,13 +10,14 @@ cdef class Journal(JournalLife):
     cdef set failed_txs         # that lost an operation: nothing but a rollback is taken
 
     cdef object append(self, uint8_t type, object record_id, object user_type, object body,
-                       object tx, object sync, object done, bint wait, bint hurry=*)
+                       object tx, object sync, object done, bint wait, bint hurry=*,
+                       bint makes_room=*)
     cdef bint tx_is_known(self, int64_t tx_id) except -1
     cdef int refuse_failed(self, uint8_t type, int64_t tx_id) except -1
     cdef int64_t put_object(self, uint8_t type, int64_t tx_id, int64_t record_id, uint8_t user,
-                            object body, int sync) except -1
+                            object body, int sync, bint frees) except -1
     cdef int64_t put(self, uint8_t type, int64_t tx_id, int64_t record_id, uint8_t user_type,
-                     const uint8_t *body, uint32_t body_size, int sync) except -1
+                     const uint8_t *body, uint32_t body_size, int sync, bint frees) except -1
     cdef uint64_t write_record(self, uint8_t *where, uint8_t type, int64_t tx_id,
                                int64_t record_id, uint8_t user_type, const uint8_t *body,
                                uint32_t body_size, uint32_t size, int sync) noexcept nogil

@@ -24,6 +24,7 @@ class Journal(JournalLife):
         done: Done | None = None,
         wait: bool = True,
         hurry: bool = True,
+        makes_room: bool = False,
     ) -> int: ...
     def add_durable(self, record_id: int, user_type: int, body: Buffer) -> Completion: ...
     def update(
@@ -37,6 +38,7 @@ class Journal(JournalLife):
         done: Done | None = None,
         wait: bool = True,
         hurry: bool = True,
+        makes_room: bool = False,
     ) -> int: ...
     def delete(
         self,

@@ -70,7 +70,7 @@ cdef class Journal(JournalLife):
     # --- records ------------------------------------------------------------------------------
 
     def add(self, record_id, user_type, body, *, tx=None, sync=None, done=None,
-            bint wait=True, bint hurry=True):
+            bint wait=True, bint hurry=True, bint makes_room=False):
         """Append an add record; a ticket.
 
         Args:
@@ -85,16 +85,19 @@ cdef class Journal(JournalLife):
             wait: with sync and no `done`: return only once it is durable.
             hurry: off, with sync: nobody waits. It is synced with what is synced next, at the
                 latest journal-buffer-timeout from now, or when somebody calls hurry().
+            makes_room: other records can be deleted because of this one, as of an acknowledgement.
+                On a full disk it is accepted, as deletes and the ends of transactions are.
 
         Raises:
             DuplicateRecord: the id is live.
             RecordTooLarge: the body fits neither one file nor the buffer.
+            JournalFull: the disk has no room for another file; nothing was appended.
             JournalIOError: the disk failed while waiting.
             JournalClosed: closed, or ended by an earlier failure.
             TypeError, ValueError, OverflowError: an id or user type that is none; nothing is cut.
         """
         return self.append(ADD_RECORD if tx is None else ADD_RECORD_TX, record_id, user_type,
-                           body, tx, sync, done, wait, hurry)
+                           body, tx, sync, done, wait, hurry, makes_room)
 
     def add_durable(self, record_id, user_type, body):
         """Append an add record; the awaitable of its durability.
@@ -106,14 +109,14 @@ cdef class Journal(JournalLife):
             ADD_RECORD, record_id, user_type, body, None, True, None, False))
 
     def update(self, record_id, user_type, body, *, tx=None, sync=None, done=None,
-               bint wait=True, bint hurry=True):
+               bint wait=True, bint hurry=True, bint makes_room=False):
         """Append an update of a live record; a ticket. Arguments as for add().
 
         Raises:
             UnknownRecord: the id is not live (not checked in a transaction).
         """
         return self.append(UPDATE_RECORD if tx is None else UPDATE_RECORD_TX, record_id,
-                           user_type, body, tx, sync, done, wait, hurry)
+                           user_type, body, tx, sync, done, wait, hurry, makes_room)
 
     def delete(self, record_id, body=b"", *, tx=None, sync=None, done=None,
                bint wait=True):
@@ -207,7 +210,7 @@ cdef class Journal(JournalLife):
                     break
                 body = <bytes>parts[j]
                 size = record_size(type_byte, <uint32_t>PyBytes_GET_SIZE(body))
-                result = self.buffer.reserve(size, &where)
+                result = self.buffer.reserve(size, &where, False)
                 if result != RESERVED:
                     break
                 ticket = <int64_t>self.write_record(
@@ -384,7 +387,8 @@ cdef class Journal(JournalLife):
     # --- one append ---------------------------------------------------------------------------
 
     cdef object append(self, uint8_t type, object record_id, object user_type, object body,
-                       object tx, object sync, object done, bint wait, bint hurry=True):
+                       object tx, object sync, object done, bint wait, bint hurry=True,
+                       bint makes_room=False):
         """Put one record of any kind; a ticket."""
         cdef int64_t number = as_id(record_id, "a record id")
         cdef int64_t tx_id = 0
@@ -399,7 +403,8 @@ cdef class Journal(JournalLife):
                 return self.finish_unwritten(type, sync, done, wait)
         try:
             ticket = self.put_object(type, tx_id, number, user, body,
-                                     SYNCED_IN_TIME if wants_sync and not hurry else wants_sync)
+                                     SYNCED_IN_TIME if wants_sync and not hurry else wants_sync,
+                                     makes_room or DELETE_RECORD_TX <= type <= ROLLBACK_RECORD)
         except (WrongUse, JournalIOError):
             if tx is not None and type <= DELETE_RECORD_TX:
                 self.failed_txs.add(tx_id)
@@ -418,7 +423,7 @@ cdef class Journal(JournalLife):
         return 0 if self.index.tx_is_open(tx_id) else 1
 
     cdef int64_t put_object(self, uint8_t type, int64_t tx_id, int64_t record_id, uint8_t user,
-                            object body, int sync) except -1:
+                            object body, int sync, bint frees) except -1:
         """put() with the bytes of any bytes-like object."""
         cdef Py_buffer view
         if PyBytes_CheckExact(body):
@@ -426,13 +431,13 @@ cdef class Journal(JournalLife):
                 raise self.too_large(PyBytes_GET_SIZE(body))
             return self.put(type, tx_id, record_id, user,
                             <const uint8_t *>PyBytes_AS_STRING(body),
-                            <uint32_t>PyBytes_GET_SIZE(body), sync)
+                            <uint32_t>PyBytes_GET_SIZE(body), sync, frees)
         PyObject_GetBuffer(body, &view, PyBUF_SIMPLE)
         try:
             if view.len > 0x7FFFFF00:
                 raise self.too_large(view.len)
             return self.put(type, tx_id, record_id, user, <const uint8_t *>view.buf,
-                            <uint32_t>view.len, sync)
+                            <uint32_t>view.len, sync, frees)
         finally:
             PyBuffer_Release(&view)
 
@@ -502,7 +507,7 @@ cdef class Journal(JournalLife):
         return 0
 
     cdef int64_t put(self, uint8_t type, int64_t tx_id, int64_t record_id, uint8_t user_type,
-                     const uint8_t *body, uint32_t body_size, int sync) except -1:
+                     const uint8_t *body, uint32_t body_size, int sync, bint frees) except -1:
         cdef uint32_t size = record_size(type, body_size)
         cdef uint8_t *where
         cdef int result, refused
@@ -518,12 +523,12 @@ cdef class Journal(JournalLife):
             if refused:
                 pthread_mutex_unlock(&self.buffer.lock)
                 raise self.refused(refused, record_id, tx_id)
-            result = self.buffer.reserve(size, &where)
+            result = self.buffer.reserve(size, &where, frees)
             if result == RESERVED:
                 break
             current = self.files.current
             pthread_mutex_unlock(&self.buffer.lock)
-            self.files.make_room(result, current, type >= DELETE_RECORD_TX)
+            self.files.make_room(result, current, frees)
         ticket = self.write_record(where, type, tx_id, record_id, user_type, body, body_size,
                                    size, sync)
         self.buffer.release()

@@ -17,6 +17,7 @@ from journal.history cimport HistoryKeeper
 from journal.reclaim cimport find_reclaimable
 
 from journal.errors import JournalClosed, JournalIOError
+from journal.pool import NO_SPACE
 
 __all__ = ["FileKeeper"]
 
@@ -54,8 +55,10 @@ cdef class FileKeeper:
         while not self.files.stopping:
             try:
                 self.detach_closed()
-                if self.files.rolled or self.files.reclaim_due:
-                    judge = self.files.rolled
+                # A full disk: what has died since the last roll may be all the room there is.
+                is_full = self.files.no_space is not None
+                if self.files.rolled or self.files.reclaim_due or is_full:
+                    judge = self.files.rolled or is_full
                     self.files.rolled = self.files.reclaim_due = False
                     self.reclaim()
                     if judge and self.compaction.needs_compaction():
@@ -71,34 +74,53 @@ cdef class FileKeeper:
                 failure.__cause__ = error
                 self.files.fail(failure)
                 raise
-            has_enough = self.files.no_space is not None \
-                or len(self.files.ready) >= self.files.ahead
+            has_enough = self.files.no_space is not None or not self.files.lacks_files()
             if has_enough and not self.files.rolled and not self.files.reclaim_due:
                 self.files.wake.wait(None if self.files.no_space is None else NO_SPACE_RETRY_S)
                 self.files.wake.clear()
 
     def open_more(self):
-        """Top up the files that are opened ahead.
+        """Top up the files that are opened ahead, and the reserve.
 
-        A full disk is no failure: appends are refused until there is room again, and the last
-        file opened ahead is kept for what makes room (roll_file).
+        A full disk is no failure: appends are refused until there is room again, but for what
+        makes room, which has the reserve.
         """
-        while len(self.files.ready) < self.files.ahead and not self.files.stopping:
+        self.open_free()
+        error = None
+        while error is None and self.files.lacks_files() and not self.files.stopping:
             try:
-                file = self.files.open_ahead(self.files.pool.take())
-            except JournalIOError as error:
-                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                if self.files.no_space is not None:
+                    self.files.pool.check_room()
+                self.files.pool.add_free()
+            except JournalIOError as failure:
+                if failure.errno not in NO_SPACE:
                     raise
-                if self.files.no_space is None:
-                    log.error("no room for another journal file: %s", error)
-                self.files.no_space = error
-                with self.files.changed:
-                    self.files.changed.notify_all()
+                error = failure
+            else:
+                self.open_free()
+        self.note_room(error)
+
+    def open_free(self):
+        """Open free files ahead."""
+        while len(self.files.ready) < self.files.ahead and not self.files.stopping:
+            pooled = self.files.pool.take_free()
+            if pooled is None:
                 return
-            self.files.no_space = None
+            file = self.files.open_ahead(pooled)
             with self.files.changed:
                 self.files.ready.append(file)
                 self.files.changed.notify_all()
+
+    def note_room(self, error):
+        """Tell who waits whether the disk has room for the files that are wanted."""
+        if error is not None and self.files.no_space is None:
+            log.error("no room for another journal file, new records are refused: %s", error)
+        elif error is None and self.files.no_space is not None:
+            log.info("there is room for journal files again: records are accepted")
+        self.files.no_space = error
+        self.files.guard_reserve()
+        with self.files.changed:
+            self.files.changed.notify_all()
 
     def detach_closed(self):
         """Close the files that the flusher is done with; their end mark goes to disk first."""
@@ -151,14 +173,19 @@ cdef class FileKeeper:
         cdef int32_t *slots
         cdef int32_t *found
         cdef DataFile file
+        cdef bint is_full
         candidates = []
         for file in self.files.older:
             if file.is_open:
                 break
             candidates.append(file)
-        count = <int32_t>len(candidates)
-        if not count:
+        if not candidates:
             return 0
+        is_full = self.files.no_space is not None
+        if is_full:
+            # What was released by the current file counts, too. It is not to be used again itself.
+            candidates.append(self.files.current)
+        count = <int32_t>len(candidates)
         slots = <int32_t *>malloc(count * sizeof(int32_t))
         found = <int32_t *>malloc(count * sizeof(int32_t))
         try:
@@ -170,8 +197,12 @@ cdef class FileKeeper:
             with nogil:
                 pthread_mutex_lock(&self.files.buffer.lock)
                 n = find_reclaimable(self.files.index, slots, count, found)
+                if is_full:
+                    self.files.index.files[slots[count - 1]].positives_met = False
+                    self.files.index.files[slots[count - 1]].negatives_met = False
                 pthread_mutex_unlock(&self.files.buffer.lock)
-            dead = [candidates[found[i]] for i in range(n)]
+            dead = [candidates[found[i]] for i in range(n)
+                    if not (is_full and found[i] == count - 1)]
         finally:
             free(slots)
             free(found)
@@ -184,5 +215,6 @@ cdef class FileKeeper:
             pthread_mutex_unlock(&self.files.buffer.lock)
             self.files.pool.give_back(
                 file.name, file.opened.number,
-                others=len(self.files.older) + len(self.files.ready) + 1)
+                others=len(self.files.older) + len(self.files.ready) + 1,
+                shrink=not self.files.lacks_files())
         return len(dead)

@@ -13,7 +13,9 @@ the hand of the files thread: files must be written in the order of their ids.
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import threading
 from collections import deque
 from dataclasses import dataclass
@@ -33,6 +35,7 @@ __all__ = ["FilePool", "PooledFile"]
 log = logging.getLogger("journal")
 
 ATTIC: Final = "attic"
+NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,25 @@ class FilePool:
         with self._order_lock:
             return self.free.popleft() if self.free else self.create()
 
+    def add_free(self) -> None:
+        """Make one more free file.
+
+        Raises:
+            JournalIOError: as of create().
+        """
+        with self._order_lock:
+            self.free.append(self.create())
+
+    def check_room(self) -> None:
+        """See whether the disk has room for one more file, without writing anything.
+
+        Raises:
+            JournalIOError: ENOSPC; file systems that do not tell pass.
+        """
+        found = os.fstatvfs(self.folder.fd)
+        if found.f_blocks and found.f_bavail * found.f_frsize < self.file_size:
+            raise JournalIOError(errno.ENOSPC, "cannot make a file", str(self.folder.path))
+
     def take_free(self) -> PooledFile | None:
         """The oldest free file, or None where there is none."""
         with self._order_lock:
@@ -154,7 +176,7 @@ class FilePool:
         with self._order_lock:
             self.free.append(self.recycle(name, number))
 
-    def take_back(self, files: Iterable[tuple[str, int]], *, others: int) -> None:
+    def take_back(self, files: Iterable[tuple[str, int]], *, others: int, reserve: int = 0) -> None:
         """Keep as free, or drop, files whose records a compaction has copied elsewhere.
 
         They are called <name>.tmp, so that no load takes their records any more; they get their
@@ -163,6 +185,7 @@ class FilePool:
         Args:
             files: the name that each had, and the number in it.
             others: files that the journal has besides these and the free ones.
+            reserve: so many are kept whatever journal-pool-files is.
 
         Raises:
             JournalIOError: the disk fails.
@@ -175,7 +198,8 @@ class FilePool:
                 fd = self.folder.open(temporary, write=True, direct=self._direct)
                 try:
                     size = self.folder.size(fd, temporary)
-                    unwanted = 0 <= pool <= len(self.free) + len(taken) + others
+                    free = len(self.free) + len(taken)
+                    unwanted = 0 <= pool <= free + others and free >= reserve
                     if size == self.file_size and not unwanted and name not in self.pinned:
                         taken.append(self._renew(fd, name, number, temporary))
                         continue
@@ -202,20 +226,34 @@ class FilePool:
         Raises:
             JournalIOError: the disk fails.
         """
+        try:
+            target = self._move_to_attic(name)
+        except JournalIOError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            target = None
+        if target is None:
+            if dead:
+                self.folder.unlink(name)
+                self.folder.sync()
+            log.warning(
+                "%s %s: %s; attic/ or its disk is full (journal-max-attic-files %d), look what is "
+                "there",
+                "removed" if dead else "left alone",
+                name,
+                why,
+                self.options.max_attic_files,
+            )
+            return
+        self.folder.sync()
+        log.warning("moved %s to %s/%s: %s", name, ATTIC, target, why)
+
+    def _move_to_attic(self, name: str) -> str | None:
+        """Move a file to attic/; its name there, None where attic/ has enough of them."""
         with self.folder.subfolder(ATTIC, create=True) as attic:
             kept = attic.names()
             if len(kept) >= self.options.max_attic_files:
-                if dead:
-                    self.folder.unlink(name)
-                    self.folder.sync()
-                log.warning(
-                    "%s %s: %s; attic/ is full (journal-max-attic-files %d), look what is there",
-                    "removed" if dead else "left alone",
-                    name,
-                    why,
-                    self.options.max_attic_files,
-                )
-                return
+                return None
             target = name
             copy = 1
             while target in kept:
@@ -223,24 +261,28 @@ class FilePool:
                 target = f"{name}.{copy}"
             self.folder.move(name, attic, target)
             attic.sync()
-        self.folder.sync()
-        log.warning("moved %s to %s/%s: %s", name, ATTIC, target, why)
+        return target
 
     def keep_bytes(self, name: str, offset: int, data: bytes, why: str) -> None:
         """Save bytes that are about to be cut off a file, as attic/<name>.<offset>.torn.
 
         Raises:
-            JournalIOError: the disk fails; the file is as it was.
+            JournalIOError: the disk fails; the file is as it was. A full disk is no failure.
         """
-        with self.folder.subfolder(ATTIC, create=True) as attic:
-            target = f"{name}.{offset}.torn"
-            fd = attic.open(target, create=True)
-            try:
-                attic.write(fd, data, 0, target)
-                attic.sync_file(fd, target, metadata=True)
-            finally:
-                attic.close_file(fd, target)
-            attic.sync()
+        target = f"{name}.{offset}.torn"
+        try:
+            self._write_to_attic(target, data)
+        except JournalIOError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            log.warning(
+                "cut %d bytes off %s at %d without a copy, since the disk is full: %s",
+                len(data),
+                name,
+                offset,
+                why,
+            )
+            return
         log.warning(
             "cut %d bytes off %s at %d, kept as %s/%s: %s",
             len(data),
@@ -250,6 +292,21 @@ class FilePool:
             target,
             why,
         )
+
+    def _write_to_attic(self, target: str, data: bytes) -> None:
+        """Write a new file in attic/; nothing of it is left after an error."""
+        with self.folder.subfolder(ATTIC, create=True) as attic:
+            fd = attic.open(target, create=True)
+            try:
+                try:
+                    attic.write(fd, data, 0, target)
+                    attic.sync_file(fd, target, metadata=True)
+                finally:
+                    attic.close_file(fd, target)
+            except JournalIOError:
+                attic.unlink(target)
+                raise
+            attic.sync()
 
     def _renew(self, fd: int, name: str, number: int, called: str) -> PooledFile:
         """Put a new id on disk; the file is called `called` for now."""

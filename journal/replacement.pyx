@@ -66,6 +66,7 @@ class Replacement:
         fd = self.folder.open(self.control_name(), create=True)
         try:
             self.folder.write(fd, data, 0, self.control_name())
+            self.folder.truncate(fd, len(data), self.control_name())
             self.folder.sync_file(fd, self.control_name(), metadata=True)
         finally:
             self.folder.close_file(fd, self.control_name())

@@ -6,12 +6,16 @@
 import errno
 import logging
 
-from libc.stdint cimport uint64_t
+from array import array
+
+from libc.stdint cimport int32_t, uint64_t
 
 from journal.data_files cimport DataFile, DataFiles
 from journal.history cimport HistoryKeeper
+from journal.reclaim cimport find_reclaimable
 
 from journal.errors import JournalIOError
+from journal.pool import NO_SPACE
 from journal.recovery import apply_recovery, plan_recovery
 
 __all__ = ["recover", "sync_loaded", "take_over"]
@@ -95,8 +99,7 @@ def take_over(DataFiles files, HistoryKeeper history, result):
             history.keep_loaded(found)
             files.index.file_drop(found.slot)
             files.pool.give_back(found.name, found.number, others=len(with_data) + 1)
-    while len(files.pool.free) + len(files.older) < files.options.min_files:
-        files.pool.free.append(files.pool.create())
+    make_files(files)
     if with_data:
         newest = with_data[len(with_data) - 1]
         if newest.torn_size:
@@ -109,7 +112,43 @@ def take_over(DataFiles files, HistoryKeeper history, result):
             file = files.older.pop()
             go_on_in(files, file, newest)
             return file
+    if not files.pool.free:
+        reuse_dead(files)
     return files.open_ahead(files.pool.take())
+
+
+def make_files(DataFiles files):
+    """Make files up to journal-min-files. On a full disk those that are there have to do."""
+    while len(files.pool.free) + len(files.older) < files.options.min_files:
+        try:
+            files.pool.add_free()
+        except JournalIOError as error:
+            if error.errno not in NO_SPACE or not (files.pool.free or files.older):
+                raise
+            log.warning("no room for journal-min-files: %s", error)
+            return
+
+
+def reuse_dead(DataFiles files):
+    """Where no file is free, use those again that hold nothing live: the disk may be full.
+
+    What made them so was synced by sync_loaded(). With a history they wait for their copies.
+    """
+    cdef DataFile file
+    cdef int32_t count = <int32_t>len(files.older), n, i
+    if files.keeps_history or not count:
+        return
+    slots = array("i", [0]) * (2 * count)
+    cdef int32_t[::1] view = slots
+    for i in range(count):
+        file = files.older[i]
+        view[i] = file.opened.slot
+    n = find_reclaimable(files.index, &view[0], count, &view[count])
+    for file in [files.older[view[count + i]] for i in range(n)]:
+        files.older.remove(file)
+        files.index.file_drop(file.opened.slot)
+        files.pool.give_back(file.name, file.opened.number, others=len(files.older) + 1,
+                             shrink=False)
 
 
 def cut_torn_tail(DataFiles files, found):
@@ -156,6 +195,10 @@ def go_on_in(DataFiles files, DataFile file, found):
     files.open_file(file)
     file.opened.position = (
         max(found.append_position, file.opened.first) + alignment - 1) // alignment * alignment
+    if files.back_end.direct and file.opened.position + 2 * alignment > file.opened.size:
+        # It was written through the page cache: behind the last record is no block for its end mark.
+        files.write_cached(file)
+        file.opened.position = max(found.append_position, file.opened.first)
     if file.opened.position == file.opened.first and found.record_count:
         # A compaction begins records inside the header block. The file is not empty for that, and
         # whoever asks so by its position must not think it is.

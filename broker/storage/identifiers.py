@@ -74,8 +74,9 @@ class IdGenerator:
             record_id = self._next
             self._next += 1
             body = encode_record(IdCounter(self._limit))
-            # Before an id of the step is used, or a crash would give it out again.
-            self._store.add(record_id, IdCounter.record_type, body, sync=True)
+            # Before an id of the step is used, or a crash would give it out again. On a full disk,
+            # too: consumers need ids.
+            self._store.add(record_id, IdCounter.record_type, body, sync=True, makes_room=True)
 
     def stop(self) -> None:
         """At a clean stop: record the exact place, durably."""
@@ -83,4 +84,4 @@ class IdGenerator:
             here = self._next
             self._next += 1
             body = encode_record(IdCounter(here))
-            self._store.add(here, IdCounter.record_type, body, sync=True)
+            self._store.add(here, IdCounter.record_type, body, sync=True, makes_room=True)

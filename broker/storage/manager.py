@@ -4,7 +4,8 @@
     acknowledge         update 33, synced; delete of the message, when no queue has it, not synced
     in a transaction    the same with its id; commit or prepare asks for the sync
 
-Nothing here waits: appends return at once, and `after` tells when they are durable. What creates or
+Nothing here waits: appends return at once, and `after` tells when they are durable. While the disk
+is full what adds is refused with a BrokerError, and what makes room is accepted. What creates or
 deletes a queue or an address takes two records, and so a transaction of its own.
 
 A store that failed raises JournalClosed from every append: the owner is told once, by
@@ -16,10 +17,13 @@ the stores' options.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import struct
 from typing import TYPE_CHECKING, Final, Protocol
 
 import broker.packed as packed
+from broker.errors import BrokerError, broker_error
 from broker.storage.context import Completions, OperationContext
 from broker.storage.identifiers import IdGenerator
 from broker.storage.message_records import DuplicateId, HeuristicCompletion
@@ -27,10 +31,11 @@ from broker.storage.page_appends import PageAppends
 from broker.storage.records import encode_prepared, encode_record
 from broker.storage.wire import RecordType
 from journal.api import RecordStore
+from journal.errors import JournalFull
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from broker.message import Message
     from broker.storage.context import After
@@ -39,6 +44,8 @@ if TYPE_CHECKING:
     from broker.storage.wire import WireRecord
 
 __all__ = ["LoopStore", "NullStorage", "StorageManager"]
+
+log = logging.getLogger("broker")
 
 _LONG_INT: Final = struct.Struct(">qi")
 _LONG_LONG: Final = struct.Struct(">qq")
@@ -158,57 +165,93 @@ class StorageManager:
 
         Raises:
             RecordTooLarge: it does not fit the journal's buffer or one file.
+            BrokerError: the disk is full.
         """
         if message.is_large:
-            self._messages.add(
-                message.message_id,
-                _LARGE_MESSAGE,
-                message.encode_headers(),
-                tx=tx_id,
-                sync=False,
-                wait=False,
-            )
+            kind, body = _LARGE_MESSAGE, message.encode_headers()
         else:
-            self._messages.add(
-                message.message_id, _MESSAGE, message.record(), tx=tx_id, sync=False, wait=False
-            )
+            kind, body = _MESSAGE, message.record()
+        try:
+            self._messages.add(message.message_id, kind, body, tx=tx_id, sync=False, wait=False)
+        except JournalFull as error:
+            raise _refused(error) from error
 
     def store_reference(
         self, queue_id: int, message_id: int, tx_id: int | None, is_last: bool
     ) -> None:
-        """Record that a queue has the message; the last of several asks for the sync."""
-        self._note(message_id, _REFERENCE, packed.of_long(queue_id), tx_id, is_last, True)
+        """Record that a queue has the message; the last of several asks for the sync.
+
+        Raises:
+            BrokerError: the disk is full.
+        """
+        try:
+            self._note(message_id, _REFERENCE, packed.of_long(queue_id), tx_id, is_last, False)
+        except JournalFull as error:
+            raise _refused(error) from error
 
     def acknowledge(self, queue_id: int, message_id: int, tx_id: int | None, is_last: bool) -> None:
         """Record that a queue has the message no more; the last of several asks for the sync.
 
-        In no hurry: a client that waits for an answer has it hurried (OperationContext.then).
+        In no hurry: a client that waits for an answer has it hurried (OperationContext.then). On a
+        full disk it is accepted as long as the store's reserve lasts.
+
+        Raises:
+            BrokerError: the disk is full, and the reserve used up.
         """
-        self._note(message_id, _ACKNOWLEDGE, packed.of_long(queue_id), tx_id, is_last, False)
+        try:
+            self._note(message_id, _ACKNOWLEDGE, packed.of_long(queue_id), tx_id, is_last, True)
+        except JournalFull as error:
+            raise _refused(error) from error
 
     def _note(
-        self, record_id: int, kind: int, body: bytes, tx_id: int | None, is_last: bool, hurry: bool
+        self,
+        record_id: int,
+        kind: int,
+        body: bytes,
+        tx_id: int | None,
+        is_last: bool,
+        makes_room: bool,
     ) -> None:
+        messages = self._messages
         if tx_id is not None:
-            self._messages.update(record_id, kind, body, tx=tx_id, sync=False, wait=False)
+            messages.update(
+                record_id, kind, body, tx=tx_id, sync=False, wait=False, makes_room=makes_room
+            )
         elif is_last:
-            self._messages.update(record_id, kind, body, done=self._done, wait=False, hurry=hurry)
+            messages.update(
+                record_id,
+                kind,
+                body,
+                done=self._done,
+                wait=False,
+                hurry=not makes_room,
+                makes_room=makes_room,
+            )
             counter = self._counter
             counter.appended += 1
-            if not hurry:
+            if makes_room:
                 counter.unhurried = counter.appended
         else:
-            self._messages.update(record_id, kind, body, sync=False, wait=False)
+            messages.update(record_id, kind, body, sync=False, wait=False, makes_room=makes_room)
 
     def delete_message(self, message_id: int) -> None:
         """Record that no queue has the message; not synced, since a load finds out by itself."""
-        self._messages.delete(message_id, sync=False, wait=False)
+        try:
+            self._messages.delete(message_id, sync=False, wait=False)
+        except JournalFull as error:
+            log.warning("message %d is deleted at the next start: %s", message_id, error)
 
     def update_delivery_count(self, queue_id: int, message_id: int, count: int) -> None:
-        """Record how often a message was delivered; only the latest counts."""
+        """Record how often a message was delivered; only the latest counts.
+
+        Not while the disk is full: a restart then finds an older count.
+        """
         if 0 <= self._max_redelivery_records < count:
             return
-        self._update(message_id, _DELIVERY_COUNT, _LONG_INT.pack(queue_id, count))
+        try:
+            self._update(message_id, _DELIVERY_COUNT, _LONG_INT.pack(queue_id, count))
+        except JournalFull as error:
+            log.info("the delivery count of message %d is not recorded: %s", message_id, error)
 
     def update_scheduled_time(
         self,
@@ -219,10 +262,21 @@ class StorageManager:
         *,
         redelivery_count: int = 0,
     ) -> None:
-        """Record when the queue delivers the message, in ms since 1970; only the latest counts."""
+        """Record when the queue delivers the message, in ms since 1970; only the latest counts.
+
+        That of a redelivery not while the disk is full: a restart does not wait for it then.
+
+        Raises:
+            BrokerError: the disk is full.
+        """
         if 0 <= self._max_redelivery_records < redelivery_count:
             return
-        self._update(message_id, _SCHEDULED, _LONG_LONG.pack(queue_id, time_ms), tx_id)
+        try:
+            self._update(message_id, _SCHEDULED, _LONG_LONG.pack(queue_id, time_ms), tx_id)
+        except JournalFull as error:
+            if not redelivery_count:
+                raise _refused(error) from error
+            log.info("the redelivery time of message %d is not recorded: %s", message_id, error)
 
     def _update(self, record_id: int, kind: int, body: bytes, tx_id: int | None = None) -> None:
         if tx_id is None:
@@ -238,11 +292,14 @@ class StorageManager:
     ) -> None:
         """Record an id that this address has seen."""
         body = encode_record(DuplicateId(address, duplicate_id))
-        if tx_id is None:
-            self._messages.add(record_id, _DUPLICATE_ID, body, done=self._done, wait=False)
-            self._counter.appended += 1
-        else:
-            self._messages.add(record_id, _DUPLICATE_ID, body, tx=tx_id, wait=False)
+        try:
+            if tx_id is None:
+                self._messages.add(record_id, _DUPLICATE_ID, body, done=self._done, wait=False)
+                self._counter.appended += 1
+            else:
+                self._messages.add(record_id, _DUPLICATE_ID, body, tx=tx_id, wait=False)
+        except JournalFull as error:
+            raise _refused(error) from error
 
     def delete_duplicate_id(self, record_id: int, tx_id: int | None = None) -> None:
         """Record that an id fell out of the cache."""
@@ -285,6 +342,7 @@ class StorageManager:
             sync=True,
             done=self._done,
             wait=False,
+            makes_room=True,
         )
         self._counter.appended += 1
 
@@ -293,30 +351,46 @@ class StorageManager:
     def add_binding(self, record_id: int, record: WireRecord) -> None:
         """Record an address or a queue under its own id, in a transaction as the reference does."""
         tx_id = self.new_id()
-        self._bindings.add(
-            record_id, record.record_type, encode_record(record), tx=tx_id, wait=False
-        )
-        self._commit_bindings(tx_id)
+        with self._binding(tx_id):
+            self._bindings.add(
+                record_id, record.record_type, encode_record(record), tx=tx_id, wait=False
+            )
 
     def update_queue_binding(self, queue_id: int, record: WireRecord) -> None:
         """Record a queue's new attributes."""
         tx_id = self.new_id()
-        self._bindings.update(
-            queue_id, record.record_type, encode_record(record), tx=tx_id, wait=False
-        )
-        self._commit_bindings(tx_id)
+        with self._binding(tx_id):
+            self._bindings.update(
+                queue_id, record.record_type, encode_record(record), tx=tx_id, wait=False
+            )
 
     def replace_binding(self, old_id: int, new_id: int, record: WireRecord) -> None:
         """Record an address's new attributes under a new id, and drop the old, at once."""
         tx_id = self.new_id()
-        self._bindings.delete(old_id, tx=tx_id, wait=False)
-        self._bindings.add(new_id, record.record_type, encode_record(record), tx=tx_id, wait=False)
-        self._commit_bindings(tx_id)
+        with self._binding(tx_id):
+            self._bindings.delete(old_id, tx=tx_id, wait=False)
+            self._bindings.add(
+                new_id, record.record_type, encode_record(record), tx=tx_id, wait=False
+            )
 
     def delete_binding(self, record_id: int) -> None:
         """Record that an address or a queue is gone."""
         tx_id = self.new_id()
         self._bindings.delete(record_id, tx=tx_id, wait=False)
+        self._commit_bindings(tx_id)
+
+    @contextlib.contextmanager
+    def _binding(self, tx_id: int) -> Iterator[None]:
+        """Commit what is done inside.
+
+        Raises:
+            BrokerError: the disk is full; nothing was recorded.
+        """
+        try:
+            yield
+        except JournalFull as error:
+            self._bindings.rollback(tx_id, sync=False, wait=False)
+            raise _refused(error) from error
         self._commit_bindings(tx_id)
 
     def _commit_bindings(self, tx_id: int) -> None:
@@ -328,14 +402,17 @@ class StorageManager:
         """Record a status, a setting, a divert and so on; the record's id."""
         record_id = self.new_id()
         counter = self.completions.bindings
-        self._bindings.add(
-            record_id,
-            record.record_type,
-            encode_record(record),
-            sync=True,
-            done=counter.done,
-            wait=False,
-        )
+        try:
+            self._bindings.add(
+                record_id,
+                record.record_type,
+                encode_record(record),
+                sync=True,
+                done=counter.done,
+                wait=False,
+            )
+        except JournalFull as error:
+            raise _refused(error) from error
         counter.appended += 1
         return record_id
 
@@ -434,6 +511,11 @@ class NullStorage(StorageManager):
 
     def delete_setting(self, record_id: int) -> None:
         """Keep nothing."""
+
+
+def _refused(error: JournalFull) -> BrokerError:
+    """Give what a client is told of a record that a full disk has no room for."""
+    return broker_error("address_is_full", f"the disk is full: {error}")
 
 
 def _never(error: Exception) -> None:

@@ -63,24 +63,32 @@ class PageAppends:
         record_id = self._new_id()
         body = packed.of_position(queue_id, page, number)
         if tx_id is not None:
-            self._messages.add(record_id, _ACKNOWLEDGE, body, tx=tx_id, wait=False)
+            self._messages.add(record_id, _ACKNOWLEDGE, body, tx=tx_id, wait=False, makes_room=True)
         elif is_last:
             # As the acknowledgement of any other message: in no hurry.
             self._messages.add(
-                record_id, _ACKNOWLEDGE, body, done=self._done, wait=False, hurry=False
+                record_id,
+                _ACKNOWLEDGE,
+                body,
+                done=self._done,
+                wait=False,
+                hurry=False,
+                makes_room=True,
             )
             counter = self._counter
             counter.appended += 1
             counter.unhurried = counter.appended
         else:
-            self._messages.add(record_id, _ACKNOWLEDGE, body, sync=False, wait=False)
+            self._messages.add(
+                record_id, _ACKNOWLEDGE, body, sync=False, wait=False, makes_room=True
+            )
         return record_id
 
     def complete(self, queue_id: int, page: int, count: int, tx_id: int) -> int:
         """Record that a queue is done with a page of so many messages; the record's id."""
         record_id = self._new_id()
         body = packed.of_position(queue_id, page, count)
-        self._messages.add(record_id, _COMPLETE, body, tx=tx_id, wait=False)
+        self._messages.add(record_id, _COMPLETE, body, tx=tx_id, wait=False, makes_room=True)
         return record_id
 
     def delete(self, record_id: int, tx_id: int | None = None) -> None:
@@ -98,5 +106,10 @@ class PageAppends:
     def update_transaction(self, record_id: int, page_tx_id: int, count: int, tx_id: int) -> None:
         """Record that so many of them are acknowledged."""
         self._messages.update(
-            record_id, _TRANSACTION, _LONG_INT.pack(page_tx_id, count), tx=tx_id, wait=False
+            record_id,
+            _TRANSACTION,
+            _LONG_INT.pack(page_tx_id, count),
+            tx=tx_id,
+            wait=False,
+            makes_room=True,
         )

@@ -15,6 +15,7 @@ cdef struct OpenFile:
     # Settings.
     uint64_t size               # bytes, fixed
     uint64_t first              # where the first batch may begin: after the header block
+    uint32_t alignment          # of its batches: the back end's; 1 once it is written cached
     uint8_t *map                # MAPPED only
     # State, under the journal's lock.
     uint64_t position           # where the next batch begins; a multiple of the alignment
@@ -22,6 +23,7 @@ cdef struct OpenFile:
     uint32_t synced_ordinal     # leaders known to be on disk
     uint32_t marked_ordinal     # what the last mark on disk claims
     bint is_done                # full, and the flusher will not touch it again
+    bint is_reserved            # the disk is full: only for records that make room
     uint64_t started            # what lies before is on its way to the disk (flusher only)
 
 cdef class BackEnd:

@@ -1,8 +1,9 @@
-"""A broker in a process of its own: `python -m tests.broker.serve FOLDER PORT MESSAGES SECONDS`.
+"""A broker in a process of its own, started by BrokerProcess.
 
-Behind so many MESSAGES an address pages, in pages of 64 KiB. A handshake may take so many SECONDS.
-FOLDER `-` keeps nothing, and may be the URL of a database. Prints `READY port` when it serves; ends
-with the broker's exit status.
+`python -m tests.broker.serve FOLDER PORT MESSAGES SECONDS TYPE SIZE`: behind so many MESSAGES an
+address pages, in pages of 64 KiB. A handshake may take so many SECONDS. The message journal is of
+that TYPE, in files of SIZE bytes. FOLDER `-` keeps nothing, and may be the URL of a database.
+Prints `READY port` when it serves; ends with the broker's exit status.
 """
 
 import asyncio
@@ -27,8 +28,8 @@ ROOT = Path(__file__).resolve().parents[2]
 START_S = 60
 
 
-def options(folder, port, max_messages, handshake_s):
-    """What the broker of a folder is: journals by NIO, an expiry and a dead letter address."""
+def options(folder, port, max_messages, handshake_s, journal_type="NIO", file_size=10 << 20):
+    """What the broker of a folder is: an expiry and a dead letter address."""
     settings = SettingsRepository()
     settings.add(
         "#",
@@ -48,7 +49,9 @@ def options(folder, port, max_messages, handshake_s):
     elif folder != "-":
         store = FileStoreOptions(
             bindings=bindings_options(Path(folder) / "bindings"),
-            messages=messages_options(Path(folder) / "journal", journal_type="NIO"),
+            messages=messages_options(
+                Path(folder) / "journal", journal_type=journal_type, file_size=file_size
+            ),
         )
     return BrokerOptions(
         store=store,
@@ -60,9 +63,17 @@ def options(folder, port, max_messages, handshake_s):
 class BrokerProcess:
     """A running broker; `kill()` is -9, `stop()` is SIGTERM."""
 
-    def __init__(self, folder, port=0, max_messages=-1, handshake_s=10.0):
+    def __init__(
+        self,
+        folder,
+        port=0,
+        max_messages=-1,
+        handshake_s=10.0,
+        journal_type="NIO",
+        file_size=10 << 20,
+    ):
         command = [sys.executable, "-m", "tests.broker.serve"]
-        command += map(str, (folder, port, max_messages, handshake_s))
+        command += map(str, (folder, port, max_messages, handshake_s, journal_type, file_size))
         self.process = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -92,10 +103,19 @@ class BrokerProcess:
 
 def main():
     logging.basicConfig(level=logging.ERROR)
-    folder, port, max_messages, handshake_s = sys.argv[1:]
+    folder, port, max_messages, handshake_s, journal_type, file_size = sys.argv[1:]
 
     async def live():
-        broker = Broker(options(folder, int(port), int(max_messages), float(handshake_s)))
+        broker = Broker(
+            options(
+                folder,
+                int(port),
+                int(max_messages),
+                float(handshake_s),
+                journal_type,
+                int(file_size),
+            )
+        )
         return await serve(
             broker, on_start=lambda one: print("READY", one.acceptors[0].port, flush=True)
         )

@@ -308,10 +308,11 @@ def test_all_live_is_not_worth_it(tmp_path):
     journal = loaded(tmp_path)
 
     assert not journal.compact()
-    assert not list(tmp_path.glob("*.cmp")) + list(tmp_path.glob("*.tmp"))
     journal.add(99999, 1, b"still here")
     journal.close()
 
+    # Before that the files thread may be making one.
+    assert not list(tmp_path.glob("*.cmp")) + list(tmp_path.glob("*.tmp"))
     assert len(View(tmp_path).records) == 20000
 
 

@@ -65,6 +65,8 @@ _V1: Final = 0
 _NAMED_TAIL_SIZE: Final = 13
 # Producers of a session that are counted (MAX_PRODUCER_METRIC_SIZE of Artemis).
 _PRODUCERS_MAX: Final = 100
+# Why the storage has not taken something.
+_NOT_STORED: Final = (ErrorCode.ADDRESS_FULL, ErrorCode.IO_ERROR)
 CHUNK_SIZE_DEFAULT: Final = 102400  # minLargeMessageSize
 CHUNK_SIZE_MIN, CHUNK_SIZE_MAX = 1024, 1024 * 1024
 # A client does not wait for these, and would take an error for the answer of another request.
@@ -186,7 +188,11 @@ class SessionChannel:
         try:
             session.accept_acknowledgement(consumer_id, message_id, is_individual)
         except (BrokerError, JournalError) as error:
-            self._refuse(_refusal_of(error), None, wants_answer=wants_answer)
+            refusal = _refusal_of(error)
+            self._refuse(refusal, None, wants_answer=wants_answer)
+            is_lost = session.options.auto_commit_acks and refusal.code in _NOT_STORED
+            if is_lost and not wants_answer:
+                self._break_off(refusal)
             return
         size += _HEADER_SIZE
         if wants_answer:
@@ -224,6 +230,16 @@ class SessionChannel:
         self.session.close(has_failed=True)
         for consumer_id in consumers:
             self.channel.send(DisconnectConsumer(consumer_id))
+
+    def _break_off(self, error: BrokerError) -> None:
+        """Close the connection of a client that wants no answer and believes that it acknowledged.
+
+        It finds out at once, and what it acknowledged is delivered again.
+        """
+        log.error("%s: connection closed, an acknowledgement is lost: %s", self.session.name, error)
+        connection = self.channel.connection
+        if connection is not None:
+            connection.abort()
 
     def _receive_packet(self, packet: Packet, body_size: int) -> None:
         handler = _HANDLERS.get(type(packet))

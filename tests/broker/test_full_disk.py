@@ -1,0 +1,107 @@
+"""With zero bytes free a broker starts, consumers drain it, and then producers go on.
+
+Whole brokers on real file systems of 64 MB; tests/crash/test_full_disk.py has the journal.
+"""
+
+import time
+
+import pytest
+
+from journal.options import JournalType
+from tests.broker.serve import BrokerProcess
+from tests.broker.wire_client import Refused, WireClient
+from tests.crash.small_disk import FILE_SYSTEMS, fill, small_disk
+
+FILE_SIZE = 512 << 10
+# For the first files of the bindings, which have 1 MiB each, and some of the messages.
+ROOM = 9 << 20
+BODY = "x" * 4000
+ACKNOWLEDGED = 10
+
+
+def start(mount, kind):
+    return BrokerProcess(mount / "data", journal_type=kind, file_size=FILE_SIZE)
+
+
+def send_until_refused(port, name):
+    """Numbers of the messages that the broker has, and what it said to the next one."""
+    sent = []
+    with WireClient(port, name) as client:
+        client.queue("q")
+        try:
+            for number in range(1, 100_000):
+                client.send("q", f"{number}:{BODY}", number)
+                sent.append(client.confirmed())
+        except Refused as error:
+            return sent, str(error)
+    raise AssertionError("there was no end of room")
+
+
+def number_of(text):
+    return int(text.split(":")[0])
+
+
+def take(port, name, most):
+    """Numbers of the next messages, each acknowledged durably; all with `most` None."""
+    taken = []
+    with WireClient(port, name) as client:
+        left = client.count("q") if most is None else most
+        client.consume("q")
+        for _ in range(left):
+            text, message_id, _ = client.receive()
+            client.acknowledge(message_id)
+            taken.append(number_of(text))
+    return taken
+
+
+def drain_under_kills(mount, kind):
+    """A broker on a disk that is filled up, killed, drained, killed, drained."""
+    fill(mount, ROOM)
+    broker = start(mount, kind)
+    sent, why = send_until_refused(broker.port, "first")
+    assert "AMQ229102" in why
+    assert "disk is full" in why
+    fill(mount)
+    more, _ = send_until_refused(broker.port, "second")
+    sent += more
+    broker.kill()
+
+    broker = start(mount, kind)
+    taken = take(broker.port, "third", ACKNOWLEDGED)
+    broker.kill()
+    broker = start(mount, kind)
+    taken += take(broker.port, "fourth", None)
+    assert taken == sent
+    broker.kill()
+
+    broker = start(mount, kind)
+    with WireClient(broker.port, "fifth") as client:
+        assert client.count("q") == 0
+        number = go_on(client)
+    assert take(broker.port, "sixth", None) == [number]
+    assert broker.stop() == 0
+
+
+def go_on(client):
+    """Send until the broker takes one: files are looked at once a second."""
+    for number in range(1, 1000):
+        client.send("q", f"{number}:{BODY}", number)
+        try:
+            return client.confirmed()
+        except Refused:
+            time.sleep(0.01)
+    raise AssertionError("no room came back")
+
+
+@pytest.mark.parametrize("system", ["ext4", "tmpfs"])
+def test_a_broker_starts_and_is_drained_with_zero_bytes_free(tmp_path, system):
+    with small_disk(system, tmp_path) as mount:
+        drain_under_kills(mount, JournalType.ASYNCIO)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", JournalType)
+@pytest.mark.parametrize("system", FILE_SYSTEMS)
+def test_a_broker_of_any_kind_of_io_is_drained(tmp_path, system, kind):
+    with small_disk(system, tmp_path) as mount:
+        drain_under_kills(mount, kind)

@@ -1,0 +1,156 @@
+"""What a full disk leaves: records that make room are accepted, from files made ahead."""
+
+import contextlib
+import errno
+
+import pytest
+
+from journal.errors import JournalFull
+from journal.files.tap import set_tap
+from journal.journal import Journal
+from journal.options import JournalOptions, JournalType
+
+FILE_SIZE = 64 << 10
+BODY = b"x" * 1000
+# The control file of a compaction takes the place of a free file where it has no other.
+OVERWRITTEN = ("activemq-data-0.amq.tmp",)
+
+
+class FullDisk:
+    """No journal file can be made while `is_full`."""
+
+    def __init__(self):
+        self.is_full = False
+
+    def __call__(self, event):
+        refused = self.is_full and event.call == "create" and event.name.endswith(".amq.tmp")
+        return -errno.ENOSPC if refused and event.name not in OVERWRITTEN else 0
+
+
+@pytest.fixture
+def disk():
+    made = FullDisk()
+    set_tap(made)
+    yield made
+    set_tap(None)
+
+
+@contextlib.contextmanager
+def opened(folder, kind=JournalType.NIO, **changes):
+    journal = Journal(
+        JournalOptions(directory=folder, journal_type=kind, file_size=FILE_SIZE, **changes)
+    )
+    journal.open()
+    journal.load()
+    try:
+        yield journal
+    finally:
+        journal.close()
+
+
+def fill(journal, first=1):
+    """Add until it is refused; the ids of what is there."""
+    added = []
+    for record_id in range(first, first + 1_000_000):
+        try:
+            journal.add(record_id, 45, BODY, sync=False)
+        except JournalFull:
+            return added
+        added.append(record_id)
+    raise AssertionError("it was never refused")
+
+
+def add_before(journal, count):
+    for record_id in range(1, count + 1):
+        journal.add(record_id, 45, BODY, sync=False)
+    journal.sync()
+
+
+def acknowledge(journal, record_id):
+    journal.update(record_id, 33, bytes(8), sync=True, makes_room=True)
+    journal.delete(record_id, sync=False)
+
+
+def add_when_possible(journal, record_id):
+    while True:
+        with contextlib.suppress(JournalFull):
+            return journal.add(record_id, 45, BODY, sync=True)
+
+
+@pytest.mark.parametrize("kind", JournalType)
+def test_all_that_is_live_can_be_acknowledged_one_at_a_time(tmp_path, disk, kind):
+    with opened(tmp_path, kind) as journal:
+        add_before(journal, 300)
+        disk.is_full = True
+        added = [*range(1, 301), *fill(journal, 301)]
+        for record_id in added:
+            acknowledge(journal, record_id)
+        assert len(journal) == 0
+        # Room comes back by itself, on a disk that is as full as before.
+        add_when_possible(journal, 2_000_000)
+
+
+def test_what_an_acknowledgement_opens_no_producer_gets(tmp_path, disk):
+    with opened(tmp_path) as journal:
+        add_before(journal, 100)
+        disk.is_full = True
+        added = [*range(1, 101), *fill(journal, 101)]
+        current = journal.file_counts()[-1].name
+        for number, record_id in enumerate(added[:-1]):
+            acknowledge(journal, record_id)
+            if journal.file_counts()[-1].name != current and number < len(added) // 2:
+                with pytest.raises(JournalFull):
+                    journal.add(1_000_000 + number, 45, BODY)
+        acknowledge(journal, added[-1])
+
+
+def test_transactions_end_and_acknowledge_on_a_full_disk(tmp_path, disk):
+    with opened(tmp_path) as journal:
+        add_before(journal, 200)
+        sending, acknowledging = journal.begin(), journal.begin()
+        journal.add(900, 45, BODY, tx=sending)
+        disk.is_full = True
+        fill(journal, 1000)
+        for record_id in range(1, 201):
+            journal.update(record_id, 33, bytes(8), tx=acknowledging, makes_room=True)
+            journal.delete(record_id, tx=acknowledging)
+        with pytest.raises(JournalFull):
+            journal.add(901, 45, BODY, tx=journal.begin())
+        journal.prepare(acknowledging, b"xid")
+        journal.commit(acknowledging)
+        journal.rollback(sending)
+        assert 1 not in journal
+        assert 900 not in journal
+
+
+def test_a_journal_opens_goes_on_and_is_drained_on_a_full_disk(tmp_path, disk):
+    with opened(tmp_path, JournalType.ASYNCIO) as journal:
+        add_before(journal, 300)
+        disk.is_full = True
+        added = [*range(1, 301), *fill(journal, 301)]
+    for first in range(0, len(added), 100):
+        with opened(tmp_path, JournalType.ASYNCIO) as journal:
+            assert len(journal) == len(added) - first
+            more = fill(journal, 1_000_000 + first)
+            for record_id in [*added[first : first + 100], *more]:
+                acknowledge(journal, record_id)
+
+
+def test_a_full_disk_is_compacted(tmp_path, disk):
+    with opened(tmp_path) as journal:
+        add_before(journal, 900)
+        disk.is_full = True
+        added = [*range(1, 901), *fill(journal, 901)]
+        for record_id in added:
+            if record_id % 20:
+                acknowledge(journal, record_id)
+        left = len(journal)
+        add_when_possible(journal, 2_000_000)
+        assert len(journal) == left + 1
+    with opened(tmp_path) as journal:
+        assert len(journal) == left + 1
+
+
+def test_files_are_few_while_little_is_live(tmp_path):
+    with opened(tmp_path) as journal:
+        assert journal.stats()["free_files"] + journal.stats()["files_ahead"] <= 1
