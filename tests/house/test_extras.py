@@ -82,8 +82,13 @@ class Environment:
         assert done.returncode == 0, done.stderr
 
     def _variables(self, **more):
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("QUIVER_", "PYTHON"))}
-        return kept | more
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("QUIVER_", "PYTHON", "PYSPARK_"))
+        }
+        # As bin/activate does: Spark's workers are the `python3` of the PATH.
+        return kept | {"PATH": f"{self.folder}/venv/bin:{os.environ['PATH']}"} | more
 
     def unpack(self):
         """Put a broker's data into the folder `try`; its name."""
