@@ -30,10 +30,9 @@ from broker.transaction import Transaction
 from journal.errors import RecordTooLarge
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Generator, Iterator
 
-    from broker.core import Core
+    from broker.core import Core, Timer
     from broker.large_body import LargeBody
     from broker.message import Message
     from broker.queue import Queue
@@ -71,7 +70,7 @@ class Moves:
         # What is on its way out of a queue, in order, behind one that waits for its body.
         self._lines: dict[Queue, deque[Generator[float, None, None]]] = {}
         # What waits, out of its queue, for a full disk to have room for its copy.
-        self._put_off: dict[Reference, asyncio.TimerHandle] = {}
+        self._put_off: dict[Reference, Timer] = {}
 
     @property
     def is_moving(self) -> bool:

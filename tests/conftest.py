@@ -2,6 +2,7 @@
 
 import signal
 
+import hypothesis
 import pytest
 
 from tests.figures import figures, pytest_terminal_summary
@@ -41,6 +42,11 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_configure(config):
+    # A loaded machine draws slowly, and is no fault of a test.
+    hypothesis.settings.register_profile(
+        "quiver", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
+    hypothesis.settings.load_profile("quiver")
     # With pytest-xdist every report comes to the process that has no workerinput.
     if (path := config.getoption("--passed-to")) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(PassedTests(path))

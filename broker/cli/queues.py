@@ -69,10 +69,10 @@ def _settings_of_queue(command: Callable[..., object]) -> Callable[..., object]:
 
 def _given_settings(
     max_consumers: int | None, purges: bool | None, keeps: bool | None
-) -> dict[str, object]:
+) -> dict[str, int | bool]:
     if purges and keeps:
         raise click.UsageError("--purge-on-no-consumers and --preserve-on-no-consumers exclude")
-    found: dict[str, object] = {}
+    found: dict[str, int | bool] = {}
     if max_consumers is not None:
         found["max_consumers"] = max_consumers
     if purges or keeps:
@@ -177,7 +177,7 @@ def create(
     keeps_messages: bool | None,
 ) -> None:
     """Make a queue, and its address where there is none."""
-    settings = _given_settings(max_consumers, purge_on_no_consumers, keeps_messages)
+    settings: Any = _given_settings(max_consumers, purge_on_no_consumers, keeps_messages)
     with connected(url, user, password) as session:
         session.create_queue(
             name,
@@ -210,7 +210,8 @@ def update(
 ) -> None:
     """Change a queue; what is not given stays."""
     settings = _given_settings(max_consumers, purge_on_no_consumers, keeps_messages)
-    wanted = {key.replace("_", "-"): value for key, value in settings.items()} | {"name": name}
+    wanted: dict[str, object] = {"name": name}
+    wanted |= {key.replace("_", "-"): value for key, value in settings.items()}
     if is_anycast is not None:
         wanted["routing-type"] = "ANYCAST" if is_anycast else "MULTICAST"
     if selector is not None:
