@@ -216,7 +216,7 @@ def test_a_delivery_counts_after_a_crash_if_it_is_recorded_before(tmp_path, pers
             durable = asyncio.get_running_loop().create_future()
             session.send(message("behind"), durable.set_result)
             assert await durable is None
-            shutil.copytree(folder, copy)
+            shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("*.tmp"))
         await broker.stop()
         return sink.counts[0]
 

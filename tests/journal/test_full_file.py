@@ -79,7 +79,8 @@ def end_mark(first):
 
 def assert_last_record_counts(folder, copy, kind):
     """Its damage is no torn tail."""
-    shutil.copytree(folder, copy)
+    # A file that is being made ahead may be gone when its turn comes.
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("*.tmp"))
     first = copy / "activemq-data-1.amq"
     data = bytearray(first.read_bytes())
     data[data.rindex(b"x" * BODY_SIZE)] ^= 0x10

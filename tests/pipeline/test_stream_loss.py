@@ -12,6 +12,11 @@ from pipeline.errors import DataLoss
 from tests.pipeline.test_stream import Query, adds, adds_of, opened, reader_of, rows
 
 
+# Records that fit one file of these journals.
+PER_FILE = 3
+LAST = 10 * PER_FILE
+
+
 def lenient(query):
     """The query, started again with failOnDataLoss false."""
     query.options["failOnDataLoss"] = "false"
@@ -27,7 +32,7 @@ def history(tmp_path):
         tmp_path / "node" / "journal", retention_directory=folder, retention_period_ms=10**9
     ) as journal:
         journal.load()
-        adds(journal, *range(1, 42))
+        adds(journal, *range(1, LAST + 2))
     copies = sorted(folder.glob("*.amq"), key=file_id)
     assert [file_id(copy) for copy in copies] == list(range(1, 11))
     aside = folder.parent / "aside"
@@ -49,7 +54,7 @@ def file_id(copy):
 
 
 def test_copies_that_were_removed_before_a_query_came_to_them_are_data_loss(history):
-    assert history.read == 12
+    assert history.read == 3 * PER_FILE
 
     with pytest.raises(DataLoss, match="copies of files 4 to 5: removed before it was read"):
         history.batch()
@@ -59,7 +64,7 @@ def test_the_rest_comes_where_copies_were_removed(history):
     found = lenient(history).batch()
 
     assert found[0] == ("damage", None)
-    assert found[1:] == adds_of(*range(21, 41))
+    assert found[1:] == adds_of(*range(5 * PER_FILE + 1, LAST + 1))
     assert history.again() == found
     assert history.batch() == []
 
@@ -69,7 +74,7 @@ def test_copies_that_were_read_may_go(history):
         (copy,) = history.aside.glob(f"*-{number}.amq")
         shutil.copy(copy, history.path)
 
-    assert history.batch() == adds_of(*range(13, 41))
+    assert history.batch() == adds_of(*range(3 * PER_FILE + 1, LAST + 1))
 
 
 @pytest.fixture
@@ -78,9 +83,9 @@ def replaced(tmp_path):
     folder = tmp_path / "node" / "journal"
     with opened(folder) as journal:
         journal.load()
-        adds(journal, *range(1, 40))
+        adds(journal, *range(1, LAST + 1))
     query = Query(folder)
-    assert len(query.batch()) == 39
+    assert len(query.batch()) == LAST
     shutil.rmtree(folder)
     with opened(folder) as journal:
         journal.load()

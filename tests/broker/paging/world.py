@@ -89,12 +89,32 @@ class SimulatedStore:
         return len(self.ops)
 
     def add(
-        self, record_id, user_type, body, *, tx=None, sync=None, done=None, wait=True, hurry=True
+        self,
+        record_id,
+        user_type,
+        body,
+        *,
+        tx=None,
+        sync=None,
+        done=None,
+        wait=True,
+        hurry=True,
+        makes_room=False,
     ):
         return self._append(Op("add", record_id, user_type, bytes(body), tx), sync, done, wait)
 
     def update(
-        self, record_id, user_type, body, *, tx=None, sync=None, done=None, wait=True, hurry=True
+        self,
+        record_id,
+        user_type,
+        body,
+        *,
+        tx=None,
+        sync=None,
+        done=None,
+        wait=True,
+        hurry=True,
+        makes_room=False,
     ):
         return self._append(Op("update", record_id, user_type, bytes(body), tx), sync, done, wait)
 
