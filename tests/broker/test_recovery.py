@@ -1,7 +1,6 @@
 """What a broker finds again: after a stop, and after a crash, which is a copy of its folder."""
 
 import asyncio
-import shutil
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from broker.storage.message_records import Xid
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from journal.errors import JournalIOError, JournalLocked
 from tests.broker.bench import Sink, message
+from tests.live_copy import copy_live
 
 XID = Xid(1, b"b", b"g")
 
@@ -54,8 +54,7 @@ class Life:
     def crash_copy(self, name):
         """A copy of the folder as a crash would leave it now."""
         target = self.folder.with_name(name)
-        shutil.copytree(self.folder, target)
-        return target
+        return copy_live(self.folder, target)
 
     async def queue(self, name="q", **attributes):
         session = self.session()

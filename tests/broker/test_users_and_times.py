@@ -1,7 +1,6 @@
 """What elements about users do: names and times in messages, limits, matches of UUIDs."""
 
 import asyncio
-import shutil
 import urllib.error
 import urllib.request
 
@@ -20,6 +19,7 @@ from broker.storage.binding_records import RoutingType
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.transport.acceptor import AcceptorOptions
 from tests.broker.bench import Bench, Sink, done, message
+from tests.live_copy import copy_live
 
 UUID = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
 WAIT_S = 60
@@ -216,7 +216,7 @@ def test_a_delivery_counts_after_a_crash_if_it_is_recorded_before(tmp_path, pers
             durable = asyncio.get_running_loop().create_future()
             session.send(message("behind"), durable.set_result)
             assert await durable is None
-            shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("*.tmp"))
+            copy_live(folder, copy)
         await broker.stop()
         return sink.counts[0]
 

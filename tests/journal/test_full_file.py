@@ -1,13 +1,13 @@
 """A file in which no record fits any more says so, and counts its records, before it is left."""
 
 import contextlib
-import shutil
 import time
 
 import pytest
 
 from journal import Journal, JournalDamaged, JournalOptions
 from tests.crash.workload import TYPES
+from tests.live_copy import copy_live
 
 BLOCK = 4096
 FILE_SIZE = 16 * BLOCK
@@ -79,8 +79,7 @@ def end_mark(first):
 
 def assert_last_record_counts(folder, copy, kind):
     """Its damage is no torn tail."""
-    # A file that is being made ahead may be gone when its turn comes.
-    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("*.tmp"))
+    copy_live(folder, copy)
     first = copy / "activemq-data-1.amq"
     data = bytearray(first.read_bytes())
     data[data.rindex(b"x" * BODY_SIZE)] ^= 0x10

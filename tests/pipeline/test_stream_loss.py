@@ -11,7 +11,6 @@ import pipeline.stream
 from pipeline.errors import DataLoss
 from tests.pipeline.test_stream import Query, adds, adds_of, opened, reader_of, rows
 
-
 # Records that fit one file of these journals.
 PER_FILE = 3
 LAST = 10 * PER_FILE

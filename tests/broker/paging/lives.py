@@ -1,7 +1,6 @@
 """Brokers with small memory and small pages, one life after the other on one folder."""
 
 import asyncio
-import shutil
 
 from broker.options import BrokerOptions
 from broker.policies import AddressFullPolicy
@@ -10,6 +9,7 @@ from broker.settings import AddressSettings, SettingsRepository
 from tests.broker import test_recovery
 from tests.broker.bench import message
 from tests.broker.test_recovery import durable
+from tests.live_copy import copy_live
 
 WAIT_S = 60
 SMALL = {
@@ -119,8 +119,7 @@ def text_of(file):
 
 
 def copy_of(folder, target):
-    shutil.copytree(folder, target)
-    return target
+    return copy_live(folder, target)
 
 
 __all__ = ["SMALL", "BrokerOptions", "Life", "durable", "lives"]
