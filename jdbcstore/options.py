@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from journal.errors import OptionError
 from journal.options import parse_size
@@ -17,7 +17,7 @@ from journal.options import parse_size
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["TABLE_NAME", "DatabaseStoreOptions"]
+__all__ = ["TABLE_NAME", "DatabaseStoreChanges", "DatabaseStoreOptions"]
 
 # What every database takes as a name without quotes; PostgreSQL keeps 63 characters of it.
 TABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -41,6 +41,29 @@ DURATIONS: Final = {
     "allowed_time_diff_ms": 0,
     "ride_out_ms": 0,
 }
+
+
+class DatabaseStoreChanges(TypedDict, total=False):
+    """Keyword arguments of DatabaseStoreOptions.replace(), for type checkers."""
+
+    connection_url: str
+    driver_class_name: str | None
+    user: str | None
+    password: str | None
+    bindings_table_name: str
+    message_table_name: str
+    large_message_table_name: str
+    page_store_table_name: str
+    node_manager_store_table_name: str
+    data_source_properties: Mapping[str, str]
+    network_timeout_ms: int
+    lock_renew_period_ms: int
+    lock_expiration_ms: int
+    lock_acquisition_timeout_ms: int
+    journal_sync_period_ms: int
+    allowed_time_diff_ms: int
+    max_page_size_bytes: int
+    ride_out_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,12 +174,14 @@ class DatabaseStoreOptions:
                 )
 
     @classmethod
-    def from_elements(cls, elements: Mapping[str, str], **others: object) -> DatabaseStoreOptions:
+    def from_elements(
+        cls, elements: Mapping[str, str], **others: Unpack[DatabaseStoreChanges]
+    ) -> DatabaseStoreOptions:
         """Options from the texts of a `<database-store>`'s elements, by element name.
 
         Args:
             elements: such as `{"jdbc-network-timeout": "20000"}`.
-            others: options that are no single text, such as `data_source_properties`.
+            **others: options that are no single text, such as `data_source_properties`.
 
         Raises:
             OptionError: an unknown element, a text that is no number, or a value out of range.
@@ -175,15 +200,22 @@ class DatabaseStoreOptions:
             values[name] = _value(element, name, text.strip())
         if "connection_url" not in values:
             raise OptionError("jdbc-connection-url is missing")
-        return cls(**values)  # type: ignore[arg-type]
+        return cls(**values)  # type: ignore[arg-type] # __post_init__ checks them
 
-    def replace(self, **changes: object) -> DatabaseStoreOptions:
-        """A copy with some values changed; OptionError as on construction."""
+    def replace(self, **changes: Unpack[DatabaseStoreChanges]) -> DatabaseStoreOptions:
+        """A copy with some values changed.
+
+        Args:
+            **changes: options by their names.
+
+        Raises:
+            OptionError: no option has that name, or a value is outside its range.
+        """
         known = {item.name for item in fields(self)}
         for name in changes:
             if name not in known:
                 raise OptionError(f"no option is called {name!r}")
-        return replace(self, **changes)  # type: ignore[arg-type]
+        return replace(self, **changes)
 
 
 def _element(name: str) -> str:

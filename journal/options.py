@@ -11,14 +11,21 @@ import os
 import re
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
 
 from journal.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-__all__ = ["JournalOptions", "JournalType", "parse_duration_ns", "parse_size"]
+__all__ = [
+    "JournalChanges",
+    "JournalOptions",
+    "JournalSettings",
+    "JournalType",
+    "parse_duration_ns",
+    "parse_size",
+]
 
 
 class JournalType(enum.StrEnum):
@@ -41,6 +48,43 @@ FILE_SIZE_MINIMUM: Final = 1024  # JournalImpl refuses less.
 DEFAULT_BUFFER_SIZE: Final = 490 * 1024
 DEFAULT_BUFFER_TIMEOUT_NS: Final = {True: 500_000, False: 3_333_333}  # by is_direct
 DEFAULT_MAX_IO: Final = {True: 4096, False: 1}
+
+
+class JournalSettings(TypedDict, total=False):
+    """Keyword arguments of a journal's options, except its folder, for type checkers."""
+
+    create_directory: bool
+    prefix: str
+    extension: str
+    journal_type: JournalType | Literal["NIO", "ASYNCIO", "MAPPED", "IO_URING"]
+    sync_transactional: bool
+    sync_non_transactional: bool
+    file_size: int | str
+    min_files: int
+    pool_files: int
+    max_io: int | None
+    buffer_timeout_ns: int | str | None
+    buffer_size: int | str
+    compact_min_files: int
+    compact_percentage: int
+    lock_acquisition_timeout_ms: int | str
+    datasync: bool
+    device_block_size: int | str | None
+    file_open_timeout_s: float
+    max_attic_files: int
+    retention_directory: str | os.PathLike[str] | None
+    retention_period_ms: int | str
+    retention_max_bytes: int | str
+    user_version: int
+    checksums: bool
+    replaceable_types: Iterable[int]
+    damage: Literal["fail", "quarantine"]
+
+
+class JournalChanges(JournalSettings, total=False):
+    """Keyword arguments of JournalOptions.replace(), for type checkers."""
+
+    directory: str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +167,12 @@ class JournalOptions:
     replaceable_types: frozenset[int] = frozenset()
     damage: str = "fail"
 
+    if TYPE_CHECKING:  # The fields have the types that are kept; texts and iterables are taken too.
+
+        def __init__(
+            self, *, directory: str | os.PathLike[str], **settings: Unpack[JournalSettings]
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         """Check every value; OptionError names the first that is wrong."""
         for name in ("directory", "retention_directory"):
@@ -198,13 +248,20 @@ class JournalOptions:
                 raise OptionError(f"replaceable_types has {one!r}; user types are 0 to 255")
         object.__setattr__(self, "replaceable_types", types)
 
-    def replace(self, **changes: object) -> JournalOptions:
-        """A copy with some values changed; OptionError as on construction."""
+    def replace(self, **changes: Unpack[JournalChanges]) -> JournalOptions:
+        """A copy with some values changed.
+
+        Args:
+            **changes: options by their names.
+
+        Raises:
+            OptionError: no option has that name, or a value is outside its range.
+        """
         known = {field.name for field in fields(self)}
         for name in changes:
             if name not in known:
                 raise OptionError(f"no option is called {name!r}")
-        return replace(self, **changes)  # type: ignore[arg-type]
+        return replace(self, **changes)  # type: ignore[arg-type] # __post_init__ parses texts
 
     def effective_max_io(self) -> int:
         """Writes in flight at most, with the type's default where none is given."""

@@ -14,7 +14,7 @@ import glob
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -323,7 +323,8 @@ def _url_place(path: str, options: SourceOptions, part: str) -> Place:
         connection_url=path, user=options.user, password=options.password
     )
     if options.table is not None:
-        database = database.replace(**{_TABLE_OF[part]: options.table})
+        changes: dict[str, Any] = {_TABLE_OF[part]: options.table}
+        database = database.replace(**changes)
     return _table_place(options.node, database, part)
 
 

@@ -7,6 +7,8 @@ from broker.client.aio import (
     AsyncProducer,
     AsyncReceived,
     AsyncSession,
+    QueueSettings,
+    SharedQueueSettings,
 )
 from broker.client.balancing import (
     BalancingPolicy,
@@ -16,7 +18,7 @@ from broker.client.balancing import (
     RoundRobin,
 )
 from broker.client.blocking import Client, Connection, Consumer, Producer, Received, Session
-from broker.client.content import make_message
+from broker.client.content import MessageHeaders, make_message
 from broker.client.errors import (
     AddressFull,
     AnswerTimeout,
@@ -34,7 +36,7 @@ from broker.client.errors import (
     TransactionRolledBack,
     XaRefused,
 )
-from broker.client.options import ClientOptions
+from broker.client.options import ClientOptions, ClientSettings
 from broker.client.session_state import AckMode
 from broker.message import Message
 from broker.storage.binding_records import RoutingType
@@ -57,16 +59,19 @@ __all__ = [
     "Client",
     "ClientError",
     "ClientOptions",
+    "ClientSettings",
     "ClosedError",
     "Connection",
     "Consumer",
     "DuplicateId",
     "FirstElement",
     "Message",
+    "MessageHeaders",
     "NotConnected",
     "Producer",
     "QueueExists",
     "QueueMissing",
+    "QueueSettings",
     "Random",
     "RandomSticky",
     "Received",
@@ -74,6 +79,7 @@ __all__ = [
     "RoutingType",
     "SecurityRefused",
     "Session",
+    "SharedQueueSettings",
     "TransactionOutcomeUnknown",
     "TransactionRolledBack",
     "XaRefused",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict
 
 from broker.bodies import (
     decode_map,
@@ -35,6 +35,21 @@ Content: TypeAlias = (
     " | Sequence[PropertyValue | Property] | None"
 )
 """What can be sent: text, bytes, a map, a stream of values, nothing, or a message made before."""
+
+
+class MessageHeaders(TypedDict, total=False):
+    """Keyword arguments of whatever sends, for type checkers: those of `make_message`."""
+
+    durable: bool
+    priority: int
+    time_to_live_ms: int
+    deliver_in_ms: int
+    group_id: str | None
+    duplicate_id: str | bytes | None
+    correlation_id: str | bytes | None
+    reply_to: str | None
+    user_id: bytes | None
+    properties: Mapping[str, PropertyValue | Property] | None
 
 
 def make_message(

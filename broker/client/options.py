@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 WINDOW_DEFAULT: Final = 1024 * 1024
 
@@ -109,6 +109,40 @@ class ClientOptions:
             if interval >= self.max_retry_interval or self.retry_interval_multiplier <= 1:
                 break
         return min(interval, self.max_retry_interval) / 1000
+
+
+class ClientSettings(TypedDict, total=False):
+    """Keyword arguments of clients and of `session()`, for type checkers: see ClientOptions."""
+
+    user: str | None
+    password: str | None
+    client_id: str | None
+    connection_ttl: int
+    check_period: int
+    call_timeout: int
+    call_failover_timeout: int
+    min_large_message_size: int
+    compress_large_message: bool
+    compression_level: int
+    consumer_window_size: int
+    producer_window_size: int
+    confirmation_window_size: int
+    block_on_acknowledge: bool
+    block_on_durable_send: bool
+    block_on_non_durable_send: bool
+    auto_group: bool
+    group_id: str | None
+    pre_acknowledge: bool
+    ack_batch_size: int
+    retry_interval: int
+    retry_interval_multiplier: float
+    max_retry_interval: int
+    reconnect_attempts: int
+    initial_connect_attempts: int
+    failover_attempts: int
+    use_topology: bool
+    balancing_policy: str
+    ha: bool
 
 
 _LEAST: Final = {

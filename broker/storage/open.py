@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Unpack, cast
 
 from broker.storage.history import MessageHistory
 from broker.storage.large_files import LargeFiles
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from broker.storage.manager import LoopStore
     from broker.storage.page_folders import PageFolders
     from jdbcstore.options import DatabaseStoreOptions
+    from journal.options import JournalSettings
 
 __all__ = ["FileStoreOptions", "Stores", "bindings_options", "messages_options", "open_stores"]
 
@@ -89,7 +90,9 @@ class FileStoreOptions:
                 )
 
 
-def bindings_options(directory: Path | str, **changes: object) -> JournalOptions:
+def bindings_options(
+    directory: str | os.PathLike[str], **changes: Unpack[JournalSettings]
+) -> JournalOptions:
     """Give the options of a bindings journal: NIO, files of 1 MiB, `activemq-bindings-N.bindings`.
 
     Raises:
@@ -105,7 +108,9 @@ def bindings_options(directory: Path | str, **changes: object) -> JournalOptions
     ).replace(**changes)
 
 
-def messages_options(directory: Path | str, **changes: object) -> JournalOptions:
+def messages_options(
+    directory: str | os.PathLike[str], **changes: Unpack[JournalSettings]
+) -> JournalOptions:
     """Give the options of a message journal; `changes` are those of JournalOptions.
 
     Raises:

@@ -14,6 +14,7 @@ from jdbcstore.store import SqlStore
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from jdbcstore.options import DatabaseStoreChanges
     from journal.api import Progress
     from journal.tools.stored import Access
 
@@ -64,15 +65,14 @@ def options_of(access: Access) -> DatabaseStoreOptions:
     Raises:
         OptionError: no such setting, or a value out of range.
     """
-    given = {
-        "message_table_name": access.table,
-        "node_manager_store_table_name": access.node_table,
+    given: DatabaseStoreChanges = {
+        "connection_url": access.url,
+        "user": access.user,
+        "password": access.password,
+        "lock_acquisition_timeout_ms": access.lock_timeout_ms,
     }
-    return DatabaseStoreOptions.from_elements(
-        access.settings,
-        connection_url=access.url,
-        user=access.user,
-        password=access.password,
-        lock_acquisition_timeout_ms=access.lock_timeout_ms,
-        **{name: value for name, value in given.items() if value is not None},
-    )
+    if access.table is not None:
+        given["message_table_name"] = access.table
+    if access.node_table is not None:
+        given["node_manager_store_table_name"] = access.node_table
+    return DatabaseStoreOptions.from_elements(access.settings, **given)

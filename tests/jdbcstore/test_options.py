@@ -1,6 +1,10 @@
+from collections.abc import Mapping
+from typing import get_type_hints
+
 import pytest
 
 from jdbcstore import DatabaseStoreOptions
+from jdbcstore.options import DatabaseStoreChanges
 from journal.errors import OptionError
 
 URL = "sqlite:///unused"
@@ -105,3 +109,11 @@ def test_two_tables_of_one_name_are_refused(changes, said):
 
 def test_tables_with_names_of_their_own_are_taken():
     options(message_table_name="PAGE_STORE_M1", bindings_table_name="b17").check_tables()
+
+
+def test_type_checkers_see_the_same_options():
+    names = {"Mapping": Mapping}
+
+    assert get_type_hints(DatabaseStoreChanges, localns=names) == get_type_hints(
+        DatabaseStoreOptions, localns=names
+    )

@@ -1,13 +1,24 @@
 """Every parameter's limits, what is said beyond them, and the corrections of the reference."""
 
 import doctest
+import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Literal, get_type_hints
 
 import pytest
 
 import journal.options
 from journal.errors import OptionError
-from journal.options import JournalOptions, JournalType, parse_duration_ns, parse_size
+from journal.options import (
+    PARSED,
+    JournalChanges,
+    JournalOptions,
+    JournalSettings,
+    JournalType,
+    parse_duration_ns,
+    parse_size,
+)
 
 # Name, smallest, largest value that is taken (None: no limit), and what a message calls it.
 BOUNDS = [
@@ -212,3 +223,25 @@ def test_durations(text, ns):
 def test_what_is_no_duration(text):
     with pytest.raises(OptionError, match="is not a time"):
         parse_duration_ns(text)
+
+
+# --- what type checkers see -----------------------------------------------------------------------
+
+
+def test_type_checkers_see_the_same_options():
+    names = {"Callable": Callable, "Iterable": Iterable}
+    keywords = get_type_hints(JournalChanges, localns=names)
+    fields = get_type_hints(JournalOptions, localns=names)
+
+    assert keywords.keys() == fields.keys()
+    assert keywords.keys() - JournalSettings.__annotations__.keys() == {"directory"}
+    # What is kept may be given, and in some cases a text or another kind of collection, too.
+    wider = {
+        "directory": str | os.PathLike[str],
+        "retention_directory": str | os.PathLike[str] | None,
+        "journal_type": JournalType | Literal[*(kind.value for kind in JournalType)],
+        "replaceable_types": Iterable[int],
+        "damage": Literal["fail", "quarantine"],
+    }
+    for name, kind in fields.items():
+        assert keywords[name] == wider.get(name, kind | str if name in PARSED else kind), name

@@ -1,5 +1,6 @@
 """The client in asyncio."""
 
+from broker.client.aio.administration import QueueSettings, SharedQueueSettings
 from broker.client.aio.client import AsyncClient
 from broker.client.aio.connection import AsyncConnection
 from broker.client.aio.consumer import AsyncConsumer
@@ -14,4 +15,6 @@ __all__ = [
     "AsyncProducer",
     "AsyncReceived",
     "AsyncSession",
+    "QueueSettings",
+    "SharedQueueSettings",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from broker.protocols.core.packet_connection import NullResponse
 from broker.protocols.core.packet_queue import (
@@ -20,6 +20,8 @@ from broker.protocols.core.packet_queue import (
 from broker.storage.binding_records import RoutingType
 
 if TYPE_CHECKING:
+    from collections.abc import KeysView
+
     from broker.client.session_state import SessionState
     from broker.protocols.core.packet import Packet
 
@@ -31,6 +33,51 @@ _SETTINGS = {item.name for item in dataclasses.fields(CreateQueue)} - {
 _SHARED_SETTINGS = {item.name for item in dataclasses.fields(CreateSharedQueue)} - {
     *("address", "queue", "filter", "durable", "requires_response", "routing_type"),
 }
+
+
+class QueueSettings(TypedDict, total=False):
+    """Keyword arguments of `create_queue`, for type checkers; of None address settings decide."""
+
+    auto_created: bool
+    max_consumers: int
+    purge_on_no_consumers: bool
+    exclusive: bool | None
+    last_value: bool | None
+    last_value_key: str | None
+    non_destructive: bool | None
+    consumers_before_dispatch: int | None
+    delay_before_dispatch: int | None
+    group_rebalance: bool | None
+    group_buckets: int | None
+    auto_delete: bool | None
+    auto_delete_delay: int | None
+    auto_delete_message_count: int | None
+    group_first_key: str | None
+    ring_size: int | None
+    enabled: bool | None
+    group_rebalance_pause_dispatch: bool | None
+
+
+class SharedQueueSettings(TypedDict, total=False):
+    """Keyword arguments of `create_shared_queue`, for type checkers; as QueueSettings."""
+
+    max_consumers: int | None
+    purge_on_no_consumers: bool | None
+    exclusive: bool | None
+    last_value: bool | None
+    last_value_key: str | None
+    non_destructive: bool | None
+    consumers_before_dispatch: int | None
+    delay_before_dispatch: int | None
+    group_rebalance: bool | None
+    group_buckets: int | None
+    auto_delete: bool | None
+    auto_delete_delay: int | None
+    auto_delete_message_count: int | None
+    group_first_key: str | None
+    ring_size: int | None
+    enabled: bool | None
+    group_rebalance_pause_dispatch: bool | None
 
 
 class Administration(ABC):
@@ -67,7 +114,7 @@ class Administration(ABC):
         selector: str | None = None,
         durable: bool = True,
         temporary: bool = False,
-        **settings: object,
+        **settings: Unpack[QueueSettings],
     ) -> None:
         """Create a queue.
 
@@ -84,7 +131,7 @@ class Administration(ABC):
             QueueExists: there is one of this name.
             BrokerRefused: the user may not, or the settings do not go together.
         """
-        _check(settings, _SETTINGS)
+        _check(settings.keys(), _SETTINGS)
         request = CreateQueue(
             address or queue,
             queue,
@@ -93,7 +140,7 @@ class Administration(ABC):
             temporary,
             True,
             routing_type=routing_type,
-            **settings,  # type: ignore[arg-type] # names are checked, types are the caller's
+            **settings,
         )
         await self.call(request, NullResponse)
         if temporary or not durable or request.auto_created:
@@ -107,14 +154,14 @@ class Administration(ABC):
         routing_type: RoutingType = RoutingType.MULTICAST,
         selector: str | None = None,
         durable: bool = True,
-        **settings: object,
+        **settings: Unpack[SharedQueueSettings],
     ) -> None:
         """Create a queue, or find the same one; for subscriptions that several consumers share.
 
         Raises:
             QueueExists: there is one of this name with another address or selector.
         """
-        _check(settings, _SHARED_SETTINGS)
+        _check(settings.keys(), _SHARED_SETTINGS)
         request = CreateSharedQueue(
             address,
             queue,
@@ -122,7 +169,7 @@ class Administration(ABC):
             durable,
             routing_type,
             True,
-            **settings,  # type: ignore[arg-type] # names are checked, types are the caller's
+            **settings,
         )
         await self.call(request, NullResponse)
 
@@ -145,7 +192,7 @@ class Administration(ABC):
         return await self.call(BindingQuery(address), BindingQueryResponse)
 
 
-def _check(settings: dict[str, object], known: set[str]) -> None:
-    unknown = sorted(set(settings) - known)
+def _check(settings: KeysView[str], known: set[str]) -> None:
+    unknown = sorted(settings - known)
     if unknown:
         raise TypeError(f"a queue has no setting {unknown[0]!r}")

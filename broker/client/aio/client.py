@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from broker.client.aio.connection import AsyncConnection
 from broker.client.balancing import BalancingPolicy, policy_named
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from broker.client.aio.session import AsyncSession
+    from broker.client.options import ClientSettings
     from broker.protocols.core.transport_configuration import TransportConfiguration
 
 
@@ -42,7 +43,7 @@ class AsyncClient:
         uri: str = "tcp://localhost:61616",
         *,
         policy: BalancingPolicy | None = None,
-        **options: object,
+        **options: Unpack[ClientSettings],
     ) -> None:
         """Take in whom to connect to; nothing is connected yet.
 
@@ -64,7 +65,7 @@ class AsyncClient:
         self._connecting = asyncio.Lock()
         self._is_closed = False
 
-    def options_with(self, changes: dict[str, object]) -> ClientOptions:
+    def options_with(self, changes: ClientSettings) -> ClientOptions:
         """Give the client's options with some changed."""
         return _with(self.options, changes)
 
@@ -107,7 +108,7 @@ class AsyncClient:
         return list(self.connectors)
 
     async def session(
-        self, mode: AckMode = AckMode.AUTO, *, start: bool = True, **changes: object
+        self, mode: AckMode = AckMode.AUTO, *, start: bool = True, **changes: Unpack[ClientSettings]
     ) -> AsyncSession:
         """Create a session on the client's first connection; see `AsyncConnection.session`."""
         async with self._connecting:
@@ -150,9 +151,9 @@ class AsyncClient:
         await self.close()
 
 
-def _with(options: ClientOptions, changes: dict[str, object]) -> ClientOptions:
+def _with(options: ClientOptions, changes: ClientSettings) -> ClientOptions:
     known = {item.name for item in dataclasses.fields(ClientOptions)}
     unknown = sorted(set(changes) - known)
     if unknown:
         raise ValueError(f"no option {unknown[0]!r}")
-    return dataclasses.replace(options, **changes)  # type: ignore[arg-type] # the caller's types
+    return dataclasses.replace(options, **changes)

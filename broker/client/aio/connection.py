@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
 from broker.client.aio.restoring import restore
 from broker.client.aio.session import AsyncSession
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from broker.client.aio.client import AsyncClient
+    from broker.client.options import ClientSettings
     from broker.protocols.core.packet_cluster import ClusterTopology
     from broker.protocols.core.transport_configuration import TransportConfiguration
 
@@ -152,7 +153,7 @@ class AsyncConnection:
     # Sessions.
 
     async def session(
-        self, mode: AckMode = AckMode.AUTO, *, start: bool = True, **changes: object
+        self, mode: AckMode = AckMode.AUTO, *, start: bool = True, **changes: Unpack[ClientSettings]
     ) -> AsyncSession:
         """Create a session.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self, Unpack
 
 from broker.client.aio.waiting import future_of
 from broker.client.content import (
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from broker.client.aio.session import AsyncSession
+    from broker.client.content import MessageHeaders
     from broker.client.replies import Reply
     from broker.protocols.core.packet import Packet
 
@@ -58,7 +59,11 @@ class AsyncProducer:
             self._group_id = f"{self._state.name}.{self._number}"
 
     async def send(
-        self, content: Content | Message, *, address: str | None = None, **headers: object
+        self,
+        content: Content | Message,
+        *,
+        address: str | None = None,
+        **headers: Unpack[MessageHeaders],
     ) -> None:
         """Send a message; a durable one is on the broker's disk when this returns.
 
@@ -81,7 +86,11 @@ class AsyncProducer:
             await self._session.answered(reply, f"sending to {message.address!r}")
 
     async def post(
-        self, content: Content | Message, *, address: str | None = None, **headers: object
+        self,
+        content: Content | Message,
+        *,
+        address: str | None = None,
+        **headers: Unpack[MessageHeaders],
     ) -> asyncio.Future[Packet]:
         """Send a message and give its confirmation, to be awaited or not, in any order.
 
@@ -93,14 +102,14 @@ class AsyncProducer:
         return future_of(reply)
 
     def _made(
-        self, content: Content | Message, address: str | None, headers: dict[str, object]
+        self, content: Content | Message, address: str | None, headers: MessageHeaders
     ) -> Message:
         if isinstance(content, Message):
             if headers:
                 raise TypeError("headers are set on the message itself")
             message = content
         else:
-            message = make_message(content, **headers)  # type: ignore[arg-type] # passed on
+            message = make_message(content, **headers)
         where = address or self._address or message.address
         if where is None:
             raise ValueError("neither the producer nor the message has an address")
@@ -152,7 +161,7 @@ class AsyncProducer:
         message: Message | None = None,
         *,
         address: str | None = None,
-        **headers: object,
+        **headers: Unpack[MessageHeaders],
     ) -> None:
         """Send a message whose body is read from `stream`, a part at a time.
 

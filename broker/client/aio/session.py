@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from uuid import uuid4
 
 from broker.client.aio.administration import Administration
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
     from broker.client.aio.connection import AsyncConnection
     from broker.client.aio.received import AsyncReceived
+    from broker.client.content import MessageHeaders
     from broker.client.replies import Reply
     from broker.client.session_state import SessionState
     from broker.protocols.core.packet import Packet
@@ -276,7 +277,7 @@ class AsyncSession(Administration, Distributed):
         content: Content | Message,
         *,
         timeout_s: float | None = 30.0,
-        **headers: object,
+        **headers: Unpack[MessageHeaders],
     ) -> AsyncReceived:
         """Send a question and give its answer, which comes by a queue of its own.
 
@@ -297,7 +298,7 @@ class AsyncSession(Administration, Distributed):
             async with await self.consumer(answers) as consumer:
                 message = content
                 if not isinstance(message, Message):
-                    message = make_message(message, **headers)  # type: ignore[arg-type] # passed on
+                    message = make_message(message, **headers)
                 _set_text(message, REPLY_TO, f"temp-queue://{answers}")
                 if message.get(CORRELATION_ID) is None:
                     _set_text(message, CORRELATION_ID, str(uuid4()))
@@ -312,7 +313,7 @@ class AsyncSession(Administration, Distributed):
                 await self.delete_queue(answers)
 
     async def reply(
-        self, question: AsyncReceived, content: Content | Message, **headers: object
+        self, question: AsyncReceived, content: Content | Message, **headers: Unpack[MessageHeaders]
     ) -> None:
         """Send the answer to a question, to where it asked for.
 
@@ -324,7 +325,7 @@ class AsyncSession(Administration, Distributed):
             raise ValueError("the message asks for no answer")
         message = content
         if not isinstance(message, Message):
-            message = make_message(message, **headers)  # type: ignore[arg-type] # passed on
+            message = make_message(message, **headers)
         correlation = question.get(CORRELATION_ID)
         if isinstance(correlation, str):
             _set_text(message, CORRELATION_ID, correlation)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from broker.client.aio.client import AsyncClient
 from broker.client.blocking.runner import Runner
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from broker.client.aio.connection import AsyncConnection
     from broker.client.balancing import BalancingPolicy
-    from broker.client.options import ClientOptions
+    from broker.client.options import ClientOptions, ClientSettings
 
 
 class Client:
@@ -31,7 +31,7 @@ class Client:
         uri: str = "tcp://localhost:61616",
         *,
         policy: BalancingPolicy | None = None,
-        **options: object,
+        **options: Unpack[ClientSettings],
     ) -> None:
         """Take in whom to connect to, as `AsyncClient` does; nothing is connected yet.
 
@@ -49,7 +49,7 @@ class Client:
         return self._client.options
 
     def session(
-        self, mode: AckMode = AckMode.AUTO, *, start: bool = True, **changes: object
+        self, mode: AckMode = AckMode.AUTO, *, start: bool = True, **changes: Unpack[ClientSettings]
     ) -> Session:
         """Create a session on the client's first connection; as `AsyncConnection.session`."""
         work = self._client.session(mode, start=start, **changes)
@@ -95,7 +95,7 @@ class Connection:
         return self._connection.connector.port
 
     def session(
-        self, mode: AckMode = AckMode.AUTO, *, start: bool = True, **changes: object
+        self, mode: AckMode = AckMode.AUTO, *, start: bool = True, **changes: Unpack[ClientSettings]
     ) -> Session:
         """Create a session; as `AsyncConnection.session`."""
         work = self._connection.session(mode, start=start, **changes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from broker.client.aio.producer import AsyncProducer, Readable
     from broker.client.blocking.runner import Runner
-    from broker.client.content import Content
+    from broker.client.content import Content, MessageHeaders
     from broker.message import Message
 
 
@@ -22,13 +22,21 @@ class Producer:
         self._producer = producer
 
     def send(
-        self, content: Content | Message, *, address: str | None = None, **headers: object
+        self,
+        content: Content | Message,
+        *,
+        address: str | None = None,
+        **headers: Unpack[MessageHeaders],
     ) -> None:
         """Send a message; a durable one is on the broker's disk when this returns."""
         self._runner.wait(self._producer.send(content, address=address, **headers))
 
     def post(
-        self, content: Content | Message, *, address: str | None = None, **headers: object
+        self,
+        content: Content | Message,
+        *,
+        address: str | None = None,
+        **headers: Unpack[MessageHeaders],
     ) -> Future[None]:
         """Send a message and give its confirmation; many may be on their way."""
 
@@ -43,7 +51,7 @@ class Producer:
         message: Message | None = None,
         *,
         address: str | None = None,
-        **headers: object,
+        **headers: Unpack[MessageHeaders],
     ) -> None:
         """Send a message whose body is read from `stream`, by the client's thread."""
         work = self._producer.send_stream(stream, message, address=address, **headers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from broker.client.blocking.consumer import Consumer, Received
 from broker.client.blocking.producer import Producer
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
 
+    from broker.client.aio.administration import QueueSettings, SharedQueueSettings
     from broker.client.aio.session import AsyncSession
     from broker.client.blocking.runner import Runner
-    from broker.client.content import Content
+    from broker.client.content import Content, MessageHeaders
     from broker.message import Message
     from broker.protocols.core.packet_queue import BindingQueryResponse, QueueQueryResponse
     from broker.storage.message_records import Xid
@@ -146,13 +147,15 @@ class Session:
         content: Content | Message,
         *,
         timeout_s: float | None = 30.0,
-        **headers: object,
+        **headers: Unpack[MessageHeaders],
     ) -> Received:
         """Send a question and give its answer."""
         work = self._session.request(address, content, timeout_s=timeout_s, **headers)
         return Received(self._runner, self._runner.wait(work))
 
-    def reply(self, question: Received, content: Content | Message, **headers: object) -> None:
+    def reply(
+        self, question: Received, content: Content | Message, **headers: Unpack[MessageHeaders]
+    ) -> None:
         """Send the answer to a question, to where it asked for."""
         self._runner.wait(self._session.reply(question.asynchronous, content, **headers))
 
@@ -174,7 +177,7 @@ class Session:
         selector: str | None = None,
         durable: bool = True,
         temporary: bool = False,
-        **settings: object,
+        **settings: Unpack[QueueSettings],
     ) -> None:
         """Create a queue."""
         work = self._session.create_queue(
@@ -196,7 +199,7 @@ class Session:
         routing_type: RoutingType = RoutingType.MULTICAST,
         selector: str | None = None,
         durable: bool = True,
-        **settings: object,
+        **settings: Unpack[SharedQueueSettings],
     ) -> None:
         """Create a queue, or find the same one."""
         work = self._session.create_shared_queue(
