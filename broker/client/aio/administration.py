@@ -87,7 +87,12 @@ class Administration(ABC):
 
     @abstractmethod
     async def call(self, packet: Packet, expected: type[P]) -> P:
-        """Send a request and wait for its answer."""
+        """Send a request of the protocol and wait for its answer.
+
+        Args:
+            packet: the request.
+            expected: the class of its answer.
+        """
 
     async def create_address(
         self, address: str, *routing_types: RoutingType, auto_created: bool = False
@@ -96,7 +101,7 @@ class Administration(ABC):
 
         Args:
             address: its name.
-            *routing_types: what it does; ANYCAST where nothing is said.
+            *routing_types: how it hands on messages; ANYCAST where nothing is said.
             auto_created: whether the broker may delete it when it is not used any more.
 
         Raises:
@@ -125,10 +130,10 @@ class Administration(ABC):
             selector: only messages for which this holds.
             durable: survives a restart of the broker.
             temporary: ends with the connection.
-            **settings: further fields of `CreateQueue`, such as `exclusive` or `ring_size`.
+            **settings: further ones, such as `exclusive` or `ring_size`: see `QueueSettings`.
 
         Raises:
-            QueueExists: there is one of this name.
+            QueueExists: a queue of this name exists.
             BrokerRefused: the user may not, or the settings do not go together.
         """
         _check(settings.keys(), _SETTINGS)
@@ -158,8 +163,16 @@ class Administration(ABC):
     ) -> None:
         """Create a queue, or find the same one; for subscriptions that several consumers share.
 
+        Args:
+            queue: its name.
+            address: what it is bound to.
+            routing_type: how the address hands messages to it.
+            selector: only messages for which this holds.
+            durable: survives a restart of the broker.
+            **settings: further ones, such as `max_consumers`: see `SharedQueueSettings`.
+
         Raises:
-            QueueExists: there is one of this name with another address or selector.
+            QueueExists: a queue of this name has another address or selector.
         """
         _check(settings.keys(), _SHARED_SETTINGS)
         request = CreateSharedQueue(
@@ -176,19 +189,30 @@ class Administration(ABC):
     async def delete_queue(self, queue: str) -> None:
         """Delete a queue with its messages.
 
+        Args:
+            queue: its name.
+
         Raises:
-            QueueMissing: there is none.
+            QueueMissing: the queue does not exist.
             BrokerRefused: it has consumers, or the user may not.
         """
         self.state.forget_queue(queue)
         await self.call(DeleteQueue(queue), NullResponse)
 
     async def query_queue(self, queue: str) -> QueueQueryResponse:
-        """Ask about a queue; `exists` says whether there is one."""
+        """Ask about a queue; `exists` of the answer says whether it is there.
+
+        Args:
+            queue: its name.
+        """
         return await self.call(QueueQuery(queue), QueueQueryResponse)
 
     async def query_address(self, address: str) -> BindingQueryResponse:
-        """Ask about an address; `exists` says whether there is one."""
+        """Ask about an address; `exists` of the answer says whether it is there.
+
+        Args:
+            address: its name.
+        """
         return await self.call(BindingQuery(address), BindingQueryResponse)
 
 

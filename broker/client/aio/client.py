@@ -45,10 +45,10 @@ class AsyncClient:
         policy: BalancingPolicy | None = None,
         **options: Unpack[ClientSettings],
     ) -> None:
-        """Take in whom to connect to; nothing is connected yet.
+        """Take whom to connect to; nothing is connected yet.
 
         Args:
-            uri: as in `uri.py`.
+            uri: `tcp://HOST:PORT?PARAMETER=VALUE&...`, or `(tcp://A,tcp://B)?...` for several.
             policy: your own, in place of the URI's.
             **options: options by their names in `ClientOptions`; what the URI says counts more.
 
@@ -66,7 +66,14 @@ class AsyncClient:
         self._is_closed = False
 
     def options_with(self, changes: ClientSettings) -> ClientOptions:
-        """Give the client's options with some changed."""
+        """Give the client's options with some changed.
+
+        Args:
+            changes: by their names in `ClientOptions`.
+
+        Raises:
+            ValueError: no option has such a name, or a value is out of its range.
+        """
         return _with(self.options, changes)
 
     async def connect(self) -> AsyncConnection:
@@ -74,6 +81,7 @@ class AsyncClient:
 
         Raises:
             NotConnected: no broker could be reached in the attempts that the options allow.
+            ClosedError: the client is closed.
         """
         if self._is_closed:
             raise ClosedError("the client is closed")
@@ -110,7 +118,17 @@ class AsyncClient:
     async def session(
         self, mode: AckMode = AckMode.AUTO, *, start: bool = True, **changes: Unpack[ClientSettings]
     ) -> AsyncSession:
-        """Create a session on the client's first connection; see `AsyncConnection.session`."""
+        """Create a session on the client's first connection.
+
+        Args:
+            mode: who acknowledges, and when.
+            start: whether messages come at once; else `start()` lets them.
+            **changes: options that differ from the client's, by their names in `ClientOptions`.
+
+        Raises:
+            BrokerRefused: such as `SecurityRefused`.
+            NotConnected: no broker could be reached, or the connection is lost for good.
+        """
         async with self._connecting:
             if self._first is None:
                 self._first = await self.connect()
@@ -127,7 +145,11 @@ class AsyncClient:
         return tuple(self._connections)
 
     def forget(self, connection: AsyncConnection) -> None:
-        """A connection was closed."""
+        """Drop a connection that was closed; the connection calls it.
+
+        Args:
+            connection: that was closed.
+        """
         if connection in self._connections:
             self._connections.remove(connection)
         if connection is self._first:
@@ -138,6 +160,12 @@ class AsyncClient:
         self._is_closed = True
         for connection in tuple(self._connections):
             await connection.close()
+
+    def __repr__(self) -> str:
+        """Whom it connects to, without users and passwords."""
+        brokers = ",".join(f"{one.host}:{one.port}" for one in self.connectors)
+        state = "closed" if self._is_closed else f"{len(self._connections)} connections"
+        return f"<AsyncClient {brokers}: {state}>"
 
     async def __aenter__(self) -> Self:
         return self

@@ -75,7 +75,10 @@ class AsyncConnection:
     # Opening.
 
     async def open_to(self, connector: TransportConfiguration) -> None:
-        """Connect to this broker, once.
+        """Connect to this broker, once; the client calls it.
+
+        Args:
+            connector: where to.
 
         Raises:
             NotConnected: that is not possible.
@@ -158,7 +161,7 @@ class AsyncConnection:
         """Create a session.
 
         Args:
-            mode: who acknowledges.
+            mode: who acknowledges, and when.
             start: whether messages come at once; else `start()` lets them.
             **changes: options that differ from the client's, by their names in `ClientOptions`.
 
@@ -204,7 +207,11 @@ class AsyncConnection:
         raise NotConnected("the broker takes no version of the protocol that is spoken here")
 
     def forget(self, session: AsyncSession) -> None:
-        """A session was closed."""
+        """Drop a session that was closed; the session calls it.
+
+        Args:
+            session: that was closed.
+        """
         channel = session.state.channel
         self._sessions.pop(channel.channel_id, None)
         if self._link is not None:
@@ -247,7 +254,11 @@ class AsyncConnection:
             await self._driver.drain()
 
     def fail(self, error: ClientError) -> None:
-        """Give the connection up, such as when an answer did not come."""
+        """Give the connection up, such as when an answer did not come.
+
+        Args:
+            error: why; calls that wait raise it.
+        """
         if self._driver is not None:
             self._driver.lose(error)
 
@@ -359,10 +370,21 @@ class AsyncConnection:
             loop = asyncio.get_running_loop()
             loop.call_later(timeout_s, give_up, state.channel.last_correlation, error)
 
+    def __repr__(self) -> str:
+        """Where it leads, and whether its sessions work."""
+        if self._ended is not None:
+            state = "closed" if isinstance(self._ended, ClosedError) else "lost"
+        elif self._link is None:
+            state = "not connected yet"
+        else:
+            now = "connected" if self.is_connected else "reconnecting"
+            state = f"{now}, {len(self._sessions)} sessions"
+        return f"<AsyncConnection {self.connector.host}:{self.connector.port}: {state}>"
+
     # Closing.
 
     async def close(self) -> None:
-        """Close all sessions and the connection; nothing more is tried."""
+        """Close its sessions and the connection; nothing is reconnected."""
         if self._ended is not None:
             return
         if self._ready.is_set():

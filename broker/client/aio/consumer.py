@@ -60,13 +60,13 @@ class AsyncConsumer:
     # Receiving.
 
     async def receive(self, timeout_s: float | None = None) -> AsyncReceived | None:
-        """Give the next message.
+        """Give the next message, None when none came in time.
+
+        None also says that the broker had none to give. In the modes where the client acknowledges,
+        the message is acknowledged when this returns.
 
         Args:
-            timeout_s: how long to wait for one; None for ever.
-
-        Returns:
-            None when none came in time; then the broker had none to give.
+            timeout_s: seconds to wait for one; None for ever.
 
         Raises:
             ClosedError: the consumer was closed, here or by the broker.
@@ -157,12 +157,16 @@ class AsyncConsumer:
         return received
 
     async def done_with(self, received: AsyncReceived) -> None:
-        """Acknowledge a message in the modes where the client does."""
+        """Acknowledge a message in the modes where the client does.
+
+        Args:
+            received: what `next_unacknowledged` gave.
+        """
         if self._mode in _AUTOMATIC and not self._is_closed:
             await self._acknowledge_automatically(received)
 
     def wake_up(self) -> None:
-        """Hand out nothing more; whoever waits for a message gets ClosedError."""
+        """Hand out nothing more; calls that wait for a message raise ClosedError."""
         self._is_ending = True
         self._arrived.set()
 
@@ -202,7 +206,11 @@ class AsyncConsumer:
     # Acknowledging.
 
     async def acknowledge(self, received: AsyncReceived) -> None:
-        """Be done with a message: in mode INDIVIDUAL with it alone, else with all up to it."""
+        """Acknowledge: in mode INDIVIDUAL this message alone, else all up to it.
+
+        Args:
+            received: of this consumer.
+        """
         if self._state.request.browse_only or self._mode is AckMode.PRE:
             return
         received.discard_body()
@@ -268,6 +276,18 @@ class AsyncConsumer:
         finally:
             self._session.state.remove_consumer(self._state)
             self._state.close()
+
+    def __repr__(self) -> str:
+        """Its queue, its selector, and how many messages it has at hand."""
+        request = self._state.request
+        where = repr(request.queue)
+        if request.filter is not None:
+            where += f" where {request.filter}"
+        state = "closed"
+        if not self._is_closed and self._state.error is None:
+            kind = "browsing" if request.browse_only else "open"
+            state = f"{kind}, {self._state.buffered} messages at hand"
+        return f"<AsyncConsumer {where}: {state}>"
 
     async def __aenter__(self) -> Self:
         return self

@@ -26,18 +26,23 @@ class Distributed(ABC):
 
     @abstractmethod
     async def call(self, packet: Packet, expected: type[P]) -> P:
-        """Send a request and wait for its answer."""
+        """Send a request of the protocol and wait for its answer.
+
+        Args:
+            packet: the request.
+            expected: the class of its answer.
+        """
 
     @abstractmethod
     def _flush_acknowledgements(self) -> None: ...
 
     @abstractmethod
     def start(self) -> None:
-        """Let messages come."""
+        """Begin delivery: messages come from now on."""
 
     @abstractmethod
     async def stop(self) -> None:
-        """Let no message come behind this."""
+        """Stop delivery: no message comes after this; those that the client has stay."""
 
     async def _ask(self, packet: Packet) -> None:
         answer = await self.call(packet, xa.XaResponse)
@@ -47,42 +52,97 @@ class Distributed(ABC):
             )
 
     async def xa_start(self, xid: Xid) -> None:
-        """Work for this transaction from now on."""
+        """Begin a branch of a distributed transaction; what follows belongs to it.
+
+        Args:
+            xid: of the transaction.
+
+        Raises:
+            XaRefused: the broker refuses, with the code of the XA standard.
+        """
         await self._ask(xa.XaStart(xid))
         self.state.xid = xid
 
     async def xa_join(self, xid: Xid) -> None:
-        """Work for a transaction that another session works for."""
+        """Join a branch that another session has begun.
+
+        Args:
+            xid: of the transaction.
+
+        Raises:
+            XaRefused: the broker refuses, with the code of the XA standard.
+        """
         await self._ask(xa.XaJoin(xid))
         self.state.xid = xid
 
     async def xa_end(self, xid: Xid, *, failed: bool = False) -> None:
-        """Stop working for it; with `failed` it can only be rolled back."""
+        """Stop working for the branch.
+
+        Args:
+            xid: of the transaction.
+            failed: it can only be rolled back.
+
+        Raises:
+            XaRefused: the broker refuses, with the code of the XA standard.
+        """
         self._flush_acknowledgements()
         await self._ask(xa.XaEnd(xid, failed))
         self.state.xid = None
         self.state.has_work = False
 
     async def xa_suspend(self) -> None:
-        """Leave the transaction for now."""
+        """Leave the branch for now.
+
+        Raises:
+            XaRefused: the broker refuses, with the code of the XA standard.
+        """
         self._flush_acknowledgements()
         await self._ask(xa.XaSuspend())
 
     async def xa_resume(self, xid: Xid) -> None:
-        """Come back to it."""
+        """Come back to a branch that was suspended.
+
+        Args:
+            xid: of the transaction.
+
+        Raises:
+            XaRefused: the broker refuses, with the code of the XA standard.
+        """
         await self._ask(xa.XaResume(xid))
         self.state.xid = xid
 
     async def xa_prepare(self, xid: Xid) -> None:
-        """Make it survive anything until its end."""
+        """Prepare the branch: it survives a restart of the broker until its end.
+
+        Args:
+            xid: of the transaction.
+
+        Raises:
+            XaRefused: the broker refuses, with the code of the XA standard.
+        """
         await self._ask(xa.XaPrepare(xid))
 
     async def xa_commit(self, xid: Xid, *, one_phase: bool = False) -> None:
-        """Commit it; with `one_phase` without a prepare before."""
+        """Commit the branch.
+
+        Args:
+            xid: of the transaction.
+            one_phase: without a prepare before.
+
+        Raises:
+            XaRefused: the broker refuses, with the code of the XA standard.
+        """
         await self._ask(xa.XaCommit(xid, one_phase))
 
     async def xa_rollback(self, xid: Xid) -> None:
-        """Undo it; what was received and not acknowledged in it comes again too, in order."""
+        """Roll the branch back; what was received in it comes again, in order.
+
+        Args:
+            xid: of the transaction.
+
+        Raises:
+            XaRefused: the broker refuses, with the code of the XA standard.
+        """
         was_started = self.state.is_started
         if was_started:
             # Or what is on its way would come twice.
@@ -94,18 +154,29 @@ class Distributed(ABC):
             self.start()
 
     async def xa_forget(self, xid: Xid) -> None:
-        """Let the broker forget one that an operator ended."""
+        """Let the broker forget a branch that an operator ended.
+
+        Args:
+            xid: of the transaction.
+
+        Raises:
+            XaRefused: the broker refuses, with the code of the XA standard.
+        """
         await self._ask(xa.XaForget(xid))
 
     async def xa_recover(self) -> tuple[Xid, ...]:
-        """Give the prepared transactions."""
+        """Give the branches that are prepared."""
         return (await self.call(xa.XaInDoubtXids(), xa.XaInDoubtXidsResponse)).xids
 
     async def xa_set_timeout(self, timeout_s: int) -> bool:
-        """Set the seconds after which a transaction is rolled back; 0 for the broker's own."""
+        """Set after how long the broker rolls a branch back; whether it takes that.
+
+        Args:
+            timeout_s: seconds; 0 for the broker's own.
+        """
         return (await self.call(xa.XaSetTimeout(timeout_s), xa.XaSetTimeoutResponse)).ok
 
     async def xa_get_timeout(self) -> int:
-        """Give that timeout, in seconds."""
+        """Give the seconds after which the broker rolls a branch back."""
         answer = await self.call(xa.XaGetTimeout(), xa.XaGetTimeoutResponse)
         return answer.timeout_seconds

@@ -71,13 +71,13 @@ class AsyncProducer:
         returns as soon as the message may leave; an error then shows at the commit, or not at all.
 
         Args:
-            content: as for `make_message`, or a message.
+            content: text, bytes, a mapping, a sequence or None; or a message that is made.
             address: where to, for a producer without an address of its own.
             **headers: as for `make_message`.
 
         Raises:
             AddressFull: the address is full, and its policy is to fail.
-            BrokerRefused: the broker said no; such as DuplicateId, SecurityRefused.
+            BrokerRefused: the broker refused it; such as DuplicateId, SecurityRefused.
             CallInterrupted: the connection was lost before the answer.
         """
         message = self._made(content, address, headers)
@@ -92,9 +92,17 @@ class AsyncProducer:
         address: str | None = None,
         **headers: Unpack[MessageHeaders],
     ) -> asyncio.Future[Packet]:
-        """Send a message and give its confirmation, to be awaited or not, in any order.
+        """Send a message and give its confirmation, to be waited for or not, in any order.
 
         Many messages on their way are many times faster than one at a time.
+
+        Args:
+            content: text, bytes, a mapping, a sequence or None; or a message that is made.
+            address: where to, for a producer without an address of its own.
+            **headers: as for `make_message`.
+
+        Raises:
+            ClosedError: the producer is closed. The confirmation raises what `send` does.
         """
         message = self._made(content, address, headers)
         reply = await self._dispatch(message, wants_answer=True)
@@ -170,6 +178,11 @@ class AsyncProducer:
             message: headers and properties; a bytes message is made where there is none.
             address: where to, for a producer without an address of its own.
             **headers: as for `make_message`.
+
+        Raises:
+            AddressFull: the address is full, and its policy is to fail.
+            BrokerRefused: the broker refused it; such as DuplicateId, SecurityRefused.
+            CallInterrupted: the connection was lost before the answer.
         """
         made = self._made(message if message is not None else b"", address, headers)
         made = made.copy()
@@ -245,11 +258,16 @@ class AsyncProducer:
         await self._acquire(address, size)
 
     async def close(self) -> None:
-        """The producer is not used any more."""
+        """Close the producer; the broker forgets it."""
         if not self._is_closed:
             self._is_closed = True
             if self._state.remove_producer(self._number):
                 self._state.channel.post(RemoveProducer(self._number))
+
+    def __repr__(self) -> str:
+        """Where it sends."""
+        where = "any address" if self._address is None else repr(self._address)
+        return f"<AsyncProducer {where}: {'closed' if self._is_closed else 'open'}>"
 
     async def __aenter__(self) -> Self:
         return self

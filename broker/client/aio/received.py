@@ -31,7 +31,7 @@ class AsyncReceived:
 
     @property
     def message_id(self) -> int:
-        """The broker's number for it."""
+        """The number that the broker gave it."""
         return self.message.message_id
 
     @property
@@ -46,7 +46,7 @@ class AsyncReceived:
 
     @property
     def is_large(self) -> bool:
-        """Whether the body comes in parts."""
+        """Whether the body comes in parts; see `chunks` and `read`."""
         return self._delivery.large is not None
 
     @property
@@ -60,7 +60,11 @@ class AsyncReceived:
         return self.message.properties
 
     def get(self, name: str) -> PropertyValue:
-        """Give a property's value, None where there is none."""
+        """Give a property's value, None where the message has none of that name.
+
+        Args:
+            name: of the property.
+        """
         return self.message.get(name)
 
     @property
@@ -77,7 +81,11 @@ class AsyncReceived:
 
     @property
     def text(self) -> str:
-        """The content of a text message; of another kind, an error."""
+        """The content of a text message.
+
+        Raises:
+            ValueError: the content is not text.
+        """
         content = self.content
         if not isinstance(content, str):
             raise ValueError(f"the content is {type(content).__name__}, not text")
@@ -112,7 +120,7 @@ class AsyncReceived:
                 return
 
     async def acknowledge(self) -> None:
-        """Be done with it, by the session's mode: with it alone, or with all up to it."""
+        """Acknowledge it: in mode INDIVIDUAL it alone, else all up to it of its consumer."""
         await self._consumer.acknowledge(self)
 
     def discard_body(self) -> None:

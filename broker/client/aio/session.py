@@ -66,7 +66,9 @@ _DESTINATION_PREFIXES = ("queue://", "topic://", "temp-queue://", "temp-topic://
 
 
 class AsyncSession(Administration, Distributed):
-    """One session. Made by `AsyncClient.session()`; for one task at a time, as a transaction is.
+    """A session: producers, consumers, queues, transactions. Made by `AsyncClient.session()`.
+
+    For one task at a time, as a transaction is.
 
     Attributes:
         state: what the protocol knows of it.
@@ -105,14 +107,31 @@ class AsyncSession(Administration, Distributed):
             await self._connection.wait_ready()
 
     async def call(self, packet: Packet, expected: type[P]) -> P:
-        """Send a request and wait for its answer."""
+        """Send a request of the protocol and wait for its answer.
+
+        Args:
+            packet: the request.
+            expected: the class of its answer.
+
+        Raises:
+            BrokerRefused: the broker answered with an error.
+            ClientError: the answer did not come.
+        """
         await self.ready()
         answer = await self.answered(self.state.channel.call(packet, expected), repr(packet))
         assert isinstance(answer, expected)
         return answer
 
     async def answered(self, reply: Reply[Packet], what: str) -> Packet:
-        """Wait for the answer to a request; a broker that owes one for too long is given up."""
+        """Wait for the answer to a request; after its timeout the connection is given up.
+
+        Args:
+            reply: to the request.
+            what: it was, for the error's text.
+
+        Raises:
+            CallTimeout: the answer did not come in time.
+        """
         try:
             return await settled(reply, self.state.options.call_timeout_s, what)
         except CallTimeout as error:
@@ -126,6 +145,9 @@ class AsyncSession(Administration, Distributed):
 
         Args:
             address: where it sends; None to say so with every message.
+
+        Raises:
+            ClosedError: the session is closed.
         """
         if self._is_closed:
             raise ClosedError("the session is closed")
@@ -150,7 +172,7 @@ class AsyncSession(Administration, Distributed):
             listener: called with each message; a coroutine function is awaited.
 
         Raises:
-            QueueMissing: there is no such queue.
+            QueueMissing: the queue does not exist.
             BrokerRefused: such as for a wrong selector.
         """
         await self.ready()
@@ -176,11 +198,23 @@ class AsyncSession(Administration, Distributed):
             self.state.channel.call(CloseConsumer(consumer_id))
 
     def forget(self, consumer: AsyncConsumer) -> None:
-        """A consumer was closed."""
+        """Drop a consumer that was closed; the consumer calls it.
+
+        Args:
+            consumer: that was closed.
+        """
         self._consumers.discard(consumer)
 
     async def browse(self, queue: str, selector: str | None = None) -> AsyncIterator[AsyncReceived]:
-        """Give the messages that are in a queue now, without taking them."""
+        """Give the messages that are in a queue now, without taking them.
+
+        Args:
+            queue: its name, or `address::queue`.
+            selector: only messages for which this holds.
+
+        Raises:
+            QueueMissing: the queue does not exist.
+        """
         async with await self.consumer(queue, selector, browse=True) as consumer:
             while (message := await consumer.receive_now()) is not None:
                 yield message
@@ -188,12 +222,12 @@ class AsyncSession(Administration, Distributed):
     # Delivery on and off.
 
     def start(self) -> None:
-        """Let messages come."""
+        """Begin delivery: messages come from now on."""
         self.state.is_started = True
         self.state.channel.post(Start())
 
     async def stop(self) -> None:
-        """Let no message come behind this; those that are here stay."""
+        """Stop delivery: no message comes after this; those that the client has stay."""
         self.state.is_started = False
         await self.call(Stop(), NullResponse)
 
@@ -245,7 +279,14 @@ class AsyncSession(Administration, Distributed):
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[Self]:
-        """A block that is committed at its end, and rolled back when it raises."""
+        """Give a block that commits at its end, and rolls back when it raises.
+
+            async with session.transaction():
+                ...
+
+        Raises:
+            ValueError: the session was not created with AckMode.TRANSACTED.
+        """
         self.check_transacted()
         try:
             yield self
@@ -279,16 +320,16 @@ class AsyncSession(Administration, Distributed):
         timeout_s: float | None = 30.0,
         **headers: Unpack[MessageHeaders],
     ) -> AsyncReceived:
-        """Send a question and give its answer, which comes by a queue of its own.
+        """Send a question and give its answer, which comes by a temporary queue.
 
         Args:
             address: where the question goes.
             content: as for a producer.
-            timeout_s: how long the answer may take.
-            **headers: as for a producer.
+            timeout_s: seconds that the answer may take; None for ever.
+            **headers: as for `make_message`.
 
         Raises:
-            AnswerTimeout: there was no answer.
+            AnswerTimeout: the answer did not come in time.
         """
         answers = f"answers.{uuid4()}"
         await self.create_queue(
@@ -317,8 +358,13 @@ class AsyncSession(Administration, Distributed):
     ) -> None:
         """Send the answer to a question, to where it asked for.
 
+        Args:
+            question: as a consumer received it.
+            content: as for a producer.
+            **headers: as for `make_message`.
+
         Raises:
-            ValueError: it asked for none.
+            ValueError: the question has no JMSReplyTo.
         """
         where = question.get(REPLY_TO)
         if not isinstance(where, str):
@@ -343,17 +389,17 @@ class AsyncSession(Administration, Distributed):
         *arguments: object,
         timeout_s: float | None = 30.0,
     ) -> Any:  # noqa: ANN401 - what it gives
-        """Have the broker do something with one of its parts; the result, as JSON has it.
+        """Call an operation of the broker's management; its result, as JSON has it.
 
         Args:
             resource: `broker`, `queue.NAME`, `address.NAME`, ...
-            operation: its name, as in the reference's controls.
+            operation: its name, as in Artemis's controls.
             *arguments: what JSON can hold.
-            timeout_s: how long the answer may take; None for ever.
+            timeout_s: seconds that the answer may take; None for ever.
 
         Raises:
             BrokerRefused: it failed, and why.
-            AnswerTimeout: there was no answer; it may be done all the same.
+            AnswerTimeout: the answer did not come in time; the operation may have run all the same.
         """
         answer = await self.request(
             MANAGEMENT_ADDRESS,
@@ -363,10 +409,14 @@ class AsyncSession(Administration, Distributed):
         return result_of(answer.message, answer.content)
 
     async def attribute(self, resource: str, name: str) -> Any:  # noqa: ANN401 - whatever it is
-        """Read an attribute of a part of the broker, such as `messageCount` of `queue.NAME`.
+        """Read an attribute of the broker's management, such as `messageCount` of `queue.NAME`.
+
+        Args:
+            resource: `broker`, `queue.NAME`, `address.NAME`, ...
+            name: of the attribute, as in Artemis's controls.
 
         Raises:
-            BrokerRefused: there is none, and why.
+            BrokerRefused: the resource or the attribute does not exist.
         """
         answer = await self.request(MANAGEMENT_ADDRESS, attribute_request(resource, name))
         return result_of(answer.message, answer.content)
@@ -374,7 +424,12 @@ class AsyncSession(Administration, Distributed):
     # Metadata.
 
     async def add_metadata(self, key: str, data: str, *, unique: bool = False) -> None:
-        """Name the session, for operators.
+        """Label the session, for operators.
+
+        Args:
+            key: of the label, such as `jms-client-id`.
+            data: its text.
+            unique: refuse what another session has as well.
 
         Raises:
             BrokerRefused: DUPLICATE_METADATA, where `unique` and another session has the same.
@@ -403,9 +458,21 @@ class AsyncSession(Administration, Distributed):
             self._connection.forget(self)
 
     def ended(self, error: ClientError) -> None:
-        """The connection is lost for good, or closed."""
+        """Take note that the connection is lost for good, or closed.
+
+        Args:
+            error: why; calls that wait raise it.
+        """
         self._is_closed = True
         self.state.fail(error)
+
+    def __repr__(self) -> str:
+        """Its name at the broker, who acknowledges, and whether messages come."""
+        state = "closed"
+        if not self._is_closed:
+            delivery = "started" if self.state.is_started else "stopped"
+            state = f"{self.state.mode.value}, {delivery}, {len(self._consumers)} consumers"
+        return f"<AsyncSession {self.state.name}: {state}>"
 
     async def __aenter__(self) -> Self:
         return self

@@ -33,7 +33,12 @@ class Client:
         policy: BalancingPolicy | None = None,
         **options: Unpack[ClientSettings],
     ) -> None:
-        """Take in whom to connect to, as `AsyncClient` does; nothing is connected yet.
+        """Take whom to connect to; nothing is connected yet.
+
+        Args:
+            uri: `tcp://HOST:PORT?PARAMETER=VALUE&...`, or `(tcp://A,tcp://B)?...` for several.
+            policy: your own, in place of the URI's.
+            **options: options by their names in `ClientOptions`; what the URI says counts more.
 
         Raises:
             ValueError: the URI or an option is wrong.
@@ -51,12 +56,27 @@ class Client:
     def session(
         self, mode: AckMode = AckMode.AUTO, *, start: bool = True, **changes: Unpack[ClientSettings]
     ) -> Session:
-        """Create a session on the client's first connection; as `AsyncConnection.session`."""
+        """Create a session on the client's first connection.
+
+        Args:
+            mode: who acknowledges, and when.
+            start: whether messages come at once; else `start()` lets them.
+            **changes: options that differ from the client's, by their names in `ClientOptions`.
+
+        Raises:
+            BrokerRefused: such as `SecurityRefused`.
+            NotConnected: no broker could be reached, or the connection is lost for good.
+        """
         work = self._client.session(mode, start=start, **changes)
         return Session(self._runner, self._runner.wait(work))
 
     def connect(self) -> Connection:
-        """Open a connection to the broker that the policy chooses, or to another."""
+        """Open a connection to the broker that the policy chooses, or to another.
+
+        Raises:
+            NotConnected: no broker could be reached in the attempts that the options allow.
+            ClosedError: the client is closed.
+        """
         return Connection(self._runner, self._runner.wait(self._client.connect()))
 
     def close(self) -> None:
@@ -64,6 +84,9 @@ class Client:
         if not self._client.is_closed and self._runner.is_own_process:
             self._runner.wait(self._client.close())
             self._runner.close()
+
+    def __repr__(self) -> str:
+        return "<" + repr(self._client).removeprefix("<Async")
 
     def __enter__(self) -> Self:
         return self
@@ -86,24 +109,37 @@ class Connection:
 
     @property
     def host(self) -> str:
-        """Where it leads."""
+        """The host of the broker that it leads to."""
         return self._connection.connector.host
 
     @property
     def port(self) -> int:
-        """And on which port."""
+        """The port of the broker that it leads to."""
         return self._connection.connector.port
 
     def session(
         self, mode: AckMode = AckMode.AUTO, *, start: bool = True, **changes: Unpack[ClientSettings]
     ) -> Session:
-        """Create a session; as `AsyncConnection.session`."""
+        """Create a session.
+
+        Args:
+            mode: who acknowledges, and when.
+            start: whether messages come at once; else `start()` lets them.
+            **changes: options that differ from the client's, by their names in `ClientOptions`.
+
+        Raises:
+            BrokerRefused: such as `SecurityRefused`.
+            NotConnected: the connection is lost for good.
+        """
         work = self._connection.session(mode, start=start, **changes)
         return Session(self._runner, self._runner.wait(work))
 
     def close(self) -> None:
-        """Close its sessions and the connection."""
+        """Close its sessions and the connection; nothing is reconnected."""
         self._runner.wait(self._connection.close())
+
+    def __repr__(self) -> str:
+        return "<" + repr(self._connection).removeprefix("<Async")
 
     def __enter__(self) -> Self:
         return self

@@ -23,7 +23,11 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Received:
-    """One message as its consumer got it; attributes are those of `AsyncReceived`."""
+    """One message as its consumer got it.
+
+    Attributes:
+        asynchronous: the same as the client's event loop has it.
+    """
 
     def __init__(self, runner: Runner, received: AsyncReceived) -> None:
         self._runner = runner
@@ -41,7 +45,7 @@ class Received:
 
     @property
     def message_id(self) -> int:
-        """The broker's number for it."""
+        """The number that the broker gave it."""
         return self.asynchronous.message_id
 
     @property
@@ -56,7 +60,7 @@ class Received:
 
     @property
     def is_large(self) -> bool:
-        """Whether the body comes in parts."""
+        """Whether the body comes in parts; see `chunks` and `read`."""
         return self.asynchronous.is_large
 
     @property
@@ -65,17 +69,30 @@ class Received:
         return self.asynchronous.properties
 
     def get(self, name: str) -> PropertyValue:
-        """Give a property's value, None where there is none."""
+        """Give a property's value, None where the message has none of that name.
+
+        Args:
+            name: of the property.
+        """
         return self.asynchronous.get(name)
 
     @property
     def content(self) -> object:
-        """The content: text, bytes, a dict or a list."""
+        """The content: text, bytes, a dict or a list; of a large message once it was read.
+
+        Raises:
+            ValueError: the body comes in parts, and was not read.
+            RecordFormatError: the body is not what the message's type says.
+        """
         return self.asynchronous.content
 
     @property
     def text(self) -> str:
-        """The content of a text message."""
+        """The content of a text message.
+
+        Raises:
+            ValueError: the content is not text.
+        """
         return self.asynchronous.text
 
     def read(self) -> bytes:
@@ -83,13 +100,13 @@ class Received:
         return self._runner.wait(self.asynchronous.read())
 
     def chunks(self) -> Iterator[bytes]:
-        """Give the body in parts as they come; once."""
+        """Give the body in parts as they come; once. The window bounds what is in memory."""
         chunks = self.asynchronous.chunks()
         while (chunk := self._runner.wait(_next(chunks))) is not None:
             yield chunk
 
     def acknowledge(self) -> None:
-        """Be done with it, by the session's mode."""
+        """Acknowledge it: in mode INDIVIDUAL it alone, else all up to it of its consumer."""
         self._runner.wait(self.asynchronous.acknowledge())
 
     def __repr__(self) -> str:
@@ -126,7 +143,18 @@ class Consumer:
             self._thread.start()
 
     def receive(self, timeout_s: float | None = None) -> Received | None:
-        """Give the next message, None when none came in time; as `AsyncConsumer.receive`."""
+        """Give the next message, None when none came in time.
+
+        None also says that the broker had none to give. In the modes where the client acknowledges,
+        the message is acknowledged when this returns.
+
+        Args:
+            timeout_s: seconds to wait for one; None for ever.
+
+        Raises:
+            ClosedError: the consumer was closed, here or by the broker.
+            ClientError: the connection is lost for good.
+        """
         received = self._runner.wait(self._consumer.receive(timeout_s))
         return None if received is None else Received(self._runner, received)
 
@@ -156,7 +184,10 @@ class Consumer:
                 self.on_error(error)
 
     def close(self) -> None:
-        """Stop consuming; a listener ends after the message it has now."""
+        """Stop consuming; a listener ends after the message it has now.
+
+        What was not acknowledged goes back to the queue.
+        """
         self._is_closing = True
         thread, self._thread = self._thread, None
         if thread is None or thread is threading.current_thread():
@@ -166,6 +197,9 @@ class Consumer:
         self._runner.call(self._consumer.wake_up)
         thread.join()
         self._runner.wait(self._consumer.close())
+
+    def __repr__(self) -> str:
+        return "<" + repr(self._consumer).removeprefix("<Async")
 
     def __enter__(self) -> Self:
         return self
