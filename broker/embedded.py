@@ -23,12 +23,14 @@ from broker.options import BrokerOptions
 from broker.server import Broker
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.transport.acceptor import AcceptorOptions
+from journal.errors import JournalError
 
 if TYPE_CHECKING:
     import os
     from types import TracebackType
 
     from broker.core import Security
+    from broker.reload import ConfigurationSource
 
 __all__ = ["EmbeddedBroker"]
 
@@ -39,6 +41,7 @@ class EmbeddedBroker:
     Args:
         options: what it is to be; None keeps nothing and listens on a port that the system chooses.
         security: who may do what; None lets everybody do everything.
+        configuration: what is read again while it runs; None is never.
 
     Attributes:
         broker: inside the block; its `core`, sessions and management are for its own thread.
@@ -47,10 +50,15 @@ class EmbeddedBroker:
     broker: Broker
 
     def __init__(
-        self, options: BrokerOptions | None = None, *, security: Security | None = None
+        self,
+        options: BrokerOptions | None = None,
+        *,
+        security: Security | None = None,
+        configuration: ConfigurationSource | None = None,
     ) -> None:
         self.options = options or BrokerOptions(acceptors=(_listener("127.0.0.1", 0),))
         self._security = security
+        self._configuration = configuration
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
@@ -79,13 +87,19 @@ class EmbeddedBroker:
 
     @classmethod
     def from_xml(cls, path: str | os.PathLike[str], *, lenient: bool = False) -> Self:
-        """One that a broker.xml describes, with its users; relative paths are this process's.
+        """One that a broker.xml describes, with its users; it is read again when it changes.
+
+        Args:
+            path: of the file; relative paths in it are below the folder that has `etc/`, or the
+                file's own folder where it is elsewhere.
+            lenient: unknown names in it are logged, not refused.
 
         Raises:
             ConfigError: it is not to be read, or says what cannot be.
         """
-        config = ConfigurationFile(Path(path), lenient=lenient).load()
-        return cls(broker_options(config), security=security_of(config))
+        file = ConfigurationFile(Path(path), lenient=lenient)
+        config = file.load()
+        return cls(broker_options(config), security=security_of(config), configuration=file)
 
     @property
     def port(self) -> int:
@@ -101,7 +115,9 @@ class EmbeddedBroker:
             JournalError: the storage is in use, damaged, or cannot be reached.
             BrokerError: the options cannot be; a port is taken.
         """
-        self.broker = Broker(self.options, security=self._security)
+        self.broker = Broker(
+            self.options, security=self._security, configuration=self._configuration
+        )
         await self.broker.start()
         return self
 
@@ -151,19 +167,24 @@ class EmbeddedBroker:
 
     async def _serve(self) -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-        async with self:
-            self._started.set()
-            ends = [
-                asyncio.ensure_future(self._stopping.wait()),
-                asyncio.ensure_future(self.broker.failed()),
-            ]
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            for end in ends:
-                end.cancel()
-            # After a failed storage the block goes on until its end, which raises the failure.
-            if self.broker.failure is not None:
-                await self._stopping.wait()
+        try:
+            async with self:
+                self._started.set()
+                ends = [
+                    asyncio.ensure_future(self._stopping.wait()),
+                    asyncio.ensure_future(self.broker.failed()),
+                ]
+                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                for end in ends:
+                    end.cancel()
+        except JournalError:
+            # What a failed storage raises when it is closed is its failure once more.
+            if self.broker.failure is None:
+                raise
+        # The broker has stopped, as `broker run` does; the block goes on until its end, which
+        # raises the failure.
         if self.broker.failure is not None:
+            await self._stopping.wait()
             raise self.broker.failure
 
 
