@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from jdbcstore.database import Database
+    from jdbcstore.errors import LeaseLost
     from jdbcstore.lease import Lease
     from jdbcstore.options import DatabaseStoreOptions
     from journal.api import Progress
@@ -98,9 +99,14 @@ class SqlStore(TransactionalAppends):
             sync_transactional=sync_transactional, sync_non_transactional=sync_non_transactional
         )
         self.options = options
-        self.place = Place(
-            options, table_name or options.message_table_name, database, lease, self.fail
-        )
+        # The lease's thread must not keep a store alive that the program has dropped.
+        fail = weakref.WeakMethod(self.fail)
+
+        def lost(error: LeaseLost) -> None:
+            if (told := fail()) is not None:
+                told(error)
+
+        self.place = Place(options, table_name or options.message_table_name, database, lease, lost)
 
     # --- life ---------------------------------------------------------------------------------
 
