@@ -50,8 +50,8 @@ def script(tmp_path):
     return path
 
 
-def exported(call, source):
-    status, out, _ = call("export", source)
+def exported(call, source, *options):
+    status, out, _ = call("export", source, *options)
     assert status == 0
     return out.splitlines()
 
@@ -287,7 +287,7 @@ def test_a_wrong_call_is_one_line_and_makes_nothing(call, tmp_path, arguments):
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 def test_the_three_lines_of_the_readme_put_a_journal_into_postgresql(call, database, tmp_path):
     readme = (Path(__file__).parents[3] / "README.md").read_text()
-    export, *lines = re.search(r"goes into PostgreSQL.*?\n\n((?:    .+\n){3})", readme)[
+    export, *lines = re.search(r"goes in by one command.*?\n\n((?:    .+\n){3})", readme)[
         1
     ].splitlines()
     folder = Scenario("broker_basic", "messages").unpack(tmp_path)
@@ -300,7 +300,7 @@ def test_the_three_lines_of_the_readme_put_a_journal_into_postgresql(call, datab
 
     assert export.split() == ["export", "QUIVER_DATABASE_PASSWORD=secret"]
     assert [status for status, _, _ in done] == [0, 0]
-    assert exported(call, database.url) == exported(call, folder)
+    assert exported(call, database.url, "--table", "COPIED") == exported(call, folder)
 
 
 def test_each_side_of_a_copy_has_settings_of_its_own(call, tmp_path):
