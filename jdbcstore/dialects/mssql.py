@@ -62,6 +62,12 @@ class SQLServer(Dialect):
         blob = sqlalchemy.VARBINARY("max")  # type: ignore[arg-type]
         return replace(super().column_types(), blob=blob, file_data=blob)
 
+    def placeholder(self, number: int = 1) -> str:
+        """A question mark; mssql-python names another paramstyle, and takes values by name in it."""
+        if self.engine_dialect.driver == "pymssql":
+            return super().placeholder(number)
+        return "?"
+
     def connect_arguments(self, network_timeout_ms: int) -> dict[str, Any]:
         """How long to wait for an answer, in whole seconds."""
         if network_timeout_ms <= 0:
