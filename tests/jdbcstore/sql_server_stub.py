@@ -21,7 +21,6 @@ import re
 import select
 import socket
 import sqlite3
-import struct
 import threading
 import time
 from collections import deque
@@ -31,25 +30,91 @@ import pytest
 
 from tests.jdbcstore import tds_wire as wire
 from tests.jdbcstore.tsql import Answer, answer_from_catalogue, described_parameters, for_sqlite
+from tests.servers import Database
 
 USER, PASSWORD = "quiver", "secret"
 VERSION = "Microsoft SQL Server 2022 - 16.0.1000.6 (stub)"
-# Levels of errors: 14 is wrong use, 13 a deadlock's, 16 anything a user can mend, 20 ends sessions.
-LEVELS = {18456: 14, 2627: 14, 1205: 13, 596: 21, 6005: 10, 4060: 11}
-TEXTS = {
-    18456: "Login failed for user '{user}'.",
-    4060: 'Cannot open database "{database}" requested by the login. The login failed.',
-    1205: "Transaction was deadlocked on lock resources with another process and has been chosen"
-    " as the deadlock victim. Rerun the transaction.",
-    1222: "Lock request time out period exceeded.",
-    2627: "Violation of PRIMARY KEY constraint. Cannot insert duplicate key.",
-    2601: "Cannot insert duplicate key row with unique index.",
-    596: "Cannot continue the execution because the session is in the kill state.",
-    208: "Invalid object name.",
+# sys.messages: (level, text). Errors of level 20 and above end the session.
+MESSAGES = {
+    208: (16, "Invalid object name 'MESSAGES'."),
+    547: (16, "The INSERT statement conflicted with the CHECK constraint."),
+    596: (21, "Cannot continue the execution because the session is in the kill state."),
+    701: (17, "There is insufficient system memory in resource pool 'default' to run this query."),
+    976: (
+        14,
+        (
+            "The target database, 'quiver', is participating in an availability group and is"
+            " currently not accessible for queries."
+        ),
+    ),
+    978: (
+        14,
+        (
+            "The target database ('quiver') is in an availability group and is currently accessible"
+            " for connections when the application intent is set to read only."
+        ),
+    ),
+    983: (
+        14,
+        (
+            "Unable to access availability database 'quiver' because the database replica is not in"
+            " the PRIMARY or SECONDARY role."
+        ),
+    ),
+    1105: (
+        17,
+        (
+            "Could not allocate space for object 'dbo.MESSAGES' in database 'quiver' because the"
+            " 'PRIMARY' filegroup is full."
+        ),
+    ),
+    1204: (
+        19,
+        (
+            "The instance of the SQL Server Database Engine cannot obtain a LOCK resource at this"
+            " time."
+        ),
+    ),
+    1205: (
+        13,
+        (
+            "Transaction (Process ID 52) was deadlocked on lock resources with another process and"
+            " has been chosen as the deadlock victim. Rerun the transaction."
+        ),
+    ),
+    1222: (16, "Lock request time out period exceeded."),
+    2601: (14, "Cannot insert duplicate key row in object with unique index."),
+    2627: (14, "Violation of PRIMARY KEY constraint. Cannot insert duplicate key."),
+    3906: (16, 'Failed to update database "quiver" because the database is read-only.'),
+    3908: (
+        16,
+        (
+            "Could not run BEGIN TRANSACTION in database 'quiver' because the database is in"
+            " emergency mode or is damaged and must be restarted."
+        ),
+    ),
+    3960: (16, "Snapshot isolation transaction aborted due to update conflict."),
+    4060: (
+        11,
+        'Cannot open database "quiver" requested by the login. The login failed.',
+    ),
+    9002: (17, "The transaction log for database 'quiver' is full due to 'LOG_BACKUP'."),
+    18401: (
+        14,
+        (
+            "Login failed for user 'quiver'. Reason: Server is in script upgrade mode. Only"
+            " administrator can connect at this time."
+        ),
+    ),
+    18456: (14, "Login failed for user 'quiver'."),
+    40197: (17, "The service has encountered an error processing your request."),
+    40501: (20, "The service is currently busy. Retry the request after 10 seconds."),
+    40613: (17, "Database 'quiver' on server 'db' is not currently available."),
+    49918: (16, "Cannot process request. Not enough resources to process request."),
 }
-# After these the server has rolled back, or hung up.
-ROLLS_BACK = frozenset({1205})
-HANGS_UP = frozenset({596})
+ENDS_SESSION = 20
+WAIT_S = 60
+ROLLS_BACK = frozenset({1205, 3960})
 # What Microsoft's ODBC driver is linked with, by Debian's package.
 LIBRARIES = {"libltdl.so.7": "libltdl7", "libgssapi_krb5.so.2": "libgssapi-krb5-2"}
 PROCEDURES = {10: "sp_executesql", 11: "sp_prepare", 12: "sp_execute", 13: "sp_prepexec"}
@@ -70,9 +135,9 @@ class ServerError(Exception):
     """What a statement gets instead of an answer."""
 
     def __init__(self, number, text=None):
-        super().__init__(number, text)
         self.number = number
-        self.text = text or TEXTS.get(number, "error of the stub")
+        self.level, self.text = (16, text) if text else MESSAGES[number]
+        super().__init__(number, self.text)
 
 
 class Cancelled(Exception):
@@ -107,7 +172,7 @@ class WriteLock:
     """The lock of who writes; it is handed over in the order of asking."""
 
     def __init__(self):
-        self._mutex = threading.Lock()
+        self._mutex = threading.Condition()
         self._owner = None
         self._waiting = deque()
 
@@ -123,6 +188,7 @@ class WriteLock:
                 return
             ours, theirs = socket.socketpair()
             self._waiting.append((session, theirs))
+            self._mutex.notify_all()
         try:
             ready, _, _ = select.select([ours, session.connection], [], [])
             if ours in ready:
@@ -146,9 +212,10 @@ class WriteLock:
                 self._owner, bell = self._waiting.popleft()
                 bell.send(b"!")
 
-    @property
-    def waiting_count(self):
-        return len(self._waiting)
+    def wait_for_waiting(self):
+        """Return once a session waits for the lock."""
+        with self._mutex:
+            assert self._mutex.wait_for(lambda: self._waiting, WAIT_S), "nobody waits"
 
 
 class SqlServerStub:
@@ -168,6 +235,7 @@ class SqlServerStub:
         self.lock = WriteLock()
         self.faults = []
         self._failures = []
+        self._commit_cuts = []
         self._sessions = []
         self._numbers = iter(range(1, 1 << 62))
         self._transaction_numbers = iter(range(1, 1 << 62))
@@ -184,6 +252,11 @@ class SqlServerStub:
         return (
             f"mssql+mssqlpython://{USER}:{PASSWORD}@127.0.0.1:{self.port}/quiver?Encrypt=optional"
         )
+
+    @property
+    def place(self):
+        """The same as a place of the suites that run on every database."""
+        return Database(url=self.url, jdbc_url=None, name="quiver")
 
     def storage(self):
         """A connection to what SQLite keeps for it."""
@@ -206,6 +279,14 @@ class SqlServerStub:
                 return failure[1]
         return None
 
+    def cut_commit(self, *, is_done):
+        """Hang up at the next commit, before it or after it, in place of an answer."""
+        self._commit_cuts.append(is_done)
+
+    def commit_cut(self):
+        """Whether to hang up before (False) or after (True) this commit; None: neither."""
+        return self._commit_cuts.pop(0) if self._commit_cuts else None
+
     def cut(self):
         """End every connection, as a server does that is killed."""
         for session in list(self._sessions):
@@ -225,15 +306,20 @@ class SqlServerStub:
             self._sessions.append(session)
             session.thread.start()
 
+    def stop_listening(self):
+        """Refuse every login from now on."""
+        with contextlib.suppress(OSError):  # Done before.
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join()
+
     def close(self):
         """End it; every session's thread has ended.
 
         Raises:
             ExceptionGroup: what came was not understood.
         """
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self._thread.join()
+        self.stop_listening()
         self.cut()
         for session in self._sessions:
             session.thread.join()
@@ -303,14 +389,14 @@ class Session:
         except ServerError as error:
             answer = self._refusal(error)
             wire.write_message(self.connection, answer)
-            return error.number not in HANGS_UP
+            return error.level < ENDS_SESSION
         except Cancelled:
             return True  # What the driver says is the next message.
         wire.write_message(self.connection, answer)
         return True
 
     def _refusal(self, error):
-        text = wire.error(error.number, LEVELS.get(error.number, 16), error.text)
+        text = wire.error(error.number, error.level, error.text)
         ended = b""
         if error.number in ROLLS_BACK:
             ended = self._end_transaction(is_committed=False)
@@ -322,10 +408,7 @@ class Session:
         if number is None and (login.user, login.password) != (USER, PASSWORD):
             number = 18456
         if number is not None:
-            text = TEXTS.get(number, "no login now").format(
-                user=login.user, database=login.database
-            )
-            refused = wire.error(number, LEVELS.get(number, 14), text)
+            refused = wire.error(number, *MESSAGES[number])
             wire.write_message(self.connection, refused + wire.done(wire.DONE, wire.ERROR))
             return False
         wire.write_message(self.connection, wire.login_accepted(login.database))
@@ -339,13 +422,15 @@ class Session:
         if kind == wire.BEGIN:
             return self._begin() + wire.done(wire.DONE)
         is_committed = kind == wire.COMMIT
-        if is_committed and (number := self.server.failure_of("COMMIT")):
-            raise ServerError(number)
+        cut = self.server.commit_cut() if is_committed and self._storage.in_transaction else None
+        if cut is False:
+            raise ConnectionResetError
         ended = self._end_transaction(is_committed=is_committed)
-        begins_next = reader.number("<B") if not reader.is_at_end else 0
-        reader.at = len(reader.data)
-        assert not begins_next, "a driver that chains transactions is not known"
-        return ended + wire.done(wire.DONE)
+        if cut:
+            raise ConnectionResetError
+        # A bit asks for the next transaction to begin at once.
+        begins_next = reader.data[-1] & 1
+        return ended + (self._begin() if begins_next else b"") + wire.done(wire.DONE)
 
     def _begin(self):
         self._transaction = self.server.next_transaction()

@@ -18,6 +18,7 @@ WRITTEN = (
 )
 IDENTITY = re.compile(r"ID BIGINT NOT NULL IDENTITY(.*),\s*PRIMARY KEY \(ID\)", re.DOTALL)
 APPEND = re.compile(r"DATA\.WRITE\(CAST\((@\w+) AS BLOB\), NULL, NULL\)")
+DROP_INDEX = re.compile(r"(DROP INDEX \[\w+\]) ON \[\w+\]")
 TOP = re.compile(r"SELECT TOP \(?(\d+|@\w+)\)? ")
 # Type in sys.types of what our tables have: (system_type_id, name, max_length, precision).
 TYPES = {
@@ -53,6 +54,7 @@ def for_sqlite(text):
     for theirs, ours in WRITTEN:
         text = text.replace(theirs, ours)
     text = IDENTITY.sub(r"ID INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT\1", text)
+    text = DROP_INDEX.sub(r"\1", text)
     text = APPEND.sub(r"DATA = CAST(coalesce(DATA, x'') || \1 AS BLOB)", text)
     while (match := TOP.search(text)) is not None:
         end = _end_of_select(text, match.end())
@@ -118,20 +120,28 @@ def _rows_about(storage, table, text):
         for _, name, _, _, _, key in columns:
             if key:
                 yield {
-                    **{"table_name": table, "owner": "dbo", "constraint_name": f"PK_{table}"},
-                    **{"column_name": name, "key_ordinal": key, "index_type": 1},
+                    "table_name": table,
+                    "owner": "dbo",
+                    "constraint_name": f"PK_{table}",
+                    "column_name": name,
+                    "key_ordinal": key,
+                    "index_type": 1,
                 }
     elif "sys.index" in text:
         yield from _rows_about_indexes(storage, table, is_of_columns="sys.index_columns" in text)
     elif "sys.columns" in text:
         for _, name, declared, is_required, _, _ in columns:
-            number, type_name, size, precision = _type(declared)
-            del number
+            _, type_name, size, precision = _type(declared)
             yield {
-                **{"table_name": table, "column_name": name, "precision": precision, "scale": 0},
-                **{"type_name": type_name.partition("(")[0], "max_length": size},
-                **{"base_type": type_name.partition("(")[0], "is_nullable": 1 - is_required},
-                **{"is_identity": 0},
+                "table_name": table,
+                "column_name": name,
+                "precision": precision,
+                "scale": 0,
+                "type_name": type_name.partition("(")[0],
+                "max_length": size,
+                "base_type": type_name.partition("(")[0],
+                "is_nullable": 1 - is_required,
+                "is_identity": 0,
             }
     else:
         yield {"name": table}
@@ -144,14 +154,19 @@ def _rows_about_indexes(storage, table, *, is_of_columns):
             continue
         if not is_of_columns:
             yield {
-                **{"table_name": table, "index_id": number + 2, "is_unique": is_unique},
-                **{"name": name, "type": 2},
+                "table_name": table,
+                "index_id": number + 2,
+                "is_unique": is_unique,
+                "name": name,
+                "type": 2,
             }
             continue
         for _, _, column in storage.execute(f'PRAGMA index_info("{name}")'):
             yield {
-                **{"table_name": table, "index_id": number + 2, "name": column},
-                **{"is_included_column": 0},
+                "table_name": table,
+                "index_id": number + 2,
+                "name": column,
+                "is_included_column": 0,
             }
 
 
@@ -208,14 +223,20 @@ def described_parameters(storage, text):
     for number, mark in enumerate(dict.fromkeys(re.findall(r"@\w+", text)), 1):
         type_id, name, size, precision = types.get(columns.get(mark, "").upper(), TYPES["BIGINT"])
         known = {
-            **{"parameter_ordinal": number, "name": mark, "suggested_system_type_id": type_id},
-            **{"suggested_system_type_name": name, "suggested_max_length": size},
-            **{"suggested_precision": precision, "suggested_scale": 0},
-            **{"suggested_is_input": 1, "suggested_is_output": 0},
-            **{"suggested_is_xml_document": 0, "suggested_is_case_sensitive": 0},
-            **{"suggested_is_fixed_length_clr_type": 0},
-            **{"suggested_tds_type_id": TDS_TYPES[type_id]},
-            **{"suggested_tds_length": 65535 if size < 0 else size},
+            "parameter_ordinal": number,
+            "name": mark,
+            "suggested_system_type_id": type_id,
+            "suggested_system_type_name": name,
+            "suggested_max_length": size,
+            "suggested_precision": precision,
+            "suggested_scale": 0,
+            "suggested_is_input": 1,
+            "suggested_is_output": 0,
+            "suggested_is_xml_document": 0,
+            "suggested_is_case_sensitive": 0,
+            "suggested_is_fixed_length_clr_type": 0,
+            "suggested_tds_type_id": TDS_TYPES[type_id],
+            "suggested_tds_length": 65535 if size < 0 else size,
         }
         rows.append(tuple(known.get(column) for column, _ in DESCRIBED))
     return Answer(list(DESCRIBED), rows)
