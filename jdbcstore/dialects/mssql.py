@@ -35,6 +35,25 @@ LOST: Final = frozenset(
 )
 WRONG_LOGIN: Final = re.compile(r"\b18456\b|Login failed for user")
 CONFLICT: Final = frozenset({1204, 1205, 1222, 3960, 701, 1105, 9002})
+# mssql-python tells no number, and Microsoft's ODBC driver files most errors of the server under
+# SQLSTATE 42000 (wrong syntax). What is left is the text, as sys.messages has it in English.
+TEXTS: Final = (
+    (Fault.LOST, re.compile(r"Server is in script upgrade mode")),  # 18401
+    (Fault.LOST, re.compile(r"in an availability group and is currently")),  # 976, 978
+    (Fault.LOST, re.compile(r"replica is not in the PRIMARY or SECONDARY role")),  # 983
+    (Fault.LOST, re.compile(r"because the database is read-only")),  # 3906
+    (Fault.LOST, re.compile(r"Could not run BEGIN TRANSACTION in database")),  # 3908
+    (Fault.LOST, re.compile(r"The service has encountered an error processing")),  # 40197
+    (Fault.LOST, re.compile(r"The service is currently busy")),  # 40501
+    (Fault.LOST, re.compile(r"Database '.*' on server '.*' is not currently available")),  # 40613
+    (Fault.LOST, re.compile(r"Cannot process (?:create or update )?request\.")),  # 49918 to 49920
+    (Fault.CONFLICT, re.compile(r"cannot obtain a LOCK resource at this time")),  # 1204
+    (Fault.CONFLICT, re.compile(r"Lock request time out period exceeded")),  # 1222
+    (Fault.CONFLICT, re.compile(r"Snapshot isolation transaction aborted")),  # 3960
+    (Fault.CONFLICT, re.compile(r"There is insufficient system memory")),  # 701
+    (Fault.CONFLICT, re.compile(r"Could not allocate space for object")),  # 1105
+    (Fault.CONFLICT, re.compile(r"The transaction log for database '.*' is full")),  # 9002
+)
 # SQLSTATEs that mssql-python turns into texts of its own, and no longer shows.
 SQLSTATES: Final = (
     *("08001", "08002", "08003", "08007", "08S01", "40001", "40003", "HYT00", "HYT01", "57014"),
@@ -62,6 +81,12 @@ class SQLServer(Dialect):
         blob = sqlalchemy.VARBINARY("max")  # type: ignore[arg-type]
         return replace(super().column_types(), blob=blob, file_data=blob)
 
+    def placeholder(self, number: int = 1) -> str:
+        """A question mark: in the paramstyle that mssql-python names, values have names."""
+        if self.engine_dialect.driver == "pymssql":
+            return super().placeholder(number)
+        return "?"
+
     def connect_arguments(self, network_timeout_ms: int) -> dict[str, Any]:
         """How long to wait for an answer, in whole seconds."""
         if network_timeout_ms <= 0:
@@ -70,6 +95,11 @@ class SQLServer(Dialect):
         if self.engine_dialect.driver == "pymssql":
             return {"timeout": seconds, "login_timeout": seconds}
         return {"timeout": seconds}
+
+    def set_up(self, raw: RawConnection, network_timeout_ms: int) -> None:
+        """How long to wait for a statement: what connect() takes is of the login alone."""
+        if network_timeout_ms > 0 and self.engine_dialect.driver != "pymssql":
+            raw.timeout = -(-network_timeout_ms // 1000)  # type: ignore[attr-defined]
 
     def open_raw(
         self,
@@ -109,7 +139,7 @@ class SQLServer(Dialect):
         super().insert_rows(raw, table, rows)
 
     def fault(self, exception: BaseException) -> Fault:
-        """By the server's number, or by what mssql-python leaves of the SQLSTATE."""
+        """By the server's number, or by the text and what mssql-python leaves of the SQLSTATE."""
         number = exception.args[0] if exception.args else None
         if isinstance(number, tuple) and number:
             number = number[0]  # pymssql wraps number and text once more when connecting fails.
@@ -120,6 +150,10 @@ class SQLServer(Dialect):
             return Fault.CONFLICT if number in CONFLICT else Fault.FATAL
         text = getattr(exception, "driver_error", None)
         if text is not None:
+            said = str(getattr(exception, "ddbc_error", ""))
+            for fault, pattern in TEXTS:
+                if pattern.search(said):
+                    return fault
             from mssql_python.exceptions import sqlstate_to_exception
 
             for sqlstate in SQLSTATES:

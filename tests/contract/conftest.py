@@ -15,6 +15,7 @@ from journal.options import JournalOptions, JournalType
 from tests.crash.model import open_and_load, read_folder_view
 from tests.crash.states import copy_out
 from tests.jdbcstore.reading import read_table_view
+from tests.jdbcstore.sql_server_stub import SqlServerStub, skip_without_driver
 from tests.newest_servers import NEWEST_SERVERS
 from tests.servers import new_embedded_derby
 
@@ -150,18 +151,25 @@ STORES = {
 NEWEST = list(NEWEST_SERVERS)
 # By the names of tests/servers.py; a server that is missing skips with the reason.
 DATABASES = ["sqlite", "postgresql", "mariadb", "derby", "derby-embedded", *NEWEST]
+# Speak a vendor's protocol to his driver, and keep the rows elsewhere.
+STUBS = ["sql-server-stub"]
 # Making a database takes Derby seconds.
-SLOW = ["derby", "derby-embedded", *NEWEST]
+SLOW = ["derby", "derby-embedded", *NEWEST, *STUBS]
 PARAMETERS = [
     pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
-    for name in (*STORES, *DATABASES)
+    for name in (*STORES, *DATABASES, *STUBS)
 ]
 
 
 @pytest.fixture(params=PARAMETERS)
 def stores(request, tmp_path):
     """Stores of one kind over one place, closed at the end."""
-    if request.param == "derby-embedded":
+    stub = None
+    if request.param == "sql-server-stub":
+        skip_without_driver()
+        stub = SqlServerStub(tmp_path)
+        stores = SqlStores(stub)
+    elif request.param == "derby-embedded":
         stores = SqlStores(new_embedded_derby(tmp_path))
     elif request.param in DATABASES:
         stores = SqlStores(request.getfixturevalue("new_database")(request.param))
@@ -169,6 +177,8 @@ def stores(request, tmp_path):
         stores = STORES[request.param](tmp_path / "store")
     yield stores
     stores.close()
+    if stub is not None:
+        stub.close()
 
 
 @pytest.fixture

@@ -14,16 +14,24 @@ from jdbcstore.lease import Lease
 from jdbcstore.lease_row import Fence
 from jdbcstore.pages import PageStores, _encode
 from journal.errors import JournalDamaged, JournalIOError, WrongUse
+from tests.jdbcstore.sql_server_stub import SqlServerStub, skip_without_driver
 from tests.servers import new_embedded_derby
 
-KINDS = ["sqlite", "postgresql", "mariadb", "derby", "derby-embedded"]
+SQL_SERVER = pytest.param("sql-server-stub", marks=pytest.mark.slow)
+
+KINDS = ["sqlite", "postgresql", "mariadb", "derby", "derby-embedded", SQL_SERVER]
 
 
 @pytest.fixture(params=KINDS)
 def place(request, new_database, tmp_path):
-    if request.param == "derby-embedded":
-        return new_embedded_derby(tmp_path)
-    return new_database(request.param)
+    if request.param == "sql-server-stub":
+        skip_without_driver()
+        with SqlServerStub(tmp_path) as stub:
+            yield stub.place
+    elif request.param == "derby-embedded":
+        yield new_embedded_derby(tmp_path)
+    else:
+        yield new_database(request.param)
 
 
 @pytest.fixture

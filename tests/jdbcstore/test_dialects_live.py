@@ -8,17 +8,25 @@ import sqlalchemy
 
 from jdbcstore import Database, DatabaseStoreOptions, Fault, classify
 from jdbcstore.schema import NODE_ROWS, create_if_missing, file_table, journal_table, node_table
+from tests.jdbcstore.sql_server_stub import SqlServerStub, skip_without_driver
 from tests.servers import new_embedded_derby
 
-LIVE = ["sqlite", "postgresql", "mariadb", "derby", "derby-embedded"]
+SQL_SERVER = pytest.param("sql-server-stub", marks=pytest.mark.slow)
+
+LIVE = ["sqlite", "postgresql", "mariadb", "derby", "derby-embedded", SQL_SERVER]
 QUERY = {"derby": "VALUES 1"}
 
 
 @pytest.fixture(params=LIVE)
 def place(request, new_database, tmp_path):
-    if request.param == "derby-embedded":
-        return new_embedded_derby(tmp_path)
-    return new_database(request.param)
+    if request.param == "sql-server-stub":
+        skip_without_driver()
+        with SqlServerStub(tmp_path) as stub:
+            yield stub.place
+    elif request.param == "derby-embedded":
+        yield new_embedded_derby(tmp_path)
+    else:
+        yield new_database(request.param)
 
 
 @pytest.fixture
