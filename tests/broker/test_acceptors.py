@@ -1,11 +1,15 @@
 """Acceptors: the port is taken before data are loaded and answers after; which protocols."""
 
 import asyncio
+import contextlib
+import os
 import socket
+from pathlib import Path
 
 import pytest
 
 import broker.server
+from broker.cli.run import loop_factory
 from broker.errors import BrokerError
 from broker.options import BrokerOptions
 from broker.server import Broker
@@ -115,3 +119,41 @@ def test_an_acceptor_that_does_not_start_by_itself(tmp_path):
 def test_a_protocol_that_the_broker_does_not_have(tmp_path):
     with pytest.raises(BrokerError, match="unknown protocol AMQP; the broker has CORE"):
         asyncio.run(Broker(options(tmp_path, protocols=("CORE", "AMQP"))).start())
+
+
+def accepted_at(port):
+    """The sockets of this process that were accepted at a port."""
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(entry.name))) as found:
+            is_ours = found.family == socket.AF_INET and found.getsockname()[1] == port
+            if is_ours and found.getpeername():
+                yield found
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, loop_factory()])
+def test_small_writes_are_not_held_back(new_loop):
+    """An answer behind a delivery would wait 40 ms for the client's delayed acknowledgement."""
+    delays = []
+
+    def look(*_):
+        delays.extend(
+            not accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            for accepted in accepted_at(acceptor.port)
+        )
+
+    acceptor = Acceptor(AcceptorOptions(host="127.0.0.1", port=0), {"CORE": look})
+
+    async def connect():
+        await acceptor.start()
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", acceptor.port)
+            writer.write(b"eight by")
+            assert await reader.read() == b""
+            writer.close()
+        finally:
+            await acceptor.stop()
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(connect())
+
+    assert delays == [False]
