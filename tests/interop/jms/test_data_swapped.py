@@ -19,12 +19,12 @@ END_S = 120
 
 
 class OursOnIt:
-    """Our broker on the instance of the reference's."""
+    """Our broker on an instance of Artemis: its acceptor names protocols that are not here yet."""
 
     def __init__(self, instance, log):
         with log.open("ab") as target:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "broker.cli.main", "run", str(instance)],
+                [sys.executable, "-m", "broker.cli.main", "run", "--lenient", str(instance)],
                 cwd=instance,
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
                 stdout=target,
