@@ -7,7 +7,7 @@ Start: a folder with so many durable messages of 1 KiB in one queue, as clients 
 is filled through our storage; the broker starts on it in a process of its own. Shown are seconds
 from the start of the process until it listens, seconds of processors for that, the memory it had at
 most (VmHWM) and has then (VmRSS), and what each waiting message costs, against a start with none.
-With `--reference` the reference starts on a copy of it.
+With `--reference` Artemis starts on a copy of it.
 
 Sent: as many are sent to a broker within a process of its own, and nobody takes them; what its
 memory has grown by beyond their bytes.

@@ -38,7 +38,7 @@ class Process:
         port: where it will listen.
         log: what it prints.
         environment: beside our own.
-        hello: what somebody says to it once it listens.
+        hello: bytes that a client sends once the server listens.
         greeting: how its answer to that begins.
         behind: a command to be run when it has ended.
     """
