@@ -42,7 +42,8 @@ def code_of(text):
 def test_the_python_in_the_document_runs(
     document, spark, charts, golden, monkeypatch, tmp_path, capsys
 ):
-    code = code_of((ROOT / document).read_text()).replace("build/try", str(golden / "broker_basic"))
+    code = code_of((ROOT / document).read_text()).replace("build/try/kinds.png", "kinds.png")
+    code = code.replace("build/try", str(golden / "broker_basic"))
     monkeypatch.chdir(tmp_path)
 
     exec(code, {"spark": spark})
