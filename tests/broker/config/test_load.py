@@ -418,6 +418,11 @@ def test_included_files(read, tmp_path):
             "acceptor 'a' has no parameter sslEnabld; did you mean sslEnabled?",
         ),
         (
+            "<connectors>\n<connector name='c'>tcp://h:1?useEpol=1</connector></connectors>",
+            4,
+            "connector 'c' has no parameter useEpol; did you mean useEpoll?",
+        ),
+        (
             "<acceptors>\n<acceptor name='a'>tcp://h:1?protocols=CORE,MQTT</acceptor></acceptors>",
             4,
             "acceptor 'a' is for protocol MQTT, which this version does not speak",
