@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from broker.address import AddressTree
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.groups import UNLIMITED_BUCKETS
 from broker.memory import AddressMemory
@@ -143,7 +144,7 @@ class Addresses:
         self.queues_by_id: dict[int, Queue] = {}
         self.version = 0
         # Those with wildcards in their names, which other addresses have to ask.
-        self.patterns: dict[Address, None] = {}
+        self.patterns: AddressTree[Address] = AddressTree(wildcards)
 
     def changed(self) -> None:
         """Settings or permissions have changed."""
@@ -219,8 +220,8 @@ class Addresses:
         )
         address.unused_since_ms = self._core.clock_ms()
         self.by_name[name] = address
-        if self.wildcards.routing_enabled and self.wildcards.is_wild(name):
-            self.patterns[address] = None
+        if self._routes_others(name):
+            self.patterns.add(name, address)
         self.version += 1
         return address
 
@@ -284,9 +285,14 @@ class Addresses:
         if self._core.retroactive is not None:
             self._core.retroactive.address_deleted(name)
 
+    def _routes_others(self, name: str) -> bool:
+        """Whether messages to other addresses go to the queues of this one, too."""
+        return self.wildcards.routing_enabled and self.wildcards.is_wild(name)
+
     def _forget_address(self, address: Address) -> None:
         del self.by_name[address.name]
-        self.patterns.pop(address, None)
+        if self._routes_others(address.name):
+            self.patterns.remove(address.name, address)
         self.version += 1
 
     def pause(self, address: Address, *, is_paused: bool, is_kept: bool = False) -> None:
