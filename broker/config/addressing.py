@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.address import WildcardConfiguration
 from broker.config.binding import (
@@ -245,7 +245,7 @@ def _settings(parent: Element, context: Context) -> tuple[tuple[str, AddressSett
 
 def _setting(parent: Element, context: Context) -> AddressSettings:
     check_names(parent, _SETTING_OF_ELEMENT, ("match",), context)
-    given: dict[str, object] = {}
+    given: dict[str, Any] = {}
     for child in parent.children:
         item = _SETTING_OF_ELEMENT.get(child.name)
         if item is None:
