@@ -4,9 +4,9 @@
 # installs into it what the tour needs; `make test`, `make dev` and `make bench` add the rest.
 
 PYTHON ?= python3
-PY := $(or $(shell $(PYTHON) tools/venv.py interpreter 2>/dev/null),$(CURDIR)/.venv/bin/python)
+PY := $(or $(shell $(PYTHON) .ci/venv.py interpreter 2>/dev/null),$(CURDIR)/.venv/bin/python)
 # Another PYTHON than that of .venv makes it again, but only if somebody gave one.
-VENV_FOR = @$(PYTHON) tools/venv.py $(1) $(if $(filter file,$(origin PYTHON)),,--chosen)
+VENV_FOR = @$(PYTHON) .ci/venv.py $(1) $(if $(filter file,$(origin PYTHON)),,--chosen)
 
 PYTEST := $(PY) -m pytest
 QUICK := not slow and not soak and not interop
@@ -70,7 +70,7 @@ test: venv build ## what a developer runs before a commit
 	$(PYTEST) -m "$(QUICK)" $(call PARALLEL,$(TEST_JOBS))
 
 fresh: ## README's lines on a new Debian: make fresh SUITE=trixie (root and debootstrap are needed)
-	@tools/fresh $(SUITE)
+	@.ci/fresh $(SUITE)
 
 test-all: venv build ## all of it: crash states, kills, fuzzing, the reference; long runs at a tenth of their length
 	$(PYTEST) -m "not soak" --effort $(EFFORT_ALL) $(call PARALLEL,$(TEST_JOBS))

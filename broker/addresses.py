@@ -12,8 +12,9 @@ Threads: the event loop's alone; nothing here waits.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from broker.address import AddressTree
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.groups import UNLIMITED_BUCKETS
 from broker.memory import AddressMemory
@@ -36,7 +37,35 @@ if TYPE_CHECKING:
     from broker.memory import GlobalMemory
     from broker.storage.binding_records import QueueBinding
 
-__all__ = ["Address", "Addresses", "queue_exists"]
+__all__ = ["Address", "Addresses", "QueueChanges", "queue_exists"]
+
+
+class QueueChanges(TypedDict, total=False):
+    """Keyword arguments of `Addresses.update_queue()`, for type checkers: see QueueBinding."""
+
+    filter: str | None
+    metadata: str | None
+    auto_created: bool
+    max_consumers: int
+    purge_on_no_consumers: bool
+    routing_type: RoutingType
+    exclusive: bool
+    last_value: bool
+    configuration_managed: bool
+    consumers_before_dispatch: int
+    delay_before_dispatch: int
+    last_value_key: str | None
+    non_destructive: bool
+    group_rebalance: bool
+    group_buckets: int
+    auto_delete: bool
+    auto_delete_delay: int
+    auto_delete_message_count: int
+    group_first_key: str | None
+    ring_size: int
+    enabled: bool
+    group_rebalance_pause_dispatch: bool
+    internal: bool
 
 
 class Address:
@@ -143,7 +172,7 @@ class Addresses:
         self.queues_by_id: dict[int, Queue] = {}
         self.version = 0
         # Those with wildcards in their names, which other addresses have to ask.
-        self.patterns: dict[Address, None] = {}
+        self.patterns: AddressTree[Address] = AddressTree(wildcards)
 
     def changed(self) -> None:
         """Settings or permissions have changed."""
@@ -219,8 +248,8 @@ class Addresses:
         )
         address.unused_since_ms = self._core.clock_ms()
         self.by_name[name] = address
-        if self.wildcards.routing_enabled and self.wildcards.is_wild(name):
-            self.patterns[address] = None
+        if self._routes_others(name):
+            self.patterns.add(name, address)
         self.version += 1
         return address
 
@@ -284,9 +313,14 @@ class Addresses:
         if self._core.retroactive is not None:
             self._core.retroactive.address_deleted(name)
 
+    def _routes_others(self, name: str) -> bool:
+        """Whether messages to other addresses go to the queues of this one, too."""
+        return self.wildcards.routing_enabled and self.wildcards.is_wild(name)
+
     def _forget_address(self, address: Address) -> None:
         del self.by_name[address.name]
-        self.patterns.pop(address, None)
+        if self._routes_others(address.name):
+            self.patterns.remove(address.name, address)
         self.version += 1
 
     def pause(self, address: Address, *, is_paused: bool, is_kept: bool = False) -> None:
@@ -398,7 +432,7 @@ class Addresses:
             self._core.paging.queue_added(queue)
         return queue
 
-    def update_queue(self, name: str, **changes: object) -> Queue:
+    def update_queue(self, name: str, **changes: Unpack[QueueChanges]) -> Queue:
         """Change attributes of a queue and record them.
 
         Raises:
@@ -406,7 +440,7 @@ class Addresses:
         """
         queue = self.queue(name)
         most = changes.get("max_consumers", -1)
-        if isinstance(most, int) and -1 < most < queue.consumer_count:
+        if -1 < most < queue.consumer_count:
             raise BrokerError(
                 ErrorCode.INVALID_QUEUE_CONFIGURATION,
                 f"AMQ229210: Can't update queue {name} with maxConsumers: {most}. Current "
@@ -419,7 +453,7 @@ class Addresses:
                 "unexpected_routing_type",
                 f"Invalid routing type for queue {name}: {address.name} does not support it",
             )
-        binding = replace(queue.binding, **changes)  # type: ignore[arg-type]
+        binding = replace(queue.binding, **changes)
         if binding != queue.binding:
             queue.update(binding)
             if queue.is_durable:

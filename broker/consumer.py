@@ -12,6 +12,7 @@ Threads: the event loop's alone; nothing here waits.
 from __future__ import annotations
 
 import itertools
+import logging
 from collections import deque
 from time import time
 from typing import TYPE_CHECKING, Protocol
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from broker.transaction import Transaction
 
 __all__ = ["UNLIMITED", "Consumer", "Equality", "Filter", "Sink"]
+
+log = logging.getLogger("broker")
 
 UNLIMITED = -1
 _NUMBERS = itertools.count(1)
@@ -82,7 +85,7 @@ class Sink(Protocol):
         """Write the message; bytes to be taken from the credits. Never waits, never raises."""
 
     def disconnected(self, consumer: Consumer) -> None:
-        """The broker has closed the consumer: its queue is gone."""
+        """The broker has closed the consumer: its queue is gone, or it cannot be given messages."""
 
 
 class Consumer:
@@ -293,13 +296,43 @@ class Consumer:
         if self.is_pre_acknowledging:
             # Before it is written: what is lost on the way is lost, as asked for.
             self.last_acknowledged_s = self.last_delivered_s
-            self._acknowledge(None, reference, True)
+            try:
+                self._acknowledge(None, reference, True)
+            except BrokerError as error:
+                self._refused(error)
+                return
         else:
             self.delivering.append(reference)
             if self._records_deliveries:
                 self._record_delivery(reference)
         self._write(message, reference.delivery_count)
         self.delivered_bytes += message.encoded_size
+
+    def _refused(self, error: BrokerError) -> None:
+        """The disk has no room for the acknowledgement before delivery: nothing is written.
+
+        The consumer ends behind this turn, as in Artemis one that cannot handle a message; what it
+        was given goes back to its queue.
+        """
+        self.delivered_count -= 1
+        self.is_held_up = True
+        self.can_take = False
+        # Behind what was refused before it, in the same turn.
+        self.delivering.rotate(-1)
+        self.queue.core.loop.call_soon(self._fail, error)
+
+    def _fail(self, error: BrokerError) -> None:
+        """End a consumer that cannot be given messages, and tell its client."""
+        if self.is_closed:
+            return
+        log.warning(
+            "AMQ222151: removing consumer %s of queue %s, which could not be given a message: %s",
+            self.consumer_id,
+            self.queue.name,
+            error,
+        )
+        self.close(has_failed=False)
+        self.sink.disconnected(self)
 
     def _record_delivery(self, reference: Reference) -> None:
         """Record a delivery count before the message is written, if the reference is recorded.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.divert import Divert
 from broker.errors import BrokerError
@@ -118,7 +118,7 @@ class Deployment:
             )
             return
         wanted = request.binding(self._core.settings.match(request.address))
-        changes = {
+        changes: dict[str, Any] = {
             name: getattr(wanted, name)
             for name in _CONFIGURABLE
             if getattr(wanted, name) != getattr(found.binding, name)

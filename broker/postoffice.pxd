@@ -33,7 +33,6 @@ cdef class PostOffice:
     cdef object _core
     cdef object _routes
     cdef StorageManager _storage
-    cdef object _tree
     cdef object _version
     cdef public object addresses
     cdef public object duplicates

@@ -19,7 +19,7 @@ import logging
 import struct
 from typing import TYPE_CHECKING, Final
 
-from broker.address import AddressTree, split_fqqn
+from broker.address import split_fqqn
 from broker.addresses import Addresses
 from broker.duplicates import BRIDGE_ID, DuplicateCaches
 from broker.errors import BrokerError, ErrorCode, broker_error
@@ -146,7 +146,6 @@ class PostOffice:
         self.duplicates = DuplicateCaches(core)
         self._routes: dict[str, Route] = {}
         self._version = -1
-        self._tree: AddressTree[Queue] = AddressTree(wildcards)
         memory.on_unused = self.drop_body
         core.settings.on_change(self.addresses.changed)
 
@@ -170,7 +169,8 @@ class PostOffice:
     def route_of(self, address: str) -> Route:
         """Give what is bound to an address."""
         if self._version != self.addresses.version:
-            self._take_changes()
+            self._version = self.addresses.version
+            self._routes.clear()
         found = self._routes.get(address)
         if found is None:
             found = self._find(address)
@@ -179,21 +179,13 @@ class PostOffice:
             self._routes[address] = found
         return found
 
-    def _take_changes(self) -> None:
-        wildcards = self.addresses.wildcards
-        self._version = self.addresses.version
-        self._routes.clear()
-        self._tree = AddressTree(wildcards)
-        for address in self.addresses.patterns:
-            for queue in address.queues.values():
-                self._tree.add(address.name, queue)
-
     def _find(self, address: str) -> Route:
         own = self.addresses.by_name.get(address)
         queues = [] if own is None else list(own.queues.values())
-        if self._tree:
+        for pattern in self.addresses.patterns.matching(address):
             # A pattern is an address too: what is sent to it literally it has already.
-            queues += [queue for queue in self._tree.matching(address) if queue not in queues]
+            if pattern is not own:
+                queues += pattern.queues.values()
         return Route(queues, [] if own is None else list(own.diverts.values()))
 
     def has_queues(self, address: str) -> bool:

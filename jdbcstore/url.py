@@ -100,8 +100,8 @@ def connection_url(options: DatabaseStoreOptions) -> sqlalchemy.URL:
     The pool's own `url`, `username`, `password` and `driverClassName` win, as in the reference.
 
     Raises:
-        OptionError: no URL, one that the driver class does not fit, or a mask that does not
-            decode.
+        OptionError: no URL, one that the driver class does not fit, a user of a database that has
+            none, or a mask that does not decode.
     """
     properties = options.data_source_properties
     text = properties.get("url") or options.connection_url
@@ -114,8 +114,21 @@ def connection_url(options: DatabaseStoreOptions) -> sqlalchemy.URL:
         url = url.set(username=passwords.unmask(user))
     if password is not None:
         url = url.set(password=passwords.unmask(password))
+    if url.get_backend_name() == "sqlite":
+        _check_sqlite(url)
     _check_driver_class(properties.get("driverClassName") or options.driver_class_name, url)
     return url
+
+
+def _check_sqlite(url: sqlalchemy.URL) -> None:
+    is_named = url.username is not None or url.password is not None
+    if is_named or not url.query.keys().isdisjoint(("user", "password")):
+        raise OptionError("SQLite has no users: leave jdbc-user and jdbc-password out")
+    if url.host or url.port is not None:
+        raise OptionError(
+            f"SQLite is on no host: {url.host!r} in jdbc-connection-url; a file's URL is "
+            "sqlite:///relative/path or sqlite:////absolute/path"
+        )
 
 
 def _check_driver_class(name: str | None, url: sqlalchemy.URL) -> None:

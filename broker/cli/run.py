@@ -54,7 +54,8 @@ def run(
 ) -> None:
     """Run an instance's broker; prints a line when it serves.
 
-    SIGTERM, SIGINT and SIGHUP stop it in good order. Exit status 1: its storage failed.
+    SIGTERM, SIGINT and SIGHUP stop it in good order; a second one ends the wait for clients
+    (graceful-shutdown-enabled). Exit status 1: its storage failed.
     """
     set_up(log_format, verbose=verbose)
     file = ConfigurationFile(instance / BROKER_XML, lenient=lenient)

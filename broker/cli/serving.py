@@ -26,7 +26,8 @@ _STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 async def serve(broker: Broker, *, on_start: Callable[[Broker], object] | None = None) -> int:
     """Serve until SIGTERM, SIGINT or SIGHUP; the exit status: 1 where the storage has failed.
 
-    A signal also ends a start that waits for another broker. SIGHUP stays ignored where whoever
+    A signal also ends a start that waits for another broker. A second one ends the stop's wait for
+    clients that have not left (graceful-shutdown-timeout). SIGHUP stays ignored where whoever
     started this process ignores it (`nohup`).
 
     Args:
@@ -39,9 +40,16 @@ async def serve(broker: Broker, *, on_start: Callable[[Broker], object] | None =
     """
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
+
+    def stop() -> None:
+        if stopping.is_set():
+            log.info("told again to stop: no client is waited for")
+            broker.hurry()
+        stopping.set()
+
     for number in _STOPPING:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, stopping.set)
+            loop.add_signal_handler(number, stop)
     told = asyncio.ensure_future(stopping.wait())
     try:
         if not await _start(broker, told):

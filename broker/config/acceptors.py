@@ -83,7 +83,7 @@ _KNOWN: Final = _EFFECTIVE | MISSED | _OF_A_JVM | _OF_PROTOCOLS
 
 def acceptors(parent: Element, context: Context) -> tuple[TransportConfig, ...]:
     """What stands in <acceptors>, without those that no served protocol is left to (lenient)."""
-    found = transports(parent, context)
+    found = transports(parent, context, _KNOWN)
     elements = [child for child in parent.children if child.name == "acceptor"]
     checked = (_checked(*one, context) for one in zip(elements, found, strict=True))
     return tuple(one for one in checked if one is not None)
@@ -92,12 +92,6 @@ def acceptors(parent: Element, context: Context) -> tuple[TransportConfig, ...]:
 def _checked(
     element: Element, transport: TransportConfig, context: Context
 ) -> TransportConfig | None:
-    for name in transport.parameters:
-        if name not in _KNOWN:
-            context.unknown(
-                element,
-                f"acceptor {transport.name!r} has no parameter {name}{nearest(name, _KNOWN, '{}')}",
-            )
     parameters = transport.parameters
     if "protocols" not in parameters and "protocol" not in parameters:
         return transport

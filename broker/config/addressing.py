@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.address import WildcardConfiguration
 from broker.config.binding import (
@@ -124,7 +124,12 @@ def _address(parent: Element, context: Context) -> AddressConfig:
 
 
 def _addresses(parent: Element, context: Context) -> tuple[AddressConfig, ...]:
-    """What stands in <addresses>; an address that stands there twice is one with all of it."""
+    """What stands in <addresses>.
+
+    An address that stands there twice has the queues of both, and the routing types of the last
+    one and of these queues: as in Artemis, which deploys one after the other, and takes away a
+    routing type only if no queue has it.
+    """
     check_names(parent, ("address",), (), context)
     found: dict[str, AddressConfig] = {}
     for child in parent.children:
@@ -132,9 +137,11 @@ def _addresses(parent: Element, context: Context) -> tuple[AddressConfig, ...]:
             continue
         address = _address(child, context)
         if (before := found.get(address.name)) is not None:
+            changed = {queue.name for queue in address.queues}
+            kept = {one.routing_type for one in before.queues if one.name not in changed}
             address = replace(
                 before,
-                routing_types=before.routing_types | address.routing_types,
+                routing_types=address.routing_types | kept,
                 queues=before.queues + address.queues,
             )
         found[address.name] = address
@@ -238,7 +245,7 @@ def _settings(parent: Element, context: Context) -> tuple[tuple[str, AddressSett
 
 def _setting(parent: Element, context: Context) -> AddressSettings:
     check_names(parent, _SETTING_OF_ELEMENT, ("match",), context)
-    given: dict[str, object] = {}
+    given: dict[str, Any] = {}
     for child in parent.children:
         item = _SETTING_OF_ELEMENT.get(child.name)
         if item is None:

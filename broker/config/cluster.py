@@ -28,9 +28,9 @@ from broker.config.binding import (
     secret,
     unused,
 )
+from broker.config.connectors import connectors
 from broker.config.core import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
 from broker.config.ha import HaPolicy, ha_policy
-from broker.config.transport import TransportConfig, transports
 from broker.kinds import (
     BOOLEAN,
     DOUBLE,
@@ -47,6 +47,7 @@ from broker.kinds import (
 
 if TYPE_CHECKING:
     from broker.config.document import Element
+    from broker.config.transport import TransportConfig
 
 __all__ = [
     "BridgeConfig",
@@ -303,7 +304,7 @@ class ClusterConfig:
     """Acceptors, connectors and all that leads to other brokers."""
 
     acceptors: tuple[TransportConfig, ...] = custom("acceptors", acceptors, ())
-    connectors: tuple[TransportConfig, ...] = custom("connectors", transports, ())
+    connectors: tuple[TransportConfig, ...] = custom("connectors", connectors, ())
     broadcast_groups: tuple[BroadcastGroup, ...] = grouped(
         "broadcast-groups", "broadcast-group", BroadcastGroup
     )

@@ -40,6 +40,7 @@ def without_effect(config: BrokerConfig) -> list[str]:
     return [
         *_sections(config),
         *_address_settings(config),
+        *_database(config),
         *_acceptors(config),
         *_ha_policy(config),
     ]
@@ -68,6 +69,17 @@ def _sections(config: BrokerConfig) -> Iterator[str]:
         "remoting-outgoing-interceptors": sections.remoting_outgoing_interceptors,
     }
     yield from (f"<{name}>" for name, value in found.items() if value)
+
+
+def _database(config: BrokerConfig) -> Iterator[str]:
+    """Clients get answers once the database has committed; files alone can do without a sync."""
+    persistence = config.persistence
+    if not persistence.persistence_enabled or persistence.database is None:
+        return
+    if not persistence.journal_sync_transactional:
+        yield "<journal-sync-transactional> of a database"
+    if not persistence.journal_sync_non_transactional:
+        yield "<journal-sync-non-transactional> of a database"
 
 
 def _acceptors(config: BrokerConfig) -> Iterator[str]:

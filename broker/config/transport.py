@@ -1,7 +1,7 @@
 """Acceptors and connectors: `scheme://host:port?parameter=value;parameter=value`.
 
-Parameters stay texts here; the transport that takes them knows which there are. Several URIs in one
-connector, separated by commas in brackets, are for clients and not for configurations.
+Parameters stay texts here; which there are stands in acceptors.py and connectors.py. Several URIs
+in one connector, separated by commas in brackets, are for clients and not for configurations.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from broker.config.binding import Context, check_names
+from broker.config.binding import Context, check_names, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from broker.config.document import Element
 
@@ -86,10 +86,17 @@ def parse_transport(name: str, uri: str, *, where: str = "") -> TransportConfig:
     )
 
 
-def transports(parent: Element, context: Context) -> tuple[TransportConfig, ...]:
+def transports(
+    parent: Element, context: Context, known: Collection[str]
+) -> tuple[TransportConfig, ...]:
     """What stands in <acceptors> or <connectors>; names are unique.
 
     Of two connectors of one name the first one counts, as in Artemis, which stops at two acceptors.
+
+    Args:
+        parent: the element.
+        context: of the file.
+        known: parameters; any other one is refused with the nearest of them.
     """
     single = parent.name.removesuffix("s")
     check_names(parent, (single,), (), context)
@@ -117,6 +124,10 @@ def transports(parent: Element, context: Context) -> tuple[TransportConfig, ...]
                     transport = _with_parameter(transport, secret, plain)
         except ValueError as error:
             raise child.wrong(str(error)) from None
+        for key in transport.parameters:
+            if key not in known:
+                near = nearest(key, known, "{}")
+                context.unknown(child, f"{single} {name!r} has no parameter {key}{near}")
         found[name] = transport
     return tuple(found.values())
 

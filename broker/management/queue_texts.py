@@ -113,14 +113,14 @@ def queue_request(text: str, user: str | None = None) -> QueueRequest:
     )
 
 
-def changes_of(text: str) -> tuple[str, dict[str, object]]:
+def changes_of(text: str) -> tuple[str, dict[str, Any]]:
     """Give the queue's name and what a JSON text wants changed of it.
 
     Raises:
         ManagementError: it cannot be read.
     """
     found, name = _named(text)
-    changes: dict[str, object] = {
+    changes: dict[str, Any] = {
         attribute: value
         for key, attribute, kind in _ATTRIBUTES
         if attribute not in _FIXED and (value := _value(found, key, kind)) is not None

@@ -201,8 +201,6 @@ def open_stores(
     on_lost: Callable[[Exception], object],
     is_backup: bool = False,
     wait: StartWait | None = None,
-    sync_transactional: bool = True,
-    sync_non_transactional: bool = True,
 ) -> Stores:
     """Take the lock and open both stores; nothing is loaded yet. May be called in a thread.
 
@@ -213,8 +211,6 @@ def open_stores(
         is_backup: of a pair on one store: the lock is taken once the primary has failed, or has
             stopped with failover-on-shutdown.
         wait: what another thread interrupts while the lock is waited for.
-        sync_transactional: of a database's message table (journal-sync-transactional).
-        sync_non_transactional: likewise (journal-sync-non-transactional).
 
     Raises:
         JournalLocked: another broker has them.
@@ -226,9 +222,7 @@ def open_stores(
     wait = wait or StartWait()
     if isinstance(options, FileStoreOptions):
         return _open_files(options, wait, is_backup=is_backup)
-    return _open_tables(
-        options, on_lost, wait, sync_transactional, sync_non_transactional, is_backup=is_backup
-    )
+    return _open_tables(options, on_lost, wait, is_backup=is_backup)
 
 
 def _large_folder(options: FileStoreOptions) -> Path:
@@ -299,8 +293,6 @@ def _open_tables(
     options: DatabaseStoreOptions,
     on_lost: Callable[[Exception], object],
     wait: StartWait,
-    sync_transactional: bool,
-    sync_non_transactional: bool,
     *,
     is_backup: bool,
 ) -> Stores:
@@ -329,8 +321,6 @@ def _open_tables(
             options.message_table_name,
             database=database,
             lease=node.primary_lease,
-            sync_transactional=sync_transactional,
-            sync_non_transactional=sync_non_transactional,
         )
         pages = PageStores(database, fence=node.primary_lease)
         bodies = SqlFiles(database, options.large_message_table_name, fence=node.primary_lease)
@@ -357,8 +347,9 @@ def _open_tables(
         folders=(),
         aside_folder=Path(os.environ.get("TMPDIR") or LARGE_TEMPORARY_FOLDER),
         page_size_max=options.max_page_size_bytes,
-        sync_transactional=sync_transactional,
-        sync_non_transactional=sync_non_transactional,
+        # Answers wait for the database, whatever journal-sync-* says: effect.py names it.
+        sync_transactional=True,
+        sync_non_transactional=True,
         _activated=node.activated,
         _paused=node.pause_primary,
         _closers=[node.stop, database.close],

@@ -95,6 +95,36 @@ def test_what_could_not_be_acknowledged_is_delivered_still(bench, storage, is_in
     assert bench.consume().bodies == ["b", "c"]
 
 
+@pytest.mark.parametrize("selector", [None, "x = 1"])
+def test_a_consumer_that_acknowledges_before_delivery_ends_and_nothing_is_lost(
+    bench, storage, selector, caplog
+):
+    queue = bench.queue()
+    session = bench.session(pre_acknowledge=True)
+    sink = bench.consume(session=session, filter_text=selector)
+    storage.full = {"acknowledgements"}
+
+    for body in "abc":
+        send(bench, body, x=1)
+    # Credits come before the consumer has ended.
+    sink.consumer.go_on()
+    bench.loop.run_turns()
+
+    assert (sink.bodies, sink.closed) == ([], [0])
+    assert (queue.delivering_count, queue.message_count, queue.consumers.count) == (0, 3, 0)
+    assert "AMQ222151: removing consumer 0 of queue q" in caplog.text
+    session.disconnected(sink.consumer)
+    # Another one may take them, also while the disk is full; and this client once it is not.
+    other = bench.consume(credits=100)
+    assert (other.bodies, other.counts) == (["a"], [1])
+    other.session.close(has_failed=False)
+    storage.full = set()
+    again = bench.consume(session=session, filter_text=selector)
+    bench.loop.run_turns()
+    assert (again.bodies, again.counts) == (["a", "b", "c"], [1, 1, 1])
+    assert (queue.message_count, queue.acknowledged_count) == (0, 3)
+
+
 @pytest.mark.parametrize("full", ["messages", "bindings"])
 def test_expired_messages_wait_for_room(bench, storage, full):
     bench.set(

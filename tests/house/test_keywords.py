@@ -1,5 +1,6 @@
 """mypy, as a user runs it, refuses wrong keyword arguments and takes right ones."""
 
+import dataclasses
 import re
 import subprocess
 import sys
@@ -7,12 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from broker.addresses import QueueChanges
+from broker.settings import SETTINGS, AddressSettingsChanges
+from broker.storage.binding_records import QueueBinding
+
 ROOT = Path(__file__).resolve().parents[2]
 # The lines with `refused` at their end, and no others, are errors.
 PROGRAM = """\
 from pathlib import Path
 
+from broker.addresses import Addresses
 from broker.client import AckMode, AsyncClient, Client
+from broker.settings import AddressSettings
 from broker.storage.open import bindings_options, messages_options
 from jdbcstore import DatabaseStoreOptions
 from journal import JournalOptions, JournalType
@@ -35,6 +42,17 @@ database.replace(network_timeout=1)  # refused
 database.replace(network_timeout_ms="1")  # refused
 DatabaseStoreOptions.from_elements({}, connection_url="sqlite://")
 DatabaseStoreOptions.from_elements({}, conection_url="sqlite://")  # refused
+
+AddressSettings(max_delivery_attempts=3, expiry_address=None)
+AddressSettings(max_delivery_attempt=3)  # refused
+AddressSettings(max_delivery_attempts="3")  # refused
+
+
+def update(addresses: Addresses) -> None:
+    addresses.update_queue("q", max_consumers=3, filter=None)
+    addresses.update_queue("q", max_consumer=3)  # refused
+    addresses.update_queue("q", max_consumers="3")  # refused
+
 
 Client(user="me", call_timeout=5)
 Client(call_timeout_ms=5)  # refused
@@ -94,3 +112,9 @@ def test_mypy_refuses_wrong_keyword_arguments(tmp_path):
     wanted = {number for number, line in enumerate(lines, 1) if line.endswith("# refused")}
     assert outcome.stderr == ""
     assert found == wanted, outcome.stdout
+
+
+def test_the_keywords_of_settings_and_queues_are_their_attributes():
+    assert AddressSettingsChanges.__annotations__.keys() == {one.attribute for one in SETTINGS}
+    fields = {one.name for one in dataclasses.fields(QueueBinding)} - {"name", "address"}
+    assert QueueChanges.__annotations__.keys() == fields

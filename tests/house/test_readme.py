@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import ci_files
 from tests.servers import free_port
-from tools import readme
 
+readme = ci_files.load("readme")
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 import setup
-from tools import venv
+from tests import ci_files
+
+venv = ci_files.load("venv")
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -105,7 +107,7 @@ def test_a_stage_is_installed_once_until_the_distribution_changes(tree, monkeypa
 
 def test_the_old_interpreters_that_are_refused_can_read_it():
     """Python 3.6 and later: no syntax that is newer."""
-    source = (ROOT / "tools/venv.py").read_text()
+    source = (ROOT / ".ci/venv.py").read_text()
 
     ast.parse(source, feature_version=(3, 6))
     assert "from __future__" not in source

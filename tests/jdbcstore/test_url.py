@@ -227,3 +227,24 @@ def test_a_driver_class_that_does_not_fit_is_refused(driver, words):
 def test_no_url_at_all_is_refused():
     with pytest.raises(OptionError, match="missing"):
         connection_url(options(connection_url=""))
+
+
+@pytest.mark.parametrize("changes", [{"user": "me"}, {"password": "secret"}])
+def test_a_user_of_sqlite_is_refused_in_one_line(changes):
+    with pytest.raises(OptionError, match="SQLite has no users: leave jdbc-user") as refused:
+        connection_url(options(connection_url="sqlite:///a.db", **changes))
+
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("sqlite://me:pw@/a.db", "SQLite has no users"),
+        ("sqlite:///a.db?user=me", "SQLite has no users"),
+        ("sqlite://a.db", "SQLite is on no host: 'a.db'"),
+    ],
+)
+def test_a_sqlite_url_has_a_path_alone(url, words):
+    with pytest.raises(OptionError, match=words):
+        connection_url(options(connection_url=url))

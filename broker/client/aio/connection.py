@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from broker.protocols.core.packet_cluster import ClusterTopology
     from broker.protocols.core.transport_configuration import TransportConfiguration
 
-# A broker that is starting refuses sessions; the reference asks again after so long.
+# A broker that is starting rejects sessions; a reconnect asks again after so long, as in Artemis.
 _REJECTED_RETRY_S: Final = 0.01
 
 
@@ -190,21 +190,34 @@ class AsyncConnection:
     async def _create(self, link: Link, state: SessionState) -> None:
         """Create a session at the broker, in the newest version that it takes."""
         for version in versions.CLIENT_VERSIONS:
-            while True:
-                reply = link.create_session(state.create_request(version))
-                try:
-                    answer = await settled(reply, self.options.call_timeout_s, "a session")
-                except BrokerRefused as error:
-                    if error.code == ErrorCode.SESSION_CREATION_REJECTED:
-                        await asyncio.sleep(_REJECTED_RETRY_S)
-                        continue
-                    if error.code == ErrorCode.INCOMPATIBLE_CLIENT_SERVER_VERSIONS:
-                        break
-                    raise
-                assert isinstance(answer, CreateSessionResponse)
-                link.session_created(answer)
-                return
+            reply = link.create_session(state.create_request(version))
+            try:
+                answer = await settled(reply, self.options.call_timeout_s, "a session")
+            except BrokerRefused as error:
+                if error.code == ErrorCode.INCOMPATIBLE_CLIENT_SERVER_VERSIONS:
+                    continue
+                raise
+            assert isinstance(answer, CreateSessionResponse)
+            link.session_created(answer)
+            return
         raise NotConnected("the broker takes no version of the protocol that is spoken here")
+
+    async def _create_again(self, link: Link, state: SessionState) -> None:
+        """Create a lost session anew; a broker that is still starting is asked for call_timeout."""
+        loop = asyncio.get_running_loop()
+        timeout_s = self.options.call_timeout_s
+        deadline = None if timeout_s is None else loop.time() + timeout_s
+        while True:
+            try:
+                await self._create(link, state)
+            except BrokerRefused as error:
+                if error.code != ErrorCode.SESSION_CREATION_REJECTED:
+                    raise
+                if deadline is not None and loop.time() >= deadline:
+                    raise
+                await asyncio.sleep(_REJECTED_RETRY_S)
+            else:
+                return
 
     def forget(self, session: AsyncSession) -> None:
         """Drop a session that was closed; the session calls it.
@@ -289,18 +302,23 @@ class AsyncConnection:
     async def _reconnect(self, reason: ClientError) -> None:
         rounds = self.options.reconnect_attempts
         attempt = 0
+        refusal = ""
         while attempt < rounds or rounds == -1:
             for connector in self._candidates():
-                if await self._take_up(connector):
+                error = await self._take_up(connector)
+                if error is None:
                     return
+                refusal = f"; the last one: {error}"
             await asyncio.sleep(self.options.retry_delay_s(attempt))
             attempt += 1
         for attempt in range(self.options.failover_attempts):
             for connector in self._others():
-                if await self._take_up(connector):
+                error = await self._take_up(connector)
+                if error is None:
                     return
+                refusal = f"; the last one: {error}"
             await asyncio.sleep(self.options.retry_delay_s(attempt))
-        self._end(NotConnected(f"no attempt is left: {reason}"))
+        self._end(NotConnected(f"no attempt is left: {reason}{refusal}"))
 
     def _candidates(self) -> list[TransportConfiguration]:
         """Give where to try: where told to, the same, its backup, where the client began."""
@@ -313,31 +331,33 @@ class AsyncConnection:
         members = self.client.topology.members
         return _distinct([member.primary for member in members if member.primary is not None])
 
-    async def _take_up(self, connector: TransportConfiguration) -> bool:
-        """Try one broker; whether all sessions work there now."""
+    async def _take_up(self, connector: TransportConfiguration) -> ClientError | None:
+        """Try one broker; None once all sessions work there, else what it said."""
         try:
             driver, link = await self._attempt(connector)
-        except NotConnected:
-            return False
+        except NotConnected as error:
+            return error
         try:
             if self._node_id is not None and not await self._may_go_on(link):
                 driver.close()
-                return False
+                return NotConnected(
+                    f"{connector.host}:{connector.port} does not take over for the broker"
+                )
             for session in tuple(self._sessions.values()):
                 await self._take_up_session(link, session)
             self._use(connector, driver, link)
-        except ClientError:
+        except ClientError as error:
             # Lost again, or refused: the next attempt begins from the start.
             driver.close()
             link.lose(NotConnected("given up"))
-            return False
+            return error
         except BaseException:
             driver.close()
             raise
         self._preferred = None
         self._ready.set()
         self.on_reconnected()
-        return True
+        return None
 
     async def _may_go_on(self, link: Link) -> bool:
         reply = link.check_for_failover(self._node_id)
@@ -357,7 +377,7 @@ class AsyncConnection:
             state.channel.reattach(link, answer.last_confirmed_command_id)
         else:
             state.new_name()
-            await self._create(link, state)
+            await self._create_again(link, state)
             state.begin_anew(link)
             await restore(state)
 

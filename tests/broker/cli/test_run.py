@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from broker.client import Client
+
 ROOT = Path(__file__).resolve().parents[3]
 END_S = 60
 
@@ -67,6 +69,31 @@ def test_a_terminal_that_is_closed_stops_it_in_good_order(instance):
     status, said = ended(running)
     assert status == 0
     assert "stopped" in said
+
+
+def test_a_second_signal_ends_the_wait_for_clients(instance):
+    xml = instance / "etc" / "broker.xml"
+    graceful = "<graceful-shutdown-enabled>true</graceful-shutdown-enabled>"
+    xml.write_text(xml.read_text().replace("</core>", f"{graceful}</core>"))
+    running = broker("run", instance)
+
+    def line_with(words):
+        while words not in (line := running.stderr.readline()):
+            assert running.poll() is None
+        return line
+
+    port = re.findall(r":(\d+)", line_with("serving at"))[0]
+    with Client(f"tcp://127.0.0.1:{port}", user="admin", password="p") as client:
+        session = client.session()
+        running.send_signal(signal.SIGTERM)
+        line_with("when its clients have left")
+        # It serves on as long as they are there.
+        session.producer("orders").send("late")
+        running.send_signal(signal.SIGTERM)
+        status, said = ended(running)
+
+    assert status == 0
+    assert "told again to stop: no client is waited for" in said
 
 
 def test_under_nohup_a_closed_terminal_stops_nothing(instance):

@@ -101,7 +101,7 @@ def test_addresses_queues_and_settings(read):
     assert eu.delay_before_dispatch_ms == 50
     assert us.max_consumers is None
     news = config.addressing.addresses[1]
-    assert news.routing_types == {RoutingType.ANYCAST, RoutingType.MULTICAST}
+    assert news.routing_types == {RoutingType.ANYCAST}
     settings = dict(config.addressing.address_settings)
     assert settings["#"].address_full_policy is AddressFullPolicy.BLOCK
     assert settings["#"].max_size_bytes == 1024
@@ -203,6 +203,35 @@ def test_high_availability(read, policy, cls):
     if cls is Colocated:
         assert found.excludes == ("x",)
         assert isinstance(found.backup, ReplicationBackup)
+
+
+A_TWICE = (
+    "<addresses><address name='a'><anycast>{}</anycast></address>"
+    "<address name='b'><anycast/></address>"
+    "<address name='a'><multicast>{}</multicast></address></addresses>"
+)
+
+
+@pytest.mark.parametrize(
+    ("queues", "types"),
+    [
+        (("", ""), {"MULTICAST"}),
+        (("", "<queue name='m'/>"), {"MULTICAST"}),
+        (("<queue name='q'/>", ""), {"ANYCAST", "MULTICAST"}),
+        (("<queue name='q'/>", "<queue name='m'/>"), {"ANYCAST", "MULTICAST"}),
+        (("<queue name='q'/>", "<queue name='q'/>"), {"MULTICAST"}),
+    ],
+)
+def test_an_address_that_stands_twice_has_all_queues_and_the_last_routing_types(
+    read, queues, types
+):
+    config = read(A_TWICE.format(*queues))
+
+    first, other = config.addressing.addresses
+    assert (first.name, other.name) == ("a", "b")
+    assert {one.name for one in first.routing_types} == types
+    named = {name for text in queues for name in "qm" if f"'{name}'" in text}
+    assert {one.name for one in config.queues} == named
 
 
 @pytest.mark.parametrize("policy", ["", "<shared-store/>", "<replication/>"])
@@ -416,6 +445,11 @@ def test_included_files(read, tmp_path):
             "<acceptors>\n<acceptor name='a'>tcp://h:1?sslEnabld=true</acceptor></acceptors>",
             4,
             "acceptor 'a' has no parameter sslEnabld; did you mean sslEnabled?",
+        ),
+        (
+            "<connectors>\n<connector name='c'>tcp://h:1?useEpol=1</connector></connectors>",
+            4,
+            "connector 'c' has no parameter useEpol; did you mean useEpoll?",
         ),
         (
             "<acceptors>\n<acceptor name='a'>tcp://h:1?protocols=CORE,MQTT</acceptor></acceptors>",

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from broker.config import ConfigError, load
+from broker.config.effect import without_effect
 from broker.config.options import (
     broker_options,
     memory_limit_bytes,
@@ -234,3 +235,20 @@ def test_the_namespace_of_uuids_by_either_name(read, element):
     )
 
     assert options.settings.match(name).max_delivery_attempts == 2
+
+
+UNSYNCED = (
+    "<journal-sync-transactional>false</journal-sync-transactional>"
+    "<journal-sync-non-transactional>false</journal-sync-non-transactional>"
+)
+
+
+def test_answers_wait_for_a_database_whatever_journal_sync_says(read):
+    url = "<jdbc-connection-url>sqlite:///a</jdbc-connection-url>"
+    on_tables = read(f"{UNSYNCED}<store><database-store>{url}</database-store></store>")
+
+    assert without_effect(on_tables) == [
+        "<journal-sync-transactional> of a database",
+        "<journal-sync-non-transactional> of a database",
+    ]
+    assert without_effect(read(UNSYNCED)) == []

@@ -1,8 +1,8 @@
 """Choose the interpreter that the Makefile's targets use, and complete `.venv`.
 
-    python3 tools/venv.py interpreter       print the interpreter
-    python3 tools/venv.py run [--chosen]    install what `make run` needs into .venv
-    python3 tools/venv.py test [--chosen]   the same for `make test`; `dev` and `bench` likewise
+    python3 .ci/venv.py interpreter       print the interpreter
+    python3 .ci/venv.py run [--chosen]    install what `make run` needs into .venv
+    python3 .ci/venv.py test [--chosen]   the same for `make test`; `dev` and `bench` likewise
 
 An interpreter outside of `.venv` that has what the tests import is used as it is. Any other one
 makes `.venv`, once: it is made again if the tree was moved, if its interpreter is gone, or if
@@ -76,7 +76,7 @@ def is_complete() -> bool:
         return False
 
 
-def configuration() -> dict:
+def configuration() -> "dict[str, str]":
     """What pyvenv.cfg says; empty without one."""
     try:
         with open(os.path.join(VENV, "pyvenv.cfg")) as file:
@@ -88,7 +88,8 @@ def configuration() -> dict:
 
 def base() -> str:
     """The interpreter that is running, below any virtual environment."""
-    return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+    executable: str = getattr(sys, "_base_executable", sys.executable)
+    return os.path.realpath(executable)
 
 
 def fault_of_venv(is_chosen: bool) -> str:
@@ -147,7 +148,7 @@ def digest() -> str:
         return hashlib.sha256(file.read().partition(b"[tool.")[0]).hexdigest()[:16]
 
 
-def stages() -> dict:
+def stages() -> "dict[str, str]":
     """What was installed: stage to digest."""
     try:
         with open(STAMP) as file:
@@ -184,7 +185,7 @@ def install(*words: str) -> None:
     call([PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words])
 
 
-def call(words: list) -> None:
+def call(words: "list[str]") -> None:
     """Run a command, and end with what it said if it fails."""
     environment = dict(os.environ, QUIVER_NO_EXTENSIONS="1")
     done = subprocess.run(

@@ -1,6 +1,6 @@
 """Types the code blocks of README's sections, in order and literally, as a reader does.
 
-    python3 tools/readme.py "Two commands" "Five minutes"
+    python3 .ci/readme.py "Two commands" "Five minutes"
 
 A block is what is indented by four spaces. One that begins with an import is Python: it is run by
 the terminal's `python`. Of any other one each line is typed into the terminal. A line that runs a
