@@ -1,10 +1,12 @@
 """broker.xml: what is read from it, and what is refused with file and line."""
 
 import logging
+from dataclasses import fields
 
 import pytest
 
 from broker.address import WildcardConfiguration
+from broker.client.options import ClientOptions
 from broker.config import ConfigError, load
 from broker.config.addressing import ComponentRoutingType
 from broker.config.cluster import MessageLoadBalancing
@@ -282,6 +284,16 @@ def test_lenient_leaves_unknown_parameters_and_missing_protocols_out(read, caplo
     assert only.parameters["protocols"] == "CORE"
     assert "did you mean sslEnabled?" in caplog.text
     assert "'amqp' has no protocol and does not listen" in caplog.text
+
+
+def test_a_connector_may_have_a_clients_parameters(read):
+    of_clients = [one.metadata["parameter"] for one in fields(ClientOptions)]
+    query = "&amp;".join(f"{name}=1" for name in of_clients)
+
+    config = read(f"""<connectors><connector name="c">tcp://h:1?{query}</connector></connectors>""")
+
+    (only,) = config.cluster.connectors
+    assert only.parameters["reconnectAttempts"] == "1"
 
 
 def test_permissions_with_mapped_roles(read):
