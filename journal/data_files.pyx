@@ -11,7 +11,6 @@ never held while the GIL is taken. `changed` announces whatever others wait for;
 files thread.
 """
 
-import fcntl
 import logging
 import os
 import threading
@@ -19,8 +18,10 @@ from collections import deque
 from typing import NamedTuple
 
 from cpython.exc cimport PyErr_CheckSignals
+from libc.errno cimport errno
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc
+from posix.fcntl cimport F_GETFL, F_SETFL, fcntl
 
 from journal.buffer cimport (
     FAILED, NEED_ROOM, pthread_mutex_lock, pthread_mutex_unlock)
@@ -209,10 +210,12 @@ cdef class DataFiles:
     def write_cached(self, DataFile file):
         """Write a direct file through the page cache, from its beginning on: nothing is padded.
 
-        An acknowledgement takes 100 bytes of the reserve there, and not a block.
+        An acknowledgement takes 100 bytes of the reserve there, and not a block. The GIL is kept:
+        another thread must not go on in the same file meanwhile.
         """
-        flags = fcntl.fcntl(file.opened.fd, fcntl.F_GETFL)
-        fcntl.fcntl(file.opened.fd, fcntl.F_SETFL, flags & ~os.O_DIRECT)
+        cdef int flags = fcntl(file.opened.fd, F_GETFL)
+        if flags < 0 or fcntl(file.opened.fd, F_SETFL, flags & ~<int>os.O_DIRECT) < 0:
+            raise JournalIOError(errno, "cannot write through the page cache", file.name)
         file.opened.alignment = 1
 
     # --- appends go on ------------------------------------------------------------------------

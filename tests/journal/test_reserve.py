@@ -2,6 +2,8 @@
 
 import contextlib
 import errno
+import sys
+import threading
 
 import pytest
 
@@ -9,6 +11,7 @@ from journal.errors import JournalFull
 from journal.files.tap import set_tap
 from journal.journal import Journal
 from journal.options import JournalOptions, JournalType
+from tests.crash.model import read_folder_view
 
 FILE_SIZE = 64 << 10
 BODY = b"x" * 1000
@@ -37,9 +40,8 @@ def disk():
 
 @contextlib.contextmanager
 def opened(folder, kind=JournalType.NIO, **changes):
-    journal = Journal(
-        JournalOptions(directory=folder, journal_type=kind, file_size=FILE_SIZE, **changes)
-    )
+    changes = {"file_size": FILE_SIZE, **changes}
+    journal = Journal(JournalOptions(directory=folder, journal_type=kind, **changes))
     journal.open()
     journal.load()
     try:
@@ -154,3 +156,46 @@ def test_a_full_disk_is_compacted(tmp_path, disk):
 def test_files_are_few_while_little_is_live(tmp_path):
     with opened(tmp_path) as journal:
         assert journal.stats()["free_files"] + journal.stats()["files_ahead"] <= 1
+
+
+@pytest.mark.parametrize("attempt", range(4))
+def test_many_threads_go_on_in_the_reserve_one_file_after_another(tmp_path, disk, attempt):
+    """A file of the reserve that was opened for direct writes is changed before it is begun."""
+    accepted, errors = [], []
+
+    def acknowledge_all(journal, ids):
+        try:
+            for record_id in ids:
+                journal.update(record_id, 33, bytes(8), sync=False, makes_room=True)
+                accepted.append(record_id)
+        except JournalFull:
+            pass
+        except Exception as error:  # noqa: BLE001 - told by the test's own thread.
+            errors.append(error)
+
+    interval = sys.getswitchinterval()
+    options = {"file_size": 12 << 10, "compact_min_files": 0}
+    with opened(tmp_path, JournalType.ASYNCIO, **options) as journal:
+        for record_id in range(1, 12_001):
+            journal.add(record_id, 45, b"", sync=False)
+        disk.is_full = True
+        threads = [
+            threading.Thread(target=acknowledge_all, args=(journal, range(first, 12_001, 8)))
+            for first in range(1, 9)
+        ]
+        # A thread that lets the interpreter's lock go loses it to another one.
+        sys.setswitchinterval(1e-6)
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            sys.setswitchinterval(interval)
+
+    assert errors == []
+    (records, *_), damages = read_folder_view(tmp_path)
+    assert damages == []
+    updated = [record for record, is_update, _, _ in records if is_update]
+    assert sorted(updated) == sorted(accepted)
+    assert accepted
