@@ -133,7 +133,7 @@ SENT: Final = (
     Column("routing_type", "string", "ANYCAST, MULTICAST; else the option `routingType`"),
     Column("duplicate_id", "string", "by which a second copy is refused; else one is made"),
     Column("properties", "map<string, string>", "by name"),
-    Column("property_types", "map<string, string>", "of those that are no strings"),
+    Column("property_types", "map<string, string>", "of those that are not strings"),
 )
 
 BINDINGS: Final = (
