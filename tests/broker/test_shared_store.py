@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.hang_up import heeds_hang_ups
+
 ROOT = Path(__file__).resolve().parents[2]
 END_S = 60
 XML = """<core>
@@ -49,6 +51,7 @@ class Member:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=heeds_hang_ups,
         )
 
     def says(self, text):

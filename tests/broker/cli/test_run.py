@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from broker.client import Client
+from tests.hang_up import heeds_hang_ups
 
 ROOT = Path(__file__).resolve().parents[3]
 END_S = 60
@@ -25,6 +26,7 @@ def broker(*words, **options):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=heeds_hang_ups,
         **options,
     )
 
