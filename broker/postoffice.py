@@ -456,8 +456,12 @@ class PostOffice:
         memory = self._memory_of(message, queues[0])
         paging = self._core.paging
         if paging is not None:
-            queues = paging.take(message, queues, memory, context, tx)
-            if not queues:
+            queues, paged = paging.split(message, queues, memory)
+            if paged:
+                # What may be refused comes first: there is room in the pages.
+                if queues:
+                    self._put(message, queues, scheduled_ms, memory, context, tx)
+                paging.append(paged, context, tx)
                 return
         self._put(message, queues, scheduled_ms, memory, context, tx)
 

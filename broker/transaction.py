@@ -206,9 +206,21 @@ class Transaction:
         self._end(append, context, done, *arguments)
 
     def _record_paged(self) -> None:
-        """Append, once, what has to be known of its pages before its end is."""
-        if self.paged is not None and self.paged.record(self.tx_id):
+        """Append, once, what has to be known of its pages before its end is.
+
+        Raises:
+            BrokerError: the disk is full, and the reserve used up: it can only be rolled back.
+        """
+        if self.paged is None:
+            return
+        try:
+            if self.paged.record(self.tx_id):
+                self.has_records = True
+        except BrokerError as error:
+            # Some of it may be recorded.
             self.has_records = True
+            self.fail(error)
+            raise
 
     def _end(
         self,
@@ -251,8 +263,8 @@ class Transaction:
         """
         self.check_committable()
         was_prepared = self.state is TransactionState.PREPARED
-        self.state = TransactionState.COMMITTED
         self._record_paged()
+        self.state = TransactionState.COMMITTED
         if self.paged is not None:
             self.paged.committing(self._core.history)
         if not was_prepared:

@@ -258,6 +258,16 @@ int qv_fill(int fd, uint64_t offset, uint64_t size, int direct) {
     return 0;
 }
 
+int qv_keep_room(int fd, uint64_t size) {
+    int result;
+
+    if (size == 0 || !is_range(size, 0)) return -EINVAL;
+    do {
+        result = fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)size);
+    } while (result != 0 && errno == EINTR);
+    return result == 0 ? 0 : -errno;
+}
+
 int qv_start_sync(int fd, uint64_t offset, uint64_t size) {
     if (!is_range(size, offset)) return -EINVAL;
     if (sync_file_range(fd, (off_t)offset, (off_t)size, SYNC_FILE_RANGE_WRITE) != 0) return -errno;

@@ -137,6 +137,11 @@ int qv_write(int fd, const void *buffer, size_t size, uint64_t offset, int dsync
  * pages of 4 KiB, 1.9 ms in folios of 64 KiB). */
 int qv_fill(int fd, uint64_t offset, uint64_t size, int direct);
 
+/* Has the disk keep room for the first size bytes: a write there never finds it full. The file is as
+ * long as before, and holes in it read as zeros. 0, -ENOSPC or -EDQUOT where there is none, of which
+ * some may be kept all the same; -EOPNOTSUPP where the file system cannot. Not told to the tap. */
+int qv_keep_room(int fd, uint64_t size);
+
 /* Starts writing [offset, offset + size) of the page cache to the disk and does not wait for it. A
  * hint: nothing is durable before a sync, and what fails here fails that sync. Not told to the
  * tap. */

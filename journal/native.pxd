@@ -64,6 +64,7 @@ cdef extern from "ext/file_ops.h" nogil:
     int64_t qv_read(int fd, void *buffer, size_t size, uint64_t offset) noexcept
     int qv_write(int fd, const void *buffer, size_t size, uint64_t offset, int dsync) noexcept
     int qv_fill(int fd, uint64_t offset, uint64_t size, int direct) noexcept
+    int qv_keep_room(int fd, uint64_t size) noexcept
     int qv_start_sync(int fd, uint64_t offset, uint64_t size) noexcept
     int qv_advise(int fd, uint64_t offset, uint64_t size, int willneed) noexcept
 

@@ -4,7 +4,7 @@
 
 What is said of pages or queues that are gone is deleted, durably before the first new page:
 numbers of pages begin anew where there is none, and an old acknowledgement must not meet a new
-message.
+message. Where a full disk has no room for these deletes, numbers begin behind those records.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ class PageLoader:
         self._paging = paging
         self._addresses = paging.core.postoffice.addresses
         self._doomed: list[int] = []
+        # Of the pages that these are about.
+        self._last_doomed_page = 0
 
     def load_folders(self, folders: dict[str, PageFolder]) -> None:
         """Make the stores of the addresses that have pages.
@@ -100,6 +102,7 @@ class PageLoader:
                 subscription = self._subscription(queue_id, page)
                 if subscription is None:
                     self._doomed.append(record_id)
+                    self._last_doomed_page = max(self._last_doomed_page, page)
                 elif kind == RecordType.ACKNOWLEDGE_CURSOR:
                     if number in subscription.acknowledged.get(page, ()):
                         # Said twice: one record is enough.
@@ -183,9 +186,12 @@ class PageLoader:
         Raises:
             JournalError: the storage fails.
         """
-        for record_id in self._doomed:
-            self._paging.appends.delete(record_id)
         stores = self._paging.stores.values()
+        deleted = [self._paging.appends.delete(record_id) for record_id in self._doomed]
+        if not all(deleted):
+            floor = self._paging.number_floor = self._last_doomed_page
+            for store in stores:
+                store.last_number = max(store.last_number, floor)
         total = sum(page.size for store in stores for page in store.pages.values())
         for store in stores:
             self._count_last(store)

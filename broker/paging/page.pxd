@@ -12,6 +12,7 @@ cdef class Page:
     cdef public Py_ssize_t left
     cdef public long long number
     cdef public dict remaining
+    cdef public Py_ssize_t room
     cdef public Py_ssize_t size
     cdef public object store
     cdef public dict transactions

@@ -24,6 +24,7 @@ class Page:
         is_closed: nothing is appended any more.
         is_gone: it is being deleted: nobody reads it any more.
         is_invalid: something stands behind its records that is none.
+        room: bytes that the disk keeps room for, from the beginning of the page.
         remaining: by queue id, messages that the queue has not acknowledged, those of open
             transactions included; None until the page was counted, after a start.
         left: of all queues together.
@@ -40,6 +41,7 @@ class Page:
         "left",
         "number",
         "remaining",
+        "room",
         "size",
         "store",
         "transactions",
@@ -50,6 +52,7 @@ class Page:
         self.store = store
         self.number = number
         self.size = self.written_size = size
+        self.room = 0
         self.count = 0
         self.is_closed = False
         self.is_gone = False

@@ -20,7 +20,7 @@ from broker.policies import AddressFullPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeVar
+    from typing import TypeAlias, TypeVar
 
     from broker.core import Core
     from broker.memory import AddressMemory
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from broker.transaction import Transaction
 
     T = TypeVar("T")
+    # Where a message goes, the message, and the queues there that get it.
+    Paged: TypeAlias = "tuple[PagingStore, Message, list[Queue]]"
 
 __all__ = ["Paging"]
 
@@ -65,6 +67,7 @@ class Paging:
         stores: of the addresses that have, or had, pages, by address.
         transactions: that put messages into pages.
         active_count: how many addresses are paging.
+        number_floor: numbers of an address's first pages begin behind it.
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class Paging:
         self.transactions = PageTransactions(appends)
         self.stores: dict[str, PagingStore] = {}
         self.active_count = 0
+        self.number_floor = 0
         self.folders = folders
         self.sync_transactional = sync_transactional
         self.sync_non_transactional = sync_non_transactional
@@ -100,26 +104,24 @@ class Paging:
 
     # --- messages -----------------------------------------------------------------------------
 
-    def take(
-        self,
-        message: Message,
-        queues: list[Queue],
-        memory: AddressMemory,
-        context: OperationContext,
-        tx: Transaction | None,
-    ) -> list[Queue]:
-        """Put a message into pages where it belongs there; the queues that are left.
+    def split(
+        self, message: Message, queues: list[Queue], memory: AddressMemory
+    ) -> tuple[list[Queue], list[Paged]]:
+        """Find what of a message goes to pages, and to which queues it goes besides.
+
+        Where it has several places to go to, there is room for it in all pages.
 
         Args:
             message: to be routed.
             queues: that get it.
             memory: of the address it was sent to.
-            context: of who sends it.
-            tx: what it is part of.
+
+        Raises:
+            BrokerError: the disk is full; nothing has changed.
         """
         is_full = memory.is_full
         if not self.active_count and not is_full:
-            return queues
+            return queues, []
         address = queues[0].binding.address
         if len(queues) == 1 or all(queue.binding.address == address for queue in queues):
             groups = {address: queues}
@@ -128,18 +130,41 @@ class Paging:
             for queue in queues:
                 groups.setdefault(queue.binding.address, []).append(queue)
         left: list[Queue] = []
+        found: list[Paged] = []
         for name, members in groups.items():
             store = self._paging_store(name, is_full=is_full)
             if store is None:
                 left += members
-                continue
-            paged = message
-            if message.is_large and len(groups) > 1:
-                # Its body goes with the page, whoever else still has one.
-                paged = self.core.dead_letters.copy_of(message)
-            store.append(paged, members, tx)
+            else:
+                found.append((store, message, members))
+        if not found or len(groups) == 1:
+            return left, found
+        for store, _, members in found:
+            store.keep_room_for(message, members)
+        if message.is_large:
+            # Its body goes with the page, whoever else still has one.
+            found = [
+                (store, self.core.dead_letters.copy_of(message), members)
+                for store, _, members in found
+            ]
+        return left, found
+
+    @staticmethod
+    def append(found: list[Paged], context: OperationContext, tx: Transaction | None) -> None:
+        """Put a message into the pages that were found for it.
+
+        Args:
+            found: by split().
+            context: of who sends it.
+            tx: what it is part of.
+
+        Raises:
+            BrokerError: the disk is full, which only happens where there is one page, and nobody
+                else has the message.
+        """
+        for store, message, members in found:
+            store.append(message, members, tx)
             context.note()
-        return left
 
     def is_paging(self, name: str) -> bool:
         """Whether what is sent to an address goes, or may go, to pages now."""
@@ -166,7 +191,8 @@ class Paging:
 
     def add_store(self, name: str, memory: AddressMemory, folder: PageFolder) -> PagingStore:
         """Make the store of an address that has none."""
-        store = self.stores[name] = PagingStore(self, name, memory, folder)
+        store = PagingStore(self, name, memory, folder, self.number_floor)
+        self.stores[name] = store
         return store
 
     def _new_store(self, name: str, memory: AddressMemory) -> PagingStore:

@@ -13,11 +13,13 @@ Threads: the event loop's alone; writing, reading and deleting is done by `PageW
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from broker.errors import broker_error
 from broker.paging.page import Page
 from broker.paging.subscription import PageSubscription
 from broker.storage.page_records import NO_TX, encode_entry
+from journal.errors import JournalFull
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["PagingStore"]
 
 log = logging.getLogger("broker")
+
+# Bytes that the disk is asked to keep for a page at first; then twice as many each time.
+_ROOM_LEAST: Final = 64 * 1024
 
 
 class PagingStore:
@@ -80,6 +85,8 @@ class PagingStore:
         self._core = paging.core
         self._current: Page | None = None
         self.last_number = last_number
+        # That the disk keeps for the next page.
+        self._next_room = 0
         self._waiting: dict[PageSubscription, None] = {}
 
     def __repr__(self) -> str:
@@ -186,7 +193,7 @@ class PagingStore:
         """Remove the folder, unless it was needed again; its pages were deleted before."""
         if error is not None or begin_count != self._begin_count or self.is_gone:
             return
-        folder = self.folder
+        folder, self._next_room = self.folder, 0
         # Numbers go on all the same: records of the old pages may still be there.
         self.folder = self.paging.new_folder(self.address)
         self.paging.change(folder.destroy, lambda: None)
@@ -223,11 +230,21 @@ class PagingStore:
 
     # --- messages come ------------------------------------------------------------------------
 
+    def keep_room_for(self, message: Message, queues: list[Queue]) -> None:
+        """See that append() of this message, which comes next, is not refused.
+
+        Raises:
+            RecordFormatError: it does not fit its encoding.
+            BrokerError: the disk is full.
+        """
+        self._keep_room(len(encode_entry(message, [queue.queue_id for queue in queues])))
+
     def append(self, message: Message, queues: list[Queue], tx: Transaction | None) -> None:
         """Put a message for these queues of the address into a page.
 
         Raises:
             RecordFormatError: it does not fit its encoding.
+            BrokerError: the disk is full; nothing has changed.
         """
         durable = [queue.queue_id for queue in queues if queue.is_durable]
         others = [queue.queue_id for queue in queues if not queue.is_durable]
@@ -274,14 +291,42 @@ class PagingStore:
         counter.appended += 1
 
     def _page_for(self, size: int) -> Page:
+        is_next = self._keep_room(size)
         page = self._current
-        if page is not None and page.count and page.size + size > self.paging.page_size(self):
-            self._close_current()
-            page = None
-        if page is None:
+        if is_next or page is None:
+            if page is not None:
+                self._close_current()
             self.last_number += 1
             page = self._current = self.pages[self.last_number] = Page(self, self.last_number)
+            page.room, self._next_room = self._next_room, 0
         return page
+
+    def _keep_room(self, size: int) -> bool:
+        """Have the disk keep room for one record more; whether that is in the next page.
+
+        Raises:
+            BrokerError: the disk is full.
+        """
+        page, page_size = self._current, self.paging.page_size(self)
+        if page is not None and (not page.count or page.size + size <= page_size):
+            number, room, least = page.number, page.room, page.size + size
+            wanted, is_next = 2 * room, False
+        else:
+            number, room, least = self.last_number + 1, self._next_room, size
+            # Behind a full page comes another one, most likely.
+            wanted, is_next = (_ROOM_LEAST if page is None else page_size), True
+        if least <= room:
+            return is_next
+        wanted = max(least, min(max(wanted, _ROOM_LEAST), page_size))
+        try:
+            room = self.paging.writer.keep_room(self.folder, number, wanted, least)
+        except JournalFull as error:
+            raise broker_error("address_is_full", f"the disk is full: {error}") from error
+        if page is None or is_next:
+            self._next_room = room
+        else:
+            page.room = room
+        return is_next
 
     def _close_current(self) -> None:
         page, self._current = self._current, None

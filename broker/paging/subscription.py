@@ -293,12 +293,12 @@ class PageSubscription:
             )
         else:
             # Both or none: what is left of the transaction must not be too few.
-            storage = queue.core.storage
-            tx_id = storage.new_id()
-            reference.record_id = appends.acknowledge(queue_id, page.number, number, tx_id, True)
-            appends.update_transaction(transaction.record_id, transaction.tx_id, 1, tx_id)
+            tx_id = queue.core.storage.new_id()
+            with appends.all_or_nothing(tx_id):
+                record_id = appends.acknowledge(queue_id, page.number, number, tx_id, True)
+                appends.update_transaction(transaction.record_id, transaction.tx_id, 1, tx_id)
+            reference.record_id = record_id
             transaction.durable_count -= 1
-            storage.commit(tx_id)
         return True
 
     def let_go(self, reference: PagedReference) -> None:
@@ -335,19 +335,18 @@ class PageSubscription:
 
         Nothing where no record says anything of the page.
         """
-        records = [one for one in self.acknowledged.pop(page.number, {}).values() if one > 0]
+        acknowledged = self.acknowledged.pop(page.number, {})
+        records = [one for one in acknowledged.values() if one > 0]
         if not self.queue.is_durable or page.number in self.complete:
             return
         if not records:
             return
-        storage, appends = self.queue.core.storage, self._appends
-        tx_id = storage.new_id()
-        self.complete[page.number] = appends.complete(
-            self.queue.queue_id, page.number, page.count, tx_id
-        )
-        for record_id in records:
-            appends.delete(record_id, tx_id)
-        storage.commit(tx_id)
+        record_id = self._appends.complete(self.queue.queue_id, page.number, page.count, records)
+        if record_id is None:
+            # They go with the page.
+            self.acknowledged[page.number] = acknowledged
+        else:
+            self.complete[page.number] = record_id
 
     def take_records(self, page: int) -> list[int]:
         """Give the records about a page that is gone, to be deleted."""

@@ -11,5 +11,6 @@ cdef class PageAppends:
     cdef object _messages
     cdef object _new_id
 
-    cpdef object delete(self, record_id, tx_id=*)
+    cpdef bint delete(self, record_id) except -1
+    cdef object _acknowledge(self, record_id, body, tx_id, bint is_last)
     cpdef object acknowledge(self, queue_id, page, number, tx_id, bint is_last)

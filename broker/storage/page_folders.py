@@ -19,10 +19,13 @@ import logging
 import os
 import re
 import shutil
+import sys
 import uuid
 from typing import TYPE_CHECKING, Final, Protocol
 
-from journal.errors import Damage, JournalDamaged, JournalIOError
+from journal.errors import Damage, JournalDamaged, JournalFull, JournalIOError
+from journal.files.base import keep_room
+from journal.pool import NO_SPACE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +54,21 @@ class PageFolder(Protocol):
 
     def sizes(self) -> dict[int, int]:
         """Give the bytes of each page, by its number."""
+
+    def keep_room(self, page: int, size: int, least: int) -> int:
+        """Have the disk keep room for the first bytes of a page, which is made if there is none.
+
+        Args:
+            page: the one that is appended to, or the next one.
+            size: bytes that are wanted.
+            least: bytes that are needed.
+
+        Returns:
+            Bytes of the page that an append finds room for: `least`, or more.
+
+        Raises:
+            JournalFull: there is no room; the page holds what it held.
+        """
 
     def append(self, page: int, data: list[bytes]) -> None:
         """Put bytes at the end of a page, which is made if there is none of that number."""
@@ -188,17 +206,33 @@ class FileFolder:
     def _file(self, page: int) -> Path:
         return self._path / f"{page:09d}.page"
 
+    def keep_room(self, page: int, size: int, least: int) -> int:
+        """See PageFolder. Where the file system keeps no room, appends may find the disk full."""
+        path = self._file(page)
+        try:
+            self._make_once()
+            is_new = not path.exists()
+            fd = self._open(path)
+            try:
+                return _keep_room(fd, size, least)
+            except JournalFull:
+                if is_new:
+                    path.unlink()
+                raise
+            finally:
+                os.close(fd)
+        except OSError as error:
+            if error.errno in NO_SPACE:
+                raise JournalFull(error.errno, "no room for a page", str(path)) from error
+            raise _failure(error, "cannot make a page", path) from error
+
     def append(self, page: int, data: list[bytes]) -> None:
         """See PageFolder. After an error nobody knows how much of the data is there."""
         try:
-            if self._to_make is not None:
-                self._make(self._to_make)
-                self._to_make = None
+            self._make_once()
             if page != self._page:
                 self.close()
-                path = self._file(page)
-                self._has_new_name = not path.exists()
-                self._fd = os.open(path, _APPEND, 0o644)
+                self._fd = self._open(self._file(page))
                 self._page = page
             for start in range(0, len(data), _BUFFERS_MAX):
                 self._write(data[start : start + _BUFFERS_MAX])
@@ -212,6 +246,15 @@ class FileFolder:
             rest = memoryview(b"".join(data))[written:]
             while rest:
                 rest = rest[os.write(self._fd, rest) :]
+
+    def _open(self, path: Path) -> int:
+        self._has_new_name = self._has_new_name or not path.exists()
+        return os.open(path, _APPEND, 0o644)
+
+    def _make_once(self) -> None:
+        if self._to_make is not None:
+            self._make(self._to_make)
+            self._to_make = None
 
     def _make(self, address: str) -> None:
         parent = self._path.parent
@@ -279,6 +322,12 @@ class FileFolder:
     def close(self) -> None:
         """See PageFolder."""
         if self._fd >= 0:
+            try:
+                # Room that was kept behind its end is given back.
+                os.ftruncate(self._fd, os.fstat(self._fd).st_size)
+            except OSError as error:
+                path = self._file(self._page)
+                log.warning("the room behind the end of %s is not given back: %s", path, error)
             os.close(self._fd)
             self._fd = -1
             self._page = 0
@@ -305,6 +354,16 @@ def _merge(address: str, source: Path, target: Path) -> None:
     (source / ADDRESS_FILE).unlink()
     shutil.rmtree(source)
     _sync_folder(source.parent)
+
+
+def _keep_room(fd: int, size: int, least: int) -> int:
+    try:
+        return size if keep_room(fd, size) else sys.maxsize
+    except JournalFull:
+        if size == least:
+            raise
+        keep_room(fd, least)
+        return least
 
 
 def _sync_folder(folder: Path) -> None:

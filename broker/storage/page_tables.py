@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import errno
 import re
+import sys
 from typing import TYPE_CHECKING, Final, Protocol
 
 from journal.errors import JournalIOError
@@ -135,6 +136,10 @@ class TableFolder:
                 if match is not None and file is not None:
                     found[int(match[1])] = file.size
         return dict(sorted(found.items()))
+
+    def keep_room(self, page: int, size: int, least: int) -> int:
+        """See PageFolder: a database tells nobody what it has room for."""
+        return sys.maxsize
 
     def append(self, page: int, data: list[bytes]) -> None:
         """See PageFolder."""

@@ -10,8 +10,9 @@ while one is written makes up the next.
 An append tells nobody of anything, not even where it has to wait for the disk: whoever appends is
 in the middle of something, and what others do when they are told may be an append to the same page.
 
-A failed write or sync ends the storage as a failed journal does: the end of a page is unknown then,
-and nobody is told of a success.
+Room for what is appended is kept before (`keep_room`), so that a full disk refuses it before it
+counts, and no write finds the disk full. A failed write or sync ends the storage as a failed
+journal does: the end of a page is unknown then, and nobody is told of a success.
 
 Threads: the event loop's alone; the work is done by `PageWork`.
 """
@@ -21,7 +22,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
-from journal.errors import JournalError
+from journal.errors import JournalError, JournalFull
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,6 +115,36 @@ class PageWriter:
     def is_idle(self) -> bool:
         """Whether all that was appended is written."""
         return not self._jobs and not self._filling.pages
+
+    def keep_room(self, folder: PageFolder, page: int, size: int, least: int) -> int:
+        """Have the disk keep room for the first bytes of a page; see PageFolder.
+
+        Waits for the disk, and for what is written just now.
+
+        Raises:
+            JournalFull: there is no room; nothing has changed.
+            JournalIOError: the device fails, which ends the storage.
+        """
+        found: list[int] = []
+        failed: list[JournalError] = []
+
+        def work() -> None:
+            try:
+                found.append(folder.keep_room(page, size, least))
+            except JournalFull as error:
+                failed.append(error)
+            except JournalError as error:
+                failed.append(error)
+                raise
+
+        self._work.run(work, self._kept).wait()
+        if failed:
+            raise failed[0]
+        return found[0]
+
+    def _kept(self, _: object, error: Exception | None) -> None:
+        if error is not None:
+            self._completions.fail(error)
 
     def append(self, page: WrittenPage, data: bytes, *, is_durable: bool, is_synced: bool) -> None:
         """Put a record at the end of a page.

@@ -4,6 +4,8 @@ from typing import Self
 
 from typing_extensions import Buffer, disjoint_base
 
+def keep_room(fd: int, size: int, name: str = "a file") -> bool: ...
+
 @disjoint_base
 class BackEnd:
     def __new__(

@@ -17,13 +17,34 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from journal.native cimport (
     QV_CREATE, QV_DIRECT, QV_EXCLUSIVE, QV_RDONLY, QV_RDWR, qv_advise, qv_aio_close,
     qv_aio_open, qv_aio_submit, qv_aio_wait, qv_alloc_aligned, qv_block_size,
-    qv_close, qv_file_size, qv_fill, qv_free_aligned, qv_map, qv_mkdir,
+    qv_close, qv_file_size, qv_fill, qv_free_aligned, qv_keep_room, qv_map, qv_mkdir,
     qv_open, qv_open_dir, qv_read, qv_rename, qv_rename_to,
     qv_set_io_hook, qv_start_sync, qv_store, qv_supports_direct, qv_sync_all, qv_sync_data,
     qv_sync_dir, qv_truncate, qv_unlink, qv_unmap, qv_uring_close, qv_uring_open,
     qv_uring_submit, qv_uring_wait, qv_write)
 
-from journal.errors import JournalIOError
+from journal.errors import JournalFull, JournalIOError
+
+
+def keep_room(int fd, uint64_t size, str name="a file"):
+    """Have the disk keep room for the first `size` bytes of a file, which is as long as before.
+
+    A write there never finds the disk full. False where the file system cannot keep room.
+
+    Raises:
+        JournalFull: there is no room; some of it may be kept all the same.
+        JournalIOError: the device fails.
+    """
+    cdef int result
+    with nogil:
+        result = qv_keep_room(fd, size)
+    if result in (-errno.EOPNOTSUPP, -errno.ENOSYS):
+        return False
+    if result in (-errno.ENOSPC, -errno.EDQUOT):
+        raise JournalFull(-result, "no room", name)
+    if result < 0:
+        raise JournalIOError(-result, "cannot keep room", name)
+    return True
 
 
 # --- ext/, once ------------------------------------------------------------------------------

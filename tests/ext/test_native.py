@@ -40,6 +40,7 @@ PROGRAMS = {
     "test_file_tap": ["file_ops"],
     "test_aio_queue": ["file_ops", "completion", "aio_queue"],
     "test_uring_queue": ["file_ops", "completion", "uring_queue"],
+    "test_full_disk": ["file_ops"],
     "test_clock": ["file_ops", "clock"],
     "test_park": ["file_ops", "clock", "park"],
 }

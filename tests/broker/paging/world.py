@@ -256,7 +256,7 @@ class World:
         monkeypatch.setattr(uuid, "uuid1", lambda: uuid.UUID(int=chance.getrandbits(128)))
         monkeypatch.setattr(server, "open_stores", self._open)
         monkeypatch.setattr(server, "ThreadWork", self._work)
-        for name in ("append", "sync", "delete", "destroy"):
+        for name in ("keep_room", "append", "sync", "delete", "destroy"):
             monkeypatch.setattr(FileFolder, name, self._watched(getattr(FileFolder, name)))
         self.broker = Broker(BrokerOptions(store=object(), acceptors=(), **options))
 
