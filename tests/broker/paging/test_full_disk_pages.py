@@ -8,7 +8,7 @@ import pytest
 
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.storage import page_folders
-from journal.errors import JournalFull
+from journal.errors import JournalFull, RecordTooLarge
 from tests.broker.bench import message
 from tests.broker.paging.lives import Life, durable, lives
 from tests.crash.small_disk import FILE_SYSTEMS, empty, fill, small_disk
@@ -200,10 +200,13 @@ def test_pages_on_a_disk_without_a_byte_free(tmp_path, system):
 
 
 def test_a_commit_without_room_for_what_is_said_of_its_pages_is_rolled_back(tmp_path):
-    def add_transaction(*arguments):
-        raise broker_error("address_is_full", "the disk is full")
-
     async def part(life):
+        def add_transaction(page_tx_id, count, tx_id):
+            # The journal refuses it, as it does without room.
+            with pytest.raises(RecordTooLarge):
+                life.broker._stores.messages.add(1, 35, bytes(1 << 20), tx=tx_id, wait=False)
+            raise broker_error("address_is_full", "the disk is full")
+
         await life.queue()
         await life.send_numbers(range(20))
         session = life.session(auto_commit_sends=False)
