@@ -6,8 +6,8 @@
 `PageFolder` and `PageFolders` are what paging needs of any place for pages; tables of a database
 offer the same (page_tables.py). A folder is made with its first page.
 
-Threads: the pages of one folder are written by one thread at a time and read by any; nothing here
-is called by the event loop after the start.
+Threads: the pages of one folder are written by one thread at a time and read by any; the event loop
+calls nothing of it after the start but `keep_room`, beside a write, a sync or a delete.
 
 Durability: what was appended is on the disk when `sync` returns, the names of page, folder and all
 that lies in between too; a page that was deleted stays deleted when `delete` returns.
@@ -62,6 +62,8 @@ class PageFolder(Protocol):
             page: the one that is appended to, or the next one.
             size: bytes that are wanted.
             least: bytes that are needed.
+
+        Waits for no write and no sync of data; what it makes is durable after the next `sync`.
 
         Returns:
             Bytes of the page that an append finds room for: `least`, or more.
@@ -182,7 +184,10 @@ class FileFolder:
         self._to_make = address
         self._fd = -1
         self._page = 0
-        self._has_new_name = False
+        # Its name may not be durable.
+        self._is_new_page = False
+        # Those in which a folder was made, whose name is not durable yet.
+        self._new_folders: list[Path] = []
 
     @property
     def place(self) -> Path | None:
@@ -212,7 +217,7 @@ class FileFolder:
         try:
             self._make_once()
             is_new = not path.exists()
-            fd = self._open(path)
+            fd = os.open(path, _APPEND, 0o644)
             try:
                 return _keep_room(fd, size, least)
             except JournalFull:
@@ -232,7 +237,8 @@ class FileFolder:
             self._make_once()
             if page != self._page:
                 self.close()
-                self._fd = self._open(self._file(page))
+                self._is_new_page = True
+                self._fd = os.open(self._file(page), _APPEND, 0o644)
                 self._page = page
             for start in range(0, len(data), _BUFFERS_MAX):
                 self._write(data[start : start + _BUFFERS_MAX])
@@ -247,35 +253,29 @@ class FileFolder:
             while rest:
                 rest = rest[os.write(self._fd, rest) :]
 
-    def _open(self, path: Path) -> int:
-        self._has_new_name = self._has_new_name or not path.exists()
-        return os.open(path, _APPEND, 0o644)
-
     def _make_once(self) -> None:
-        if self._to_make is not None:
-            self._make(self._to_make)
-            self._to_make = None
-
-    def _make(self, address: str) -> None:
-        parent = self._path.parent
-        missing = [folder for folder in (parent, *parent.parents) if not folder.exists()]
+        if self._to_make is None:
+            return
+        folders = (self._path, *self._path.parents)
+        # After an error some are there already, and in the list.
+        self._new_folders += [folder.parent for folder in folders if not folder.exists()]
         self._path.mkdir(parents=True, exist_ok=True)
-        file = self._path / ADDRESS_FILE
-        with file.open("w", encoding="utf-8") as target:
-            target.write(f"{address}\n")
-            target.flush()
-            os.fsync(target.fileno())
-        for folder in (self._path, parent, *(made.parent for made in missing)):
-            _sync_folder(folder)
+        (self._path / ADDRESS_FILE).write_text(f"{self._to_make}\n", "utf-8")
+        self._to_make = None
 
     def sync(self, page: int) -> None:
         """See PageFolder; `page` is the one that was appended to last."""
         assert page == self._page, "pages are written one after the other"
         try:
             os.fdatasync(self._fd)
-            if self._has_new_name:
+            if self._new_folders:
+                _sync(self._path / ADDRESS_FILE, _READ)
+            if self._is_new_page:
                 _sync_folder(self._path)
-                self._has_new_name = False
+                self._is_new_page = False
+            for folder in self._new_folders:
+                _sync_folder(folder)
+            self._new_folders = []
         except OSError as error:
             raise _failure(error, "cannot sync a page", self._file(page)) from error
 
@@ -367,7 +367,11 @@ def _keep_room(fd: int, size: int, least: int) -> int:
 
 
 def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, _FOLDER)
+    _sync(folder, _FOLDER)
+
+
+def _sync(path: Path, flags: int) -> None:
+    fd = os.open(path, flags)
     try:
         os.fsync(fd)
     finally:

@@ -14,7 +14,7 @@ Room for what is appended is kept before (`keep_room`), so that a full disk refu
 counts, and no write finds the disk full. A failed write or sync ends the storage as a failed
 journal does: the end of a page is unknown then, and nobody is told of a success.
 
-Threads: the event loop's alone; the work is done by `PageWork`.
+Threads: the event loop's alone; writes and syncs are done by `PageWork`, room is kept without it.
 """
 
 from __future__ import annotations
@@ -119,32 +119,19 @@ class PageWriter:
     def keep_room(self, folder: PageFolder, page: int, size: int, least: int) -> int:
         """Have the disk keep room for the first bytes of a page; see PageFolder.
 
-        Waits for the disk, and for what is written just now.
+        Waits for nothing that is written or synced.
 
         Raises:
             JournalFull: there is no room; nothing has changed.
             JournalIOError: the device fails, which ends the storage.
         """
-        found: list[int] = []
-        failed: list[JournalError] = []
-
-        def work() -> None:
-            try:
-                found.append(folder.keep_room(page, size, least))
-            except JournalFull as error:
-                failed.append(error)
-            except JournalError as error:
-                failed.append(error)
-                raise
-
-        self._work.run(work, self._kept).wait()
-        if failed:
-            raise failed[0]
-        return found[0]
-
-    def _kept(self, _: object, error: Exception | None) -> None:
-        if error is not None:
+        try:
+            return folder.keep_room(page, size, least)
+        except JournalFull:
+            raise
+        except JournalError as error:
             self._completions.fail(error)
+            raise
 
     def append(self, page: WrittenPage, data: bytes, *, is_durable: bool, is_synced: bool) -> None:
         """Put a record at the end of a page.
