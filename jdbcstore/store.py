@@ -304,6 +304,10 @@ class SqlStore(TransactionalAppends):
     def expect(self) -> None:
         """Nothing: beside a round trip to the database the writer's waking does not count."""
 
+    def reserve_ends(self, count: int) -> bool:
+        """Nothing: a database keeps no room. True."""
+        return True
+
     def durable(self, ticket: int) -> Completion:
         """An awaitable of the running loop, done once everything up to `ticket` is durable.
 

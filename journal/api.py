@@ -205,6 +205,16 @@ class RecordStore(Protocol):
         """Get ready for a record that somebody waits for: it may come at once, or not at all."""
         ...
 
+    def reserve_ends(self, count: int) -> bool:
+        """Keep room for `count` records that make room, besides those that end what is live here.
+
+        The last count holds. Returns at once.
+
+        Returns:
+            False while a full disk has no room for them.
+        """
+        ...
+
     def durable(self, ticket: Ticket) -> Awaitable[None]:
         """The same as an awaitable of the running event loop."""
         ...

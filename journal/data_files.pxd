@@ -29,6 +29,7 @@ cdef class DataFiles:
     cdef int ahead              # so many are to be
     cdef object no_space        # the JournalIOError of the last file that could not be made
     cdef bint was_short         # an append had to wait for the reserve
+    cdef int64_t ends           # of what is kept elsewhere: room is kept for them
     cdef object failure         # the JournalIOError that ended the journal
     cdef bint stopping          # it closes
     # What is to be done, and who waits for it.
@@ -38,6 +39,7 @@ cdef class DataFiles:
     cdef object reclaim_lock    # one reclaims at a time: the files thread or a caller
 
     cdef int64_t reserve(self)
+    cdef bint reserve_ends(self, int64_t count)
     cdef int64_t spare(self)
     cdef bint may_roll(self, bint frees)
     cdef int make_room(self, int result, DataFile current, bint frees) except -1

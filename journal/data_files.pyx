@@ -185,16 +185,26 @@ cdef class DataFiles:
         pthread_mutex_lock(&self.buffer.lock)
         count = open_count(self.index)
         pthread_mutex_unlock(&self.buffer.lock)
-        return reserve_size(count, len(self.older), self.pool.file_size, self.compacts)
+        return reserve_size(count + self.ends, len(self.older), self.pool.file_size, self.compacts)
 
     def lacks_files(self):
         """Whether another file is to be made: for those opened ahead, and for the reserve.
 
-        A journal that has not filled a file yet makes do with one for both.
+        A journal that has not filled a file yet makes do with one for both, unless it has to keep
+        room for ends of what is elsewhere.
         """
-        if not self.older and not self.was_short:
+        if not self.older and not self.was_short and not self.ends:
             return self.spare() < self.ahead
         return self.spare() < self.ahead + self.reserve()
+
+    cdef bint reserve_ends(self, int64_t count):
+        """Keep room for so many ends besides those of live records; false where there is none."""
+        self.ends = count
+        if self.no_space is not None:
+            return self.spare() >= self.reserve()
+        if self.lacks_files():
+            self.wake.set()
+        return True
 
     def guard_reserve(self):
         """While the disk is full and the reserve is not whole, the current file is part of it."""

@@ -334,6 +334,22 @@ cdef class Journal(JournalLife):
             with nogil:
                 self.buffer.expect()
 
+    def reserve_ends(self, count):
+        """Keep room for the ends of what is kept elsewhere: `count` records that make room.
+
+        Room for one is 80 bytes, as for the end of a live record. The last count holds. Returns at
+        once; the files are made soon.
+
+        Returns:
+            False while the disk is full and the files that are there are too few.
+
+        Raises:
+            JournalClosed: it is not open.
+        """
+        cdef int64_t number = as_id(count, "a count")
+        self.check_usable()
+        return self.files.reserve_ends(number)
+
     def durable(self, ticket):
         """An awaitable of the running loop, done once everything up to `ticket` is durable.
 

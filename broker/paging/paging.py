@@ -45,6 +45,8 @@ log = logging.getLogger("broker")
 
 # Deletes of records appended in one turn of the event loop.
 _DELETE_COUNT: Final = 500
+# References that come to pages, or leave them, before the journal is told how many there are.
+_ENDS_STEP: Final = 500
 
 
 class Paging:
@@ -99,6 +101,8 @@ class Paging:
         self._reading = reading
         self._page_size_max = page_size_max
         self._doomed_records: list[int] = []
+        # References that came and went since the journal was told how many there are.
+        self._untold_count = _ENDS_STEP
         # Of addresses that are deleted, while their folders are not.
         self._deleted_stores: dict[str, PagingStore] = {}
 
@@ -165,6 +169,30 @@ class Paging:
         for store, message, members in found:
             store.append(message, members, tx)
             context.note()
+
+    def keep_ends(self, count: int) -> bool:
+        """So many references come to pages, or left them: the journal keeps room for their ends.
+
+        Returns:
+            False while a full disk has none.
+        """
+        self._untold_count += count
+        return self._untold_count < _ENDS_STEP or self.tell_ends()
+
+    def tell_ends(self) -> bool:
+        """Tell the journal how many references are in pages, and as many as come until next time.
+
+        Returns:
+            False while a full disk has no room for their ends.
+        """
+        pages = (page for store in self.stores.values() for page in store.pages.values())
+        count = sum(page.left for page in pages)
+        if self.active_count:
+            count += 2 * _ENDS_STEP
+        if not self.appends.reserve_ends(count):
+            return False
+        self._untold_count = 0
+        return True
 
     def is_paging(self, name: str) -> bool:
         """Whether what is sent to an address goes, or may go, to pages now."""
@@ -248,6 +276,7 @@ class Paging:
                 self.active_count -= 1
             pages = store.delete()
             self._deleted_stores[name] = store
+            self.tell_ends()
             self.core.storage.after(self._destroy, store, pages)
 
     def _destroy(self, error: Exception | None, store: PagingStore, pages: list[Page]) -> None:

@@ -148,6 +148,7 @@ class PagingStore:
 
     def counted(self, page: Page) -> None:
         """Of a page it is known what it holds."""
+        self.paging.keep_ends(page.left)
         if page.left == 0:
             self._delete_if_done(page)
         self.wake_waiting()
@@ -186,6 +187,7 @@ class PagingStore:
         # Its records are with the pages that are being deleted; a new beginning has new ones.
         self.subscriptions = {}
         self._waiting.clear()
+        self.paging.tell_ends()
         if self.paging.purges_folders:
             self._core.storage.after(self._purge, self._begin_count)
 
@@ -237,7 +239,8 @@ class PagingStore:
             RecordFormatError: it does not fit its encoding.
             BrokerError: the disk is full.
         """
-        self._keep_room(len(encode_entry(message, [queue.queue_id for queue in queues])))
+        ids = [queue.queue_id for queue in queues]
+        self._keep_room(len(encode_entry(message, ids)), len(ids))
 
     def append(self, message: Message, queues: list[Queue], tx: Transaction | None) -> None:
         """Put a message for these queues of the address into a page.
@@ -250,7 +253,7 @@ class PagingStore:
         others = [queue.queue_id for queue in queues if not queue.is_durable]
         ids = durable + others if others else durable
         data = encode_entry(message, ids, NO_TX if tx is None else tx.tx_id)
-        page = self._page_for(len(data))
+        page = self._page_for(len(data), len(ids))
         page.size += len(data)
         page.count += 1
         if message.is_large:
@@ -290,8 +293,8 @@ class PagingStore:
         history.note_message(message, queue_ids, done=counter.done)
         counter.appended += 1
 
-    def _page_for(self, size: int) -> Page:
-        is_next = self._keep_room(size)
+    def _page_for(self, size: int, count: int) -> Page:
+        is_next = self._keep_room(size, count)
         page = self._current
         if is_next or page is None:
             if page is not None:
@@ -301,12 +304,18 @@ class PagingStore:
             page.room, self._next_room = self._next_room, 0
         return page
 
-    def _keep_room(self, size: int) -> bool:
+    def _keep_room(self, size: int, count: int) -> bool:
         """Have the disk keep room for one record more; whether that is in the next page.
+
+        Args:
+            size: of the record.
+            count: of queues: the journal has room for their acknowledgements, too.
 
         Raises:
             BrokerError: the disk is full.
         """
+        if not self.paging.keep_ends(count):
+            raise broker_error("address_is_full", "the disk is full: no room to acknowledge more")
         page, page_size = self._current, self.paging.page_size(self)
         if page is not None and (not page.count or page.size + size <= page_size):
             number, room, least = page.number, page.room, page.size + size
@@ -395,6 +404,7 @@ class PagingStore:
         if self.pages.pop(page.number, None) is None:
             return
         page.is_gone = True
+        self.paging.keep_ends(page.count)
         subscriptions = list(self.subscriptions.values())
         self._core.storage.after(self._delete_now, self.folder, page, subscriptions)
 

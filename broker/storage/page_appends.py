@@ -38,6 +38,9 @@ _TRANSACTION: Final = int(RecordType.PAGE_TRANSACTION)
 _ACKNOWLEDGE: Final = int(RecordType.ACKNOWLEDGE_CURSOR)
 _COMPLETE: Final = int(RecordType.PAGE_CURSOR_COMPLETE)
 
+# An acknowledgement, and its delete once the page is gone.
+_RECORDS_EACH: Final = 2
+
 _LONG_INT: Final = struct.Struct(">qi")
 
 
@@ -100,6 +103,14 @@ class PageAppends:
             self._messages.add(
                 record_id, _ACKNOWLEDGE, body, sync=False, wait=False, makes_room=True
             )
+
+    def reserve_ends(self, count: int) -> bool:
+        """Have the journal keep room to acknowledge so many messages of pages in all.
+
+        Returns:
+            False while a full disk has none.
+        """
+        return self._messages.reserve_ends(_RECORDS_EACH * count)
 
     def complete(
         self, queue_id: int, page: int, count: int, record_ids: Iterable[int]

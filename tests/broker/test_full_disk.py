@@ -17,10 +17,14 @@ FILE_SIZE = 512 << 10
 ROOM = 9 << 20
 BODY = "x" * 4000
 ACKNOWLEDGED = 10
+# Messages in memory; what comes behind them goes to pages.
+PAGED = 20
 
 
-def start(mount, kind):
-    return BrokerProcess(mount / "data", journal_type=kind, file_size=FILE_SIZE)
+def start(mount, kind, max_messages):
+    return BrokerProcess(
+        mount / "data", max_messages=max_messages, journal_type=kind, file_size=FILE_SIZE
+    )
 
 
 def send_until_refused(port, name):
@@ -54,10 +58,16 @@ def take(port, name, most):
     return taken
 
 
-def drain_under_kills(mount, kind):
-    """A broker on a disk that is filled up, killed, drained, killed, drained."""
+def drain_under_kills(mount, kind, max_messages=-1):
+    """A broker on a disk that is filled up, killed, drained, killed, drained.
+
+    Args:
+        mount: the disk.
+        kind: of the journal.
+        max_messages: behind so many they go to pages.
+    """
     fill(mount, ROOM)
-    broker = start(mount, kind)
+    broker = start(mount, kind, max_messages)
     sent, why = send_until_refused(broker.port, "first")
     assert "AMQ229102" in why
     assert "disk is full" in why
@@ -66,15 +76,15 @@ def drain_under_kills(mount, kind):
     sent += more
     broker.kill()
 
-    broker = start(mount, kind)
+    broker = start(mount, kind, max_messages)
     taken = take(broker.port, "third", ACKNOWLEDGED)
     broker.kill()
-    broker = start(mount, kind)
+    broker = start(mount, kind, max_messages)
     taken += take(broker.port, "fourth", None)
     assert taken == sent
     broker.kill()
 
-    broker = start(mount, kind)
+    broker = start(mount, kind, max_messages)
     with WireClient(broker.port, "fifth") as client:
         assert client.count("q") == 0
         number = go_on(client)
@@ -93,15 +103,17 @@ def go_on(client):
     raise AssertionError("no room came back")
 
 
+@pytest.mark.parametrize("max_messages", [-1, PAGED], ids=["journal", "pages"])
 @pytest.mark.parametrize("system", ["ext4", "tmpfs"])
-def test_a_broker_starts_and_is_drained_with_zero_bytes_free(tmp_path, system):
+def test_a_broker_starts_and_is_drained_with_zero_bytes_free(tmp_path, system, max_messages):
     with small_disk(system, tmp_path) as mount:
-        drain_under_kills(mount, JournalType.ASYNCIO)
+        drain_under_kills(mount, JournalType.ASYNCIO, max_messages)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("max_messages", [-1, PAGED], ids=["journal", "pages"])
 @pytest.mark.parametrize("kind", JournalType)
 @pytest.mark.parametrize("system", FILE_SYSTEMS)
-def test_a_broker_of_any_kind_of_io_is_drained(tmp_path, system, kind):
+def test_a_broker_of_any_kind_of_io_is_drained(tmp_path, system, kind, max_messages):
     with small_disk(system, tmp_path) as mount:
-        drain_under_kills(mount, kind)
+        drain_under_kills(mount, kind, max_messages)

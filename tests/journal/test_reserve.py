@@ -4,6 +4,7 @@ import contextlib
 import errno
 import sys
 import threading
+import time
 
 import pytest
 
@@ -199,3 +200,21 @@ def test_many_threads_go_on_in_the_reserve_one_file_after_another(tmp_path, disk
     updated = [record for record, is_update, _, _ in records if is_update]
     assert sorted(updated) == sorted(accepted)
     assert accepted
+
+
+def test_room_is_kept_for_ends_of_what_is_kept_elsewhere(tmp_path, disk):
+    """As of messages in pages: their acknowledgements are new records."""
+    count = 4 * FILE_SIZE // 80
+    with opened(tmp_path) as journal:
+        assert journal.reserve_ends(count)
+        # Room for them, one file to go on in, and the current one.
+        while len(list(tmp_path.glob("*.amq"))) < 4 + 2:
+            time.sleep(0.001)
+        disk.is_full = True
+        added = fill(journal)
+        assert not journal.reserve_ends(10 * count)
+        for number in range(count):
+            journal.add(10_000_000 + number, 39, bytes(20), sync=False, makes_room=True)
+        journal.sync()
+    with opened(tmp_path) as journal:
+        assert len(journal) == len(added) + count

@@ -10,6 +10,7 @@ from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.storage import page_folders
 from journal.errors import JournalFull, RecordTooLarge
 from tests.broker.bench import message
+from tests.broker.full_journal import full_journals
 from tests.broker.paging.lives import Life, durable, lives
 from tests.crash.small_disk import FILE_SYSTEMS, empty, fill, small_disk
 
@@ -218,3 +219,51 @@ def test_a_commit_without_room_for_what_is_said_of_its_pages_is_rolled_back(tmp_
         assert await life.drain(20) == list(range(20))
 
     lives(tmp_path, part, after_nothing)
+
+
+def test_pages_are_numbered_behind_records_that_could_not_be_deleted(tmp_path, monkeypatch):
+    """Or what they acknowledge would be a message of a new page."""
+    refused = {("delete", None)}
+    full_journals(monkeypatch, refused)
+
+    async def drained(life):
+        await life.queue()
+        await life.send_numbers(range(100))
+        assert await life.drain(100) == list(range(100))
+        await life.until(lambda: not life.pages())
+
+    async def again(life):
+        assert life.queue_of().message_count == 0
+        await life.send_numbers(range(200, 300))
+        assert life.queue_of().message_count == 100
+        refused.clear()
+
+    async def room_again(life):
+        assert await life.drain(100) == list(range(200, 300))
+        await life.until(lambda: not life.pages())
+
+    lives(tmp_path, drained, again, room_again)
+
+
+COMPLETE = 42
+
+
+def test_a_page_that_is_not_recorded_as_done_keeps_what_it_has(tmp_path, monkeypatch):
+    """One of two queues is done with its pages, and the record that says so has no room."""
+    made = full_journals(monkeypatch, {("add", COMPLETE)})
+
+    async def before(life):
+        for name in ("one", "two"):
+            await life.queue(name, address="q", routing_type=0)
+        await life.send_numbers(range(100))
+        assert await life.drain(100, "one") == list(range(100))
+        assert life.broker.failure is None
+
+    async def after(life):
+        made[-1].refused.clear()
+        assert life.queue_of("one").message_count == 0
+        assert await life.drain(100, "two") == list(range(100))
+        await life.until(lambda: not life.pages())
+        await life.until(lambda: len(life.broker._stores.messages) == 0)
+
+    lives(tmp_path, before, after, how="crash")
