@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 import broker.packed as packed
 from broker.errors import BrokerError, broker_error
 from broker.storage.wire import RecordType
-from journal.errors import JournalFull
+from journal.errors import JournalFull, UnknownTransaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -141,8 +141,9 @@ class PageAppends:
             yield
             self._messages.commit(tx_id, done=self._done, wait=False)
         except (JournalFull, BrokerError):
-            # Without room for that either, the next start finds it open and drops it.
-            with contextlib.suppress(JournalFull):
+            # Without room for that either, the next start finds it open and drops it; and where the
+            # first of it was refused there is none.
+            with contextlib.suppress(JournalFull, UnknownTransaction):
                 self._messages.rollback(tx_id, sync=False, wait=False)
             raise
         self._counter.appended += 1
