@@ -53,6 +53,8 @@ say "A broker on embedded storage: orders sent, the broker killed (kill -9), sta
 broker() { "$PYTHON" -m broker.cli.main "$@"; }
 # Starts it and waits until it serves, which its last line says with the port it got.
 serve() {
+    rm -f "$tour/broker.log"    # The shell in the background may empty it after the first look.
+    touch "$tour/broker.log"
     "$PYTHON" -m broker.cli.main run "$tour/instance" >"$tour/broker.log" 2>&1 &
     writer=$!
     rounds=0
