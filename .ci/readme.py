@@ -206,6 +206,9 @@ def main(*sections: str) -> None:
     missing = set(sections) - {block.section for block in found}
     if missing:
         sys.exit(f"README.md has no code below {', '.join(sorted(missing))}")
+    # A shell starts what it sends to the background with SIGINT ignored, and so would be the broker
+    # that Ctrl-C is to stop.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         type_blocks(found, ROOT)
     except LineFailedError as error:
