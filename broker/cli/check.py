@@ -259,15 +259,12 @@ def _browse(session: Session, name: str, count: int, deadline: float) -> None:
 def _consume(session: Session, name: str, count: int, deadline: float) -> None:
     with session.consumer(name) as consumer:
         if count == -1:
-            found = consumer.receive_now()
-            if found is not None:
-                found.acknowledge()
+            consumer.receive_now()
             return
         for taken in range(count):
             found = consumer.receive(max(deadline - time.monotonic(), 0))
             if found is None:
                 raise CheckFailed(f"Insufficient messages to consume: {taken}")
-            found.acknowledge()
 
 
 def _run(

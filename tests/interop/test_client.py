@@ -190,6 +190,34 @@ async def test_individually_acknowledged_messages_alone_are_gone(either_broker):
             assert [(await consumer.receive(WAIT_S)).text for _ in range(3)] == ["0", "1", "3"]
 
 
+@pytest.mark.parametrize(
+    "mode", [AckMode.AUTO, AckMode.DUPS_OK, AckMode.TRANSACTED, AckMode.CLIENT, AckMode.INDIVIDUAL]
+)
+@asynchronous
+async def test_a_message_acknowledged_twice_takes_no_other_with_it(either_broker, mode):
+    async with client_of(either_broker) as client:
+        session = await client.session(mode, ack_batch_size=0)
+        queue = await make_queue(session)
+        async with session.producer(queue) as producer:
+            for number in range(4):
+                await producer.send(str(number))
+        if mode is AckMode.TRANSACTED:
+            await session.commit()
+
+        async with await session.consumer(queue) as consumer:
+            first = await consumer.receive(WAIT_S)
+            for _ in range(3):
+                await first.acknowledge()
+            second = await consumer.receive(WAIT_S)
+            for received in (second, first, second):
+                await received.acknowledge()
+        if mode is AckMode.TRANSACTED:
+            await session.commit()
+
+        async with await session.consumer(queue) as consumer:
+            assert [(await consumer.receive(WAIT_S)).text for _ in range(2)] == ["2", "3"]
+
+
 @asynchronous
 async def test_iterating_acknowledges_what_the_loop_is_done_with(either_broker):
     async with client_of(either_broker) as client:

@@ -48,6 +48,9 @@ class AsyncConsumer:
         self._arrived = asyncio.Event()
         self._is_closed = False
         self._is_ending = False
+        # How many messages were handed over, and up to which of them they are acknowledged.
+        self._handed_over = 0
+        self._acknowledged = 0
         # The last message handed over and not acknowledged, and bytes of those before it.
         self._unacknowledged: int | None = None
         self._unacknowledged_bytes = 0
@@ -122,8 +125,9 @@ class AsyncConsumer:
         if self._is_closed or self._is_ending:
             raise ClosedError("the consumer is closed")
         while (delivery := self._state.take()) is not None:
-            received = AsyncReceived(self, delivery)
+            received = AsyncReceived(self, delivery, self._handed_over + 1)
             if not self._is_expired(received):
+                self._handed_over += 1
                 return received
             message_id = received.message_id
             self._session.state.channel.post(Expired(self._state.consumer_id, message_id))
@@ -208,6 +212,9 @@ class AsyncConsumer:
     async def acknowledge(self, received: AsyncReceived) -> None:
         """Acknowledge: in mode INDIVIDUAL this message alone, else all up to it.
 
+        Nothing is done where it was acknowledged before, as it is behind `receive()` in the modes
+        where the client acknowledges.
+
         Args:
             received: of this consumer.
         """
@@ -215,7 +222,9 @@ class AsyncConsumer:
             return
         received.discard_body()
         if self._mode is AckMode.INDIVIDUAL:
-            await self._send_acknowledgement(received.message_id, individual=True)
+            if not received.is_acknowledged:
+                received.is_acknowledged = True
+                await self._send_acknowledgement(received.message_id, individual=True)
         else:
             await self._count(received, self._session.state.options.ack_batch_size)
 
@@ -228,6 +237,11 @@ class AsyncConsumer:
         await self._count(received, batch)
 
     async def _count(self, received: AsyncReceived, batch_size: int) -> None:
+        # Artemis takes a second acknowledgement of a message for one of all it has sent since, then
+        # looks for the message, finds none and gives them back.
+        if received.number <= self._acknowledged:
+            return
+        self._acknowledged = received.number
         self._unacknowledged = received.message_id
         self._unacknowledged_bytes += received.size
         if self._unacknowledged_bytes >= batch_size:

@@ -20,10 +20,15 @@ class AsyncReceived:
     Attributes:
         message: headers and properties, and the body where it came in one piece.
         delivery_count: 1 the first time.
+        number: how many messages its consumer has handed over with it.
+        is_acknowledged: whether it was acknowledged alone.
     """
 
-    def __init__(self, consumer: AsyncConsumer, delivery: Delivery) -> None:
+    is_acknowledged = False
+
+    def __init__(self, consumer: AsyncConsumer, delivery: Delivery, number: int) -> None:
         self._consumer = consumer
+        self.number = number
         self._delivery = delivery
         self._body: bytes | None = None
         self.message: Message = delivery.message
