@@ -16,6 +16,10 @@ gets is dropped (`noop`), so that only reading counts.
     empty task            what a task of a Python source costs that reads nothing; printed last
     print-data            `journal print-data --format jsonl`, one process: the peer
 
+Then questions about `messages`, each beside the same one about Parquet: all columns, some, one,
+`count()`, and two filters in one query. Ours have the columns of a `.schema(...)`, and conditions
+of the option `where`; `as it comes` has neither, so that Spark drops what is not asked for.
+
 Each is read once before, then `--rounds` times in turns: the median; print-data, which takes long,
 once, and one journal. MB are those of the journals'
 files. By core: of a master `local[n]` a share of n, of print-data all. Claim: `journal` and
@@ -231,6 +235,91 @@ def frames(
     return found, rows
 
 
+def questions(
+    spark: SparkSession, journals: list[Path], parquet: DataFrame, last_id: int
+) -> dict[str, dict[str, Callable[[], float]]]:
+    """What is asked of messages, by what; each gives seconds.
+
+    Args:
+        spark: the session.
+        journals: what ours read.
+        parquet: the same rows.
+        last_id: of a journal.
+    """
+    types = {column.name: column.type for column in MESSAGES}
+
+    def ours(*names: str, where: str = "") -> DataFrame:
+        reading = spark.read.format("messages")
+        if where:
+            reading = reading.option("where", where)
+        if names:
+            reading = reading.schema(", ".join(f"`{name}` {types[name]}" for name in names))
+        return reading.load(list(map(str, journals)))
+
+    def both(lower: DataFrame, upper: DataFrame) -> DataFrame:
+        return lower.select(*some).union(upper.select(*some))
+
+    some = ("message_id", "address", "timestamp", "body_size")
+    tenth = last_id // 10
+    low, high = f"message_id <= {tenth}", f"message_id > {last_id - tenth}"
+    plain = ours()
+    return {
+        "all columns": {
+            "ours": lambda: drop(plain),
+            "parquet": lambda: drop(parquet),
+        },
+        f"{len(some)} columns": {
+            "ours": lambda: drop(ours(*some)),
+            "as it comes": lambda: drop(plain.select(*some)),
+            "parquet": lambda: drop(parquet.select(*some)),
+        },
+        "1 column": {
+            "ours": lambda: drop(ours("message_id")),
+            "as it comes": lambda: drop(plain.select("message_id")),
+            "parquet": lambda: drop(parquet.select("message_id")),
+        },
+        "count()": {
+            "ours": lambda: counted(ours("message_id")),
+            "as it comes": lambda: counted(plain),
+            "parquet": lambda: counted(parquet),
+        },
+        "2 filters": {
+            "ours": lambda: drop(both(ours(*some, where=low), ours(*some, where=high))),
+            "as it comes": lambda: drop(both(plain.where(low), plain.where(high))),
+            "parquet": lambda: drop(both(parquet.where(low), parquet.where(high))),
+        },
+    }
+
+
+def counted(frame: DataFrame) -> float:
+    """Count the rows; seconds."""
+    started = time.perf_counter()
+    frame.count()
+    return time.perf_counter() - started
+
+
+def measure_questions(
+    spark: SparkSession, journals: list[Path], place: Path, rounds: int, last_id: int
+) -> None:
+    """Print a line for each question, and by what it is answered."""
+    folder = str(place / "questions.parquet")
+    frame = spark.read.format("messages").load(list(map(str, journals)))
+    export(frame, "messages", Target("parquet", folder), overwrite=True)
+    print(f"{'question':14} {'by':11} {'seconds':>8} {'of parquet':>10}  of {rounds}")
+    for name, asked in questions(spark, journals, spark.read.parquet(folder), last_id).items():
+        seconds: dict[str, list[float]] = {by: [] for by in asked}
+        for ask in asked.values():
+            ask()
+        for _ in range(rounds):
+            for by, ask in asked.items():
+                seconds[by].append(ask())
+        limit = statistics.median(seconds["parquet"])
+        for by, found_s in seconds.items():
+            middle = statistics.median(found_s)
+            spread = f"{min(found_s):.2f} to {max(found_s):.2f}"
+            print(f"{name:14} {by:11} {middle:8.2f} {middle / limit:10.1f}  {spread}", flush=True)
+
+
 def empty_tasks_s(spark: SparkSession) -> float:
     """What a task costs that reads nothing, seconds of the time of all cores."""
     empty = (
@@ -295,7 +384,7 @@ def main() -> None:
     parser.add_argument("--body", type=int, default=1024, help="bytes of a message's body")
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="", help="cases with this in their name")
+    parser.add_argument("--only", default="", help="cases, or questions, so called")
     parser.add_argument("--folder", type=Path, help="where the journals are written")
     arguments = parser.parse_args()
     cores = int((re.findall(r"\[(\d+)", arguments.master) or ["1"])[0])
@@ -315,6 +404,9 @@ def main() -> None:
             for case in CASES:
                 if arguments.only in case.name:
                     measure(spark, case, journals, place, arguments.rounds, cores)
+            if arguments.only in "questions":
+                last_id = arguments.messages // arguments.journals
+                measure_questions(spark, journals, place, arguments.rounds, last_id)
             print(f"empty task: {empty_tasks_s(spark) * cores * 1e3:.0f} ms of a core")
         finally:
             spark.stop()
