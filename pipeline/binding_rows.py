@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from broker.storage.json_view import JSON
     from journal.delivery import LiveRecord
+    from pipeline.columns import Column
     from pipeline.places import Place
 
 __all__ = ["binding_batches"]
@@ -33,7 +34,11 @@ _SECRET: Final = "password"
 
 
 def binding_batches(
-    place: Place, *, user_version: int, fails_on_data_loss: bool
+    place: Place,
+    *,
+    user_version: int,
+    fails_on_data_loss: bool,
+    columns: tuple[Column, ...] = BINDINGS,
 ) -> Iterator[pa.RecordBatch]:
     """Give the live records of a bindings journal, in the order of the log; then damage.
 
@@ -42,7 +47,7 @@ def binding_batches(
         UnsupportedFormat: something else wrote it.
         JournalIOError: it cannot be read.
     """
-    schema = arrow_schema(BINDINGS)
+    schema = arrow_schema(columns)
     where = {"node": place.node, "journal": place.journal}
     rows: list[dict[str, Any]] = []
     with open_journal(place, user_version) as journal:

@@ -124,9 +124,16 @@ def _number(row: Row, name: str, default: int, allowed: range) -> int:
 
 def _body(row: Row) -> tuple[int, bytes]:
     text, body = row.get("text"), row.get("body")
-    if text is not None:
+    # What is read of a text message has both only where the text is not all of it.
+    is_whole = body is not None and row.get("type") == MessageType.TEXT.name
+    if text is not None and not is_whole:
         return MessageType.TEXT, encode_text(text)
     if body is None:
+        if "text" not in row or row.get("type") not in (None, MessageType.DEFAULT.name):
+            raise WrongUse(
+                f"a row of type {row.get('type')} has neither text nor body: of what is read, take"
+                " both columns, and of large messages bodies (maxLargeBodyBytes)"
+            )
         return MessageType.DEFAULT, b""
     if isinstance(body, str):
         return MessageType.TEXT, encode_text(body)

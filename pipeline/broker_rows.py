@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from broker.client.content import unpacked
-from broker.storage.stored_messages import MessageType
-from pipeline.columns import arrow_schema
-from pipeline.message_content import core_headers, text_of
+from pipeline.columns import batch_of_rows
+from pipeline.message_content import core_body, core_headers
 from pipeline.raw_rows import BODIES_MAX, ROWS_MAX
 from pipeline.schema import BROKER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    import pyarrow as pa
+
     from broker.client import Received
+    from pipeline.columns import Column
 
 __all__ = ["received_batches"]
 
 
 def received_batches(
-    found: Iterable[Received], *, node: str, queue: str
+    found: Iterable[Received],
+    *,
+    node: str,
+    queue: str,
+    columns: tuple[Column, ...] = BROKER,
 ) -> Iterator[pa.RecordBatch]:
     """Give messages of a queue, in its order.
 
@@ -30,11 +34,11 @@ def received_batches(
         found: the messages; large ones are read whole, one at a time.
         node: what stands in the column.
         queue: likewise.
+        columns: those wanted.
 
     Raises:
         ClientError: the connection is lost.
     """
-    schema = arrow_schema(BROKER)
     rows: list[dict[str, Any]] = []
     size = 0
     for received in found:
@@ -42,10 +46,10 @@ def received_batches(
         rows.append(row)
         size += row["body_size"]
         if len(rows) >= ROWS_MAX or size >= BODIES_MAX:
-            yield pa.RecordBatch.from_pylist(rows, schema=schema)
+            yield batch_of_rows(rows, columns)
             rows, size = [], 0
     if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=schema)
+        yield batch_of_rows(rows, columns)
 
 
 def _row(received: Received) -> dict[str, Any]:
@@ -59,8 +63,6 @@ def _row(received: Received) -> dict[str, Any]:
             if name != "protocol"
         },
         "is_large": received.is_large,
-        "body": body,
-        "body_size": len(body),
-        "text": text_of(body) if message.type == MessageType.TEXT else None,
+        **core_body(message.type, body),
         "delivery_count": received.delivery_count,
     }

@@ -17,6 +17,7 @@ cdef struct Texts:
 
 cdef int grow(Room *room, size_t size) except -1
 cdef int put_units(Room *room, const uint8_t *data, size_t size) except -1
+cdef bint has_half(const uint8_t *data, size_t size) noexcept nogil
 cdef int put_str(Room *room, str text) except -1
 cdef int put_uuid(Room *room, const uint8_t *data) except -1
 cdef bytes taken(Room *room)

@@ -61,6 +61,18 @@ cdef int put_units(Room *room, const uint8_t *data, size_t size) except -1:
     return 0
 
 
+cdef bint has_half(const uint8_t *data, size_t size) noexcept nogil:
+    """Whether a half of a pair is in UTF-16, low byte first, which no UTF-8 can say."""
+    cdef size_t i = 0
+    while i < size:
+        if data[i + 1] & 0xF8 == 0xD8:
+            if data[i + 1] >= 0xDC or i + 2 >= size or data[i + 3] & 0xFC != 0xDC:
+                return True
+            i += 2
+        i += 2
+    return False
+
+
 cdef int put_uuid(Room *room, const uint8_t *data) except -1:
     """16 bytes as broker.storage.java_text.uuid_text gives them."""
     cdef char[36] text

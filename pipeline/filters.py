@@ -6,14 +6,21 @@ comparison gives in SQL: a null fits no test. What is not taken is left to Spark
 
 from __future__ import annotations
 
+import contextlib
 import operator
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from journal.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pyspark.sql.datasource import Filter
+
+    from pipeline.columns import Column
 
 __all__ = ["LONG_MAX", "LONG_MIN", "Conditions", "Wanted"]
 
@@ -112,9 +119,25 @@ class Wanted:
         self._tests.setdefault(name, Conditions()).tests.append((_COMPARISONS[kind][0], value))
         return True
 
+    def take_text(self, text: str) -> None:
+        """Take conditions as SQL writes them: `kind = 'add' AND record_id IN (3, 4)`.
+
+        Raises:
+            OptionError: it is more than comparisons of a column with a constant, joined by AND; or
+                of a column whose rows would have to be read for that.
+        """
+        for name, sign, value in _Text(text, self._types).conditions():
+            tests = self._tests.setdefault(name, Conditions()).tests
+            if sign:
+                tests.append((sign, value))
+
     def get(self, name: str) -> Conditions | None:
         """The tests of a column; None where any value, and none, is wanted."""
         return self._tests.get(name)
+
+    def tested(self, columns: Iterable[Column], names: Iterable[str]) -> list[Column]:
+        """Those of the columns that have such a name and are tested."""
+        return [one for one in columns if one.name in names and one.name in self._tests]
 
     def fits(self, **values: Any) -> bool:  # noqa: ANN401 - of any column.
         """Whether a row with these values, as far as they are tested, is wanted."""
@@ -122,3 +145,92 @@ class Wanted:
             name not in self._tests or self._tests[name].fits(value)
             for name, value in values.items()
         )
+
+
+class _Text:
+    """Reads the text of conditions.
+
+    Args:
+        text: see Wanted.take_text().
+        types: of the columns that can be tested.
+    """
+
+    def __init__(self, text: str, types: Mapping[str, type]) -> None:
+        self._text = text
+        self._types = types
+        self._tokens: list[str] = _TOKENS.findall(text)
+        self._at = 0
+
+    def conditions(self) -> Iterator[tuple[str, str, Any]]:
+        """Give name, sign and value of each; of IS NOT NULL the sign is empty."""
+        while True:
+            yield from self._condition()
+            if self._at == len(self._tokens):
+                return
+            self._expect("AND")
+
+    def _condition(self) -> Iterator[tuple[str, str, Any]]:
+        name = self._next().strip("`")
+        if name not in self._types:
+            self._refuse(f"no condition on {name!r}; there are those on: {', '.join(self._types)}")
+        sign = self._next().upper()
+        if sign == "IS":
+            self._expect("NOT")
+            self._expect("NULL")
+            yield name, "", None
+        elif sign == "IN":
+            self._expect("(")
+            values = [self._value(name)]
+            while (word := self._next()) == ",":
+                values.append(self._value(name))
+            if word != ")":
+                self._refuse(f"{word!r} where , or ) is expected")
+            yield name, "in", tuple(values)
+        elif sign == "BETWEEN":
+            yield name, ">=", self._value(name)
+            self._expect("AND")
+            yield name, "<=", self._value(name)
+        elif sign in _BY_SIGN:
+            yield name, sign, self._value(name)
+        else:
+            self._refuse(f"{sign!r} behind {name}: it must be {_SIGNS}")
+
+    def _value(self, name: str) -> Any:  # noqa: ANN401 - of any column.
+        word, wanted = self._next(), self._types[name]
+        is_text = word.startswith("'") and word.endswith("'") and len(word) > 1
+        text = word[1:-1].replace("''", "'")
+        if wanted is int and _INTEGER.fullmatch(word) and LONG_MIN <= int(word) <= LONG_MAX:
+            return int(word)
+        if wanted is str and is_text:
+            return text
+        if wanted is datetime and is_text:
+            with contextlib.suppress(ValueError):
+                time = datetime.fromisoformat(text)
+                if time.tzinfo is None:
+                    return time
+        return self._refuse(f"{word}: {name} is compared with {_KINDS[wanted]}")
+
+    def _next(self) -> str:
+        if self._at == len(self._tokens):
+            self._refuse("something is missing at its end")
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _expect(self, wanted: str) -> None:
+        word = self._next()
+        if word.upper() != wanted:
+            self._refuse(f"{word!r} where {wanted} is expected")
+
+    def _refuse(self, reason: str) -> NoReturn:
+        raise OptionError(f"where={self._text!r}: {reason}")
+
+
+# Texts, names and numbers, signs; whatever else there is, character by character.
+_TOKENS: Final = re.compile(r"'(?:[^']|'')*'|`\w+`|-?\w+|<=|>=|[^\s\w]")
+_INTEGER: Final = re.compile(r"-?\d{1,19}")
+_SIGNS: Final = "one of =, <, <=, >, >=, IN, BETWEEN, IS NOT NULL"
+_KINDS: Final = {
+    int: "a whole number of 64 bits",
+    str: "a text, as 'add'",
+    datetime: "a local time, as '2026-11-21T18:00:00'",
+}

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from broker.large_body import ReadableBody
     from pipeline.places import Place
 
-__all__ = ["body_pieces", "open_bodies", "with_large_bodies"]
+__all__ = ["LOOKED_AT", "body_pieces", "open_bodies", "with_large_bodies"]
 
+# Columns that with_large_bodies() needs.
+LOOKED_AT: Final = ("message_id", "is_large", "body", "body_size")
 # Of one read: a server answers with all of it at once.
 PIECE_SIZE: Final = 1 << 20
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from pipeline.columns import arrow_schema
+from pipeline.columns import arrow_schema, stored, with_times
 from pipeline.live_journal import FolderJournal, open_journal, place_of
 from pipeline.raw_rows import (
     BODIES_MAX,
     ROWS_MAX,
+    TESTED,
     batch_of,
     damage_batches,
     fitting,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from journal.delivery import LiveRecord
     from journal.loaded import FailedTransaction, PreparedTransaction, RecordColumns
+    from pipeline.columns import Column
     from pipeline.filters import Wanted
     from pipeline.live_journal import LiveJournal
     from pipeline.places import Place
@@ -39,7 +41,12 @@ WAITING_MAX: Final = 2
 
 
 def live_batches(
-    place: Place, wanted: Wanted, *, user_version: int, fails_on_data_loss: bool
+    place: Place,
+    wanted: Wanted,
+    *,
+    user_version: int,
+    fails_on_data_loss: bool,
+    columns: tuple[Column, ...] = JOURNAL,
 ) -> Iterator[pa.RecordBatch]:
     """Give what a load gives: live adds and updates, then open transactions, then damage.
 
@@ -53,21 +60,24 @@ def live_batches(
         wanted: tests of kind, user_type and record_id are made here.
         user_version: of every file's header.
         fails_on_data_loss: raise for what is not a torn tail.
+        columns: those wanted.
 
     Raises:
         DataLoss: see above.
         UnsupportedFormat: something else wrote it.
         JournalIOError: it cannot be read.
     """
-    schema = arrow_schema(JOURNAL)
+    schema = arrow_schema(columns)
+    of_rows = arrow_schema(stored((*columns, *wanted.tested(JOURNAL, TESTED))))
     constants: dict[str, Any] = {"node": place.node, "journal": place.journal}
     with open_journal(place, user_version) as journal:
         if isinstance(journal, FolderJournal):
             refuse_damage(place.journal, journal.damages, fails_on_data_loss=fails_on_data_loss)
             constants_of_rows = {**constants, "verdict": "live"}
-            for columns in _pulled(journal.loader.deliver_columns):
-                batch = _column_batch(schema, constants_of_rows, columns)
-                yield from fitting(batch, wanted)
+            for delivered in _pulled(journal.loader.deliver_columns):
+                found = _column_batch(of_rows, constants_of_rows, delivered)
+                for batch in fitting(found, wanted):
+                    yield with_times(batch, columns)
         else:
             yield from _row_batches(schema, constants, wanted, journal)
             refuse_damage(place.journal, journal.damages, fails_on_data_loss=fails_on_data_loss)

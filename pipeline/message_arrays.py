@@ -11,6 +11,8 @@ from pipeline.message_columns import PROPERTY_TYPES, TYPES
 from pipeline.message_states import MESSAGE_STATES, REFERENCE_STATES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from pipeline.message_columns import CoreColumns
     from pipeline.message_states import StateColumns
 
@@ -19,33 +21,45 @@ __all__ = ["core_arrays", "state_arrays"]
 Buffer: TypeAlias = "bytes | bytearray"
 
 
-def core_arrays(found: CoreColumns) -> dict[str, pa.Array]:
-    """The columns of Core messages, by name; those are left out that are null of all of them."""
+def core_arrays(found: CoreColumns, names: Collection[str]) -> dict[str, pa.Array]:
+    """The columns of Core messages, by name; those are left out that are null of all of them.
+
+    Args:
+        found: of the messages.
+        names: of the columns that are wanted, as the packer was told; no other is made.
+    """
     count, properties = found.row_count, found.property_count
-    names = _texts(pa.string(), properties, found.property_names)
-    values = _texts(pa.string(), properties, found.property_values)
-    types = _words(PROPERTY_TYPES, properties, found.property_types)
-    offsets = _numbers(pa.int32(), count + 1, found.property_offsets)
-    return {
-        "message_id": _numbers(pa.int64(), count, found.message_ids),
-        "address": _texts(pa.string(), count, found.address),
-        "protocol": pa.repeat(pa.scalar(Persister.CORE.name), count),
-        "is_large": pa.repeat(pa.scalar(value=False), count),
-        "type": _words(TYPES, count, found.types),
-        "durable": _numbers(pa.uint8(), count, found.durables).cast(pa.bool_()),
-        "priority": _numbers(pa.int8(), count, found.priorities).cast(pa.int32()),
-        "timestamp_ms": _numbers(pa.int64(), count, found.timestamps),
-        "expiration_ms": _numbers(pa.int64(), count, found.expirations),
-        "user_id": _texts(pa.string(), count, found.user_id),
-        "duplicate_id": _texts(pa.string(), count, found.duplicate_id),
-        "properties": pa.MapArray.from_arrays(offsets, names, values),
-        "property_types": pa.MapArray.from_arrays(offsets, names, types),
-        "body": _texts(pa.binary(), count, found.body),
-        "body_size": _numbers(pa.int64(), count, found.body_sizes),
-        "text": _texts(pa.string(), count, found.text),
-        "file": _files(found),
-        "offset": _numbers(pa.int64(), count, found.record_offsets),
+
+    def of_properties(values: Callable[[], pa.Array]) -> pa.Array:
+        offsets = _numbers(pa.int32(), count + 1, found.property_offsets)
+        keys = _texts(pa.string(), properties, found.property_names)
+        return pa.MapArray.from_arrays(offsets, keys, values())
+
+    made: dict[str, Callable[[], pa.Array]] = {
+        "message_id": lambda: _numbers(pa.int64(), count, found.message_ids),
+        "address": lambda: _texts(pa.string(), count, found.address),
+        "protocol": lambda: pa.repeat(pa.scalar(Persister.CORE.name), count),
+        "is_large": lambda: pa.repeat(pa.scalar(value=False), count),
+        "type": lambda: _words(TYPES, count, found.types),
+        "durable": lambda: _numbers(pa.uint8(), count, found.durables).cast(pa.bool_()),
+        "priority": lambda: _numbers(pa.int8(), count, found.priorities).cast(pa.int32()),
+        "timestamp_ms": lambda: _numbers(pa.int64(), count, found.timestamps),
+        "expiration_ms": lambda: _numbers(pa.int64(), count, found.expirations),
+        "user_id": lambda: _texts(pa.string(), count, found.user_id),
+        "duplicate_id": lambda: _texts(pa.string(), count, found.duplicate_id),
+        "properties": lambda: of_properties(
+            lambda: _texts(pa.string(), properties, found.property_values)
+        ),
+        "property_types": lambda: of_properties(
+            lambda: _words(PROPERTY_TYPES, properties, found.property_types)
+        ),
+        "body": lambda: _texts(pa.binary(), count, found.body),
+        "body_size": lambda: _numbers(pa.int64(), count, found.body_sizes),
+        "text": lambda: _texts(pa.string(), count, found.text),
+        "file": lambda: _files(found),
+        "offset": lambda: _numbers(pa.int64(), count, found.record_offsets),
     }
+    return {name: make() for name, make in made.items() if name in names}
 
 
 def state_arrays(found: StateColumns, count: int, kind: pa.ListType) -> dict[str, pa.Array]:

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final, NamedTuple, final
 
 from broker.storage.properties import PropertyValue
@@ -39,6 +39,7 @@ class MessagePacker:
         duplicate_name: str,
         least_id: int,
         greatest_id: int,
+        names: Collection[str] | None = None,
     ) -> None: ...
     def fill(
         self, records: Iterator[LiveRecord], *, rows_max: int, bodies_max: int

@@ -20,8 +20,8 @@ from pipeline.message_states import MESSAGE_TYPES
 from journal.delivery cimport LiveCursor
 
 from pipeline.column_room cimport (
-    Room, Texts, end_text, free_texts, put, put_byte, put_long, put_str, put_units, put_uuid, taken,
-    taken_texts)
+    Room, Texts, end_text, free_texts, has_half, put, put_byte, put_long, put_str, put_units,
+    put_uuid, taken, taken_texts)
 from broker.storage.core_form cimport NO_TEXT, CoreForm, int_at, read_core, value_size
 
 __all__ = ["PROPERTY_TYPES", "TYPES", "CoreColumns", "MessagePacker"]
@@ -34,6 +34,9 @@ TYPES = tuple(
 PROPERTY_TYPES = tuple(
     next((kind.name.lower() for kind in PropertyType if int(kind) == tag), "")
     for tag in range(max(PropertyType) + 1))
+
+# Made of the properties.
+PROPERTY_COLUMNS = frozenset(("properties", "property_types", "duplicate_id"))
 
 cdef enum:
     # How a property's value becomes text.
@@ -80,6 +83,8 @@ class CoreColumns(NamedTuple):
     A column called `has_...` is a bitmap, lowest bit first, of which rows have the column after it.
     A text has two: where each begins, 32-bit, one more than there are; and all UTF-8 together.
 
+    Those of which the packer was not told to give them have nothing in them.
+
     Attributes:
         row_count: of messages.
         message_ids, record_offsets, timestamps, expirations, body_sizes: 64-bit.
@@ -89,6 +94,7 @@ class CoreColumns(NamedTuple):
         priorities: a signed byte each.
         property_offsets: 32-bit, one more than there are messages: which properties are whose.
         property_types: a byte each property, an index into PROPERTY_TYPES.
+        body: null where `text` holds all of it.
     """
 
     row_count: int
@@ -119,6 +125,9 @@ cdef class MessagePacker:
     Args:
         property_text: of a property's value, where that is no text or integer.
         least_id, greatest_id: messages with other ids are passed over.
+        names: columns that are wanted, of pipeline.schema; None: all. Bodies, texts and properties
+            are looked at only where they are. Ids, times, places and what is a byte are always
+            given.
 
     Threads: one at a time.
     """
@@ -127,6 +136,7 @@ cdef class MessagePacker:
     cdef int64_t least_id
     cdef int64_t greatest_id
     cdef bytes duplicate_name
+    cdef bint wants_address, wants_user_id, wants_properties, wants_body, wants_text
     cdef list files
     cdef object file
     cdef int row_count
@@ -135,12 +145,19 @@ cdef class MessagePacker:
     cdef Room body_sizes, property_offsets, property_types
     cdef Texts address, user_id, duplicate_id, body, text, names, values
 
-    def __init__(self, property_text, str duplicate_name, int64_t least_id, int64_t greatest_id):
+    def __init__(self, property_text, str duplicate_name, int64_t least_id, int64_t greatest_id,
+                 names=None):
         self.property_text = property_text
         self.duplicate_name = duplicate_name.encode()
         self.least_id = least_id
         self.greatest_id = greatest_id
         self.files = []
+        self.wants_address = names is None or "address" in names
+        self.wants_user_id = names is None or "user_id" in names
+        # The duplicate id is one of them.
+        self.wants_properties = names is None or not PROPERTY_COLUMNS.isdisjoint(names)
+        self.wants_body = names is None or "body" in names
+        self.wants_text = names is None or "text" in names
 
     def __dealloc__(self):
         free(self.ids.first)
@@ -234,39 +251,48 @@ cdef class MessagePacker:
         cdef int32_t properties = self.property_count
         if not read_core(data, size, &form):
             return False
-        if not self.take_properties(data, &form, size):
-            self.forget_properties(properties, names_size, values_size)
-            return False
-        put(&self.property_offsets, &self.property_count, 4)
+        if self.wants_properties:
+            if not self.take_properties(data, &form, size):
+                self.forget_properties(properties, names_size, values_size)
+                return False
+            put(&self.property_offsets, &self.property_count, 4)
         put_long(&self.ids, message_id)
         put_byte(&self.types, <uint8_t>form.type)
         put_byte(&self.durables, form.is_durable)
         put_byte(&self.priorities, <uint8_t>form.priority)
         put_long(&self.timestamps, form.timestamp)
         put_long(&self.expirations, form.expiration)
-        if form.address_size > 0:
-            put_units(&self.address.data, data + form.address_at, form.address_size)
-        end_text(&self.address, form.address_size != NO_TEXT)
-        if form.user_id_at:
-            put_uuid(&self.user_id.data, data + form.user_id_at)
-        end_text(&self.user_id, form.user_id_at != 0)
+        if self.wants_address:
+            if form.address_size > 0:
+                put_units(&self.address.data, data + form.address_at, form.address_size)
+            end_text(&self.address, form.address_size != NO_TEXT)
+        if self.wants_user_id:
+            if form.user_id_at:
+                put_uuid(&self.user_id.data, data + form.user_id_at)
+            end_text(&self.user_id, form.user_id_at != 0)
         self.take_body(data + form.body_at, form.body_size, form.type == TEXT_MESSAGE)
         self.row_count += 1
         return True
 
     cdef int take_body(self, const uint8_t *body, int64_t size, bint may_be_text) except -1:
-        cdef bint is_text = False
-        cdef int64_t units
-        put(&self.body.data, body, size)
-        end_text(&self.body, True)
+        cdef bint is_text = False, is_all
+        cdef int64_t units = 0
         put_long(&self.body_sizes, size)
         # Clients may put anything under any type; then there is no text.
         if may_be_text and size >= 5 and body[0]:
             units = int_at(body + 1)
             is_text = units >= 0 and units % 2 == 0 and units <= size - 5
+        if self.wants_text:
             if is_text and units:
                 put_units(&self.text.data, body + 5, units)
-        end_text(&self.text, is_text)
+            end_text(&self.text, is_text)
+        if self.wants_body:
+            # What broker.bodies.encode_text makes of the text.
+            is_all = (is_text and body[0] == 1 and units == size - 5
+                      and not has_half(body + 5, units))
+            if not is_all:
+                put(&self.body.data, body, size)
+            end_text(&self.body, not is_all)
         return 0
 
     cdef bint take_properties(self, const uint8_t *data, const CoreForm *form, int64_t end

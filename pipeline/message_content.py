@@ -9,6 +9,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from broker.bodies import encode_text
 from broker.storage.describe_amqp import amqp_user_id, sections_of
 from broker.storage.encoding import NSS, BodyReader, RecordFormatError
 from broker.storage.java_text import uuid_text, whole_pairs
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DUPLICATE_ID",
     "content_of",
+    "core_body",
     "core_headers",
     "message_content",
     "property_text",
@@ -76,9 +78,7 @@ def content_of(message: WireRecord) -> dict[str, Any]:
         return {
             **_core_headers(headers, address),
             "is_large": False,
-            "body": message.body,
-            "body_size": len(message.body),
-            "text": text_of(message.body) if headers.type == MessageType.TEXT else None,
+            **core_body(headers.type, message.body),
         }
     if isinstance(message, LargeCoreMessage):
         return {**_core_headers(message.headers, message.headers.address), "is_large": True}
@@ -116,6 +116,18 @@ def core_headers(
         "properties": list(properties.items()),
         "property_types": [(name, _PROPERTY_TYPES[item.type]) for name, item in by_name.items()],
     }
+
+
+def core_body(kind: int, body: bytes) -> dict[str, Any]:
+    """The columns of a Core message's body: a text stands once, where it is all of the body.
+
+    Args:
+        kind: the message's type.
+        body: all of it.
+    """
+    text = text_of(body) if kind == MessageType.TEXT else None
+    is_all = text is not None and encode_text(text) == body
+    return {"body": None if is_all else body, "body_size": len(body), "text": text}
 
 
 def text_of(body: bytes) -> str | None:

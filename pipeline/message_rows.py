@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from broker.storage.encoding import RecordFormatError
 from journal.errors import JournalIOError
-from pipeline.columns import arrow_schema
+from pipeline.columns import arrow_schema, stored, with_times
 from pipeline.errors import DataLoss
 from pipeline.filters import LONG_MAX, LONG_MIN
 from pipeline.live_journal import FolderJournal, open_journal, place_of
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from journal.delivery import LiveRecord
+    from pipeline.columns import Column
     from pipeline.filters import Wanted
     from pipeline.live_journal import LiveJournal
     from pipeline.places import Place
@@ -38,6 +39,10 @@ __all__ = ["TESTED", "body_size_of", "message_batches"]
 
 # What is tested once a batch is there; the ids also before a message is decoded.
 TESTED = ("message_id", "address", "timestamp_ms")
+# What is looked at of every row, whatever is wanted: its state, and where damage is.
+_LOOKED_AT = ("message_id", "expiration_ms", "file", "offset", "damage")
+
+_REFERENCES = arrow_schema(MESSAGES).field("references").type
 
 
 def message_batches(
@@ -47,6 +52,7 @@ def message_batches(
     user_version: int,
     fails_on_data_loss: bool,
     as_of_ms: int,
+    columns: tuple[Column, ...] = MESSAGES,
 ) -> Iterator[pa.RecordBatch]:
     """Give the messages that a load finds, in the order of the log; prepared ones; damage.
 
@@ -56,6 +62,8 @@ def message_batches(
         user_version: of every file's header.
         fails_on_data_loss: raise for what is not a torn tail, and for bodies that cannot be read.
         as_of_ms: what has expired and what is scheduled, seen from then; ms since 1970.
+        columns: those wanted; of Core messages no others are made. The rows are the same, and what
+            cannot be read is found, whatever is wanted.
 
     Raises:
         DataLoss: see above.
@@ -70,12 +78,13 @@ def message_batches(
         # Of a table known only now.
         refuse_damage(place.journal, journal.damages, fails_on_data_loss=fails_on_data_loss)
         states.take_prepared(journal.prepared)
-        maker = _Maker(place, wanted, states, as_of_ms)
+        maker = _Maker(place, wanted, states, as_of_ms, columns)
         for batch in maker.batches(journal, broken):
             if fails_on_data_loss:
                 _refuse_unreadable(place, batch)
-            yield batch
-        yield from maker.damages(journal)
+            yield with_times(batch, columns)
+        for batch in maker.damages(journal):
+            yield with_times(batch, columns)
 
 
 def _take_references(states: MessageStates, journal: LiveJournal) -> list[tuple[LiveRecord, str]]:
@@ -94,15 +103,24 @@ class _Maker:
         wanted: what is tested here.
         states: of all its messages.
         as_of_ms: see message_batches().
+        columns: those wanted; a batch has them, without times, and what is looked at beside.
     """
 
-    def __init__(self, place: Place, wanted: Wanted, states: MessageStates, as_of_ms: int) -> None:
+    def __init__(
+        self,
+        place: Place,
+        wanted: Wanted,
+        states: MessageStates,
+        as_of_ms: int,
+        columns: tuple[Column, ...],
+    ) -> None:
         self._constants = {"node": place.node, "journal": place.journal}
         self._place = place
         self._wanted = wanted
         self._states = states
         self._as_of_ms = as_of_ms
-        self._schema = arrow_schema(MESSAGES)
+        beside = [column for column in MESSAGES if column.name in _LOOKED_AT]
+        self._schema = arrow_schema(stored((*columns, *beside, *wanted.tested(MESSAGES, TESTED))))
         ids = wanted.get("message_id")
         self._least, self._greatest = (LONG_MIN, LONG_MAX) if ids is None else ids.integers()
 
@@ -110,9 +128,10 @@ class _Maker:
         self, journal: LiveJournal, broken: list[tuple[LiveRecord, str]]
     ) -> Iterator[pa.RecordBatch]:
         """The messages, then references that cannot be read."""
-        packer = MessagePacker(property_text, DUPLICATE_ID, self._least, self._greatest)
+        names = self._schema.names
+        packer = MessagePacker(property_text, DUPLICATE_ID, self._least, self._greatest, names)
         for others in _filled(packer, journal):
-            core = core_arrays(packer.columns())
+            core = core_arrays(packer.columns(), names)
             yield from self._wanted_of(self._batch(core, others, is_prepared=False))
         prepared = [
             record
@@ -121,7 +140,7 @@ class _Maker:
             if record.user_type in MESSAGE_TYPES
         ]
         if prepared:
-            nothing = core_arrays(packer.columns())
+            nothing = core_arrays(packer.columns(), names)
             others = list(enumerate(prepared))
             yield from self._wanted_of(self._batch(nothing, others, is_prepared=True))
         if broken:
@@ -167,16 +186,16 @@ class _Maker:
             (made,) = table.take(_order(count, [number for number, _ in others])).to_batches()
             core = dict(zip(self._schema.names, made.columns, strict=True))
             count = made.num_rows
+        if not {"state", "references"} & set(self._schema.names):
+            return batch_of(self._schema, self._constants, core, count)
         found = self._states.columns(
             _longs(core["message_id"]),
             _longs(core["expiration_ms"].fill_null(0)),
             as_of_ms=self._as_of_ms,
             is_prepared=is_prepared,
         )
-        kind = self._schema.field("references").type
-        return batch_of(
-            self._schema, self._constants, {**core, **state_arrays(found, count, kind)}, count
-        )
+        states = state_arrays(found, count, _REFERENCES)
+        return batch_of(self._schema, self._constants, {**core, **states}, count)
 
     def _row(self, record: LiveRecord) -> dict[str, Any]:
         """One message that is no plain Core message."""

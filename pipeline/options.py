@@ -41,6 +41,8 @@ LARGE_BODY_BYTES_MAX: Final = 1 << 30
 INT_MAX: Final = (1 << 31) - 1
 # Of a moment that is a date in all time zones: the end of the year 9998, ms since 1970.
 STARTING_TIMESTAMP_MAX_MS: Final = 253_370_764_800_000
+# Of `read` alone.
+_OF_BATCHES: Final = ("where",)
 # Of `readStream` alone.
 _OF_STREAMS: Final = ("startingOffsets", "startingTimestamp", "maxRecordsPerTrigger")
 
@@ -68,8 +70,9 @@ class SourceOptions:
             about so many bytes together, and one file at least.
         large_body_bytes_max: of `messages`: bodies of large messages of so many bytes at most are
             read; 0: none.
-        takes_filters: a frame takes the filters of the query over, so that it must not stand in one
-            query twice; see Reader.pushFilters().
+        takes_filters: a frame takes the filters of a query over, so that it must not be used again
+            with others; see Reader.pushFilters().
+        where: conditions on the rows of the frame, as Wanted.take_text() reads them.
         starting_offsets: of a new stream: `earliest`, all that is there, or `latest`, what comes.
         starting_timestamp_ms: of a new stream of a history: copies made since; ms since 1970.
         max_records_per_trigger: of a stream; None: no limit.
@@ -92,6 +95,7 @@ class SourceOptions:
     bytes_per_task: int = BYTES_PER_TASK
     large_body_bytes_max: int = 0
     takes_filters: bool = False
+    where: str | None = None
     starting_offsets: str = "earliest"
     starting_timestamp_ms: int | None = None
     max_records_per_trigger: int | None = None
@@ -107,7 +111,7 @@ class SourceOptions:
         Raises:
             OptionError: an option that there is not, or a value that it cannot have.
         """
-        known = (*_KNOWN, *_OF_STREAMS) if is_stream else _KNOWN
+        known = (*_KNOWN, *_OF_STREAMS) if is_stream else (*_KNOWN, *_OF_BATCHES)
         values = values_of(given, known)
         return cls(
             paths=_paths(values),
@@ -127,6 +131,7 @@ class SourceOptions:
             bytes_per_task=_limit(values, "bytesPerTask") or BYTES_PER_TASK,
             large_body_bytes_max=_between(values, "maxLargeBodyBytes", 0, 0, LARGE_BODY_BYTES_MAX),
             takes_filters=flag_of(values, "filterPushdown", default=False),
+            where=values.get("where"),
             starting_offsets=one_of(values, "startingOffsets", ("earliest", "latest")),
             starting_timestamp_ms=_between(
                 values, "startingTimestamp", 0, 0, STARTING_TIMESTAMP_MAX_MS

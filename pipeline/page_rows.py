@@ -19,7 +19,7 @@ from broker.storage.page_folders import FileFolders
 from broker.storage.page_records import entries
 from broker.storage.stored_messages import LargeCoreMessage, read_message
 from journal.errors import JournalIOError
-from pipeline.columns import arrow_schema
+from pipeline.columns import arrow_schema, stored, with_times
 from pipeline.errors import DataLoss
 from pipeline.live_journal import open_journal, place_of
 from pipeline.message_content import content_of
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from broker.storage.page_folders import PageFolder
     from broker.storage.page_records import PageEntry
+    from pipeline.columns import Column
     from pipeline.filters import Wanted
     from pipeline.places import Place
 
@@ -92,6 +93,7 @@ def page_batches(
     is_live: bool,
     fails_on_data_loss: bool,
     as_of_ms: int,
+    columns: tuple[Column, ...] = MESSAGES,
 ) -> Iterator[pa.RecordBatch]:
     """Give the messages in pages, address by address, in the order in which they were sent.
 
@@ -104,12 +106,13 @@ def page_batches(
         is_live: a page that is gone since it was listed was delivered, and is passed over.
         fails_on_data_loss: raise for what cannot be read, but for a last page's torn end.
         as_of_ms: what has expired and what is scheduled, seen from then; ms since 1970.
+        columns: those wanted.
 
     Raises:
         DataLoss: see above.
         JournalError: the journal, the bindings or the pages cannot be read.
     """
-    schema = arrow_schema(MESSAGES)
+    schema = arrow_schema(stored((*columns, *wanted.tested(MESSAGES, TESTED))))
     constants = {"node": place.node, "journal": place.journal}
     queue_ids = None if place.bindings is None else queues_at(place.bindings, user_version)
     whole = replace(place, ids=None)
@@ -124,12 +127,20 @@ def page_batches(
             if row.get("damage") is not None and not row.pop("is_torn", False):
                 _refuse(place, row, fails_on_data_loss=fails_on_data_loss)
             rows.append({**constants, **row})
-            size += len(row.get("body") or b"")
+            size += 0 if row.get("is_large") else row.get("body_size") or 0
             if len(rows) >= ROWS_MAX or size >= BODIES_MAX:
-                yield from fitting(pa.RecordBatch.from_pylist(rows, schema=schema), wanted, TESTED)
+                yield from _given(rows, schema, wanted, columns)
                 rows, size = [], 0
         if rows:
-            yield from fitting(pa.RecordBatch.from_pylist(rows, schema=schema), wanted, TESTED)
+            yield from _given(rows, schema, wanted, columns)
+
+
+def _given(
+    rows: list[dict[str, Any]], schema: pa.Schema, wanted: Wanted, columns: tuple[Column, ...]
+) -> Iterator[pa.RecordBatch]:
+    """The wanted ones of some rows, and the columns of them."""
+    for batch in fitting(pa.RecordBatch.from_pylist(rows, schema=schema), wanted, TESTED):
+        yield with_times(batch, columns)
 
 
 def _refuse(place: Place, row: dict[str, Any], *, fails_on_data_loss: bool) -> None:

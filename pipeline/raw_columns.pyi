@@ -63,5 +63,5 @@ class PackedFile:
         ids: tuple[int, int] | None,
     ) -> None: ...
     def pack(
-        self, first: int, *, rows_max: int, bodies_max: int
+        self, first: int, *, rows_max: int, bodies_max: int, with_bodies: bool = True
     ) -> tuple[RawColumns, int | None]: ...

@@ -233,13 +233,14 @@ cdef class PackedFile:
             record.type < PREPARE_RECORD
             and self.least_id <= record.record_id <= self.greatest_id)
 
-    def pack(self, size_t first, *, size_t rows_max, uint64_t bodies_max):
+    def pack(self, size_t first, *, size_t rows_max, uint64_t bodies_max, bint with_bodies=True):
         """Give the next records.
 
         Args:
             first: where to begin: 0, then what the last call gave.
             rows_max: at most so many at once.
             bodies_max: fewer where their bodies reach so many bytes, but for a single larger one.
+            with_bodies: else all bodies are empty, and none of them is copied.
 
         Returns:
             RawColumns, perhaps of no row, and where the next call begins; None behind the last.
@@ -250,7 +251,7 @@ cdef class PackedFile:
             while last < self.scan.count and rows < rows_max:
                 if self.is_wanted(&self.scan.items[last]):
                     size = 0
-                    if has_body(self.scan.items[last].record.type):
+                    if with_bodies and has_body(self.scan.items[last].record.type):
                         size = self.scan.items[last].record.body_size
                     if rows and bodies + size > bodies_max:
                         break
@@ -266,10 +267,10 @@ cdef class PackedFile:
             *(bytearray((rows + 7) // 8), bytearray(4 * rows)), bytearray(rows),
             *(bytearray((rows + 7) // 8), bytearray(4 * rows)), bytearray(rows))
         if rows:
-            self.fill(columns, first, last)
+            self.fill(columns, first, last, with_bodies)
         return columns, None if last == self.scan.count else last
 
-    cdef object fill(self, columns, size_t first, size_t last):
+    cdef object fill(self, columns, size_t first, size_t last, bint with_bodies):
         cdef const uint8_t[::1] data = self.data
         cdef int64_t[::1] offsets = memoryview(columns.offsets).cast("q")
         cdef int32_t[::1] sizes = memoryview(columns.sizes).cast("i")
@@ -313,9 +314,9 @@ cdef class PackedFile:
                     user_types[row] = record.user_type
                     mark(with_type, row)
                 if has_body(record.type):
-                    if record.body_size:
+                    if with_bodies and record.body_size:
                         memcpy(&bodies[end], &data[record.body_offset], record.body_size)
-                    end += record.body_size
+                        end += record.body_size
                     mark(with_body, row)
                 if PREPARE_RECORD <= record.type < ROLLBACK_RECORD:
                     counts[row] = record.records_in_file

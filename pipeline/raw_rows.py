@@ -10,10 +10,11 @@ import pyarrow.compute as pc
 
 from journal.errors import Damage, JournalIOError, UnsupportedFormat
 from journal.reader import read_bytes
-from pipeline.columns import arrow_schema
+from pipeline.columns import arrow_schema, stored, with_times
 from pipeline.errors import DataLoss
 from pipeline.live_journal import open_table
 from pipeline.raw_columns import CHECKSUMS, KINDS, VERDICTS, PackedFile, RawColumns
+from pipeline.schema import JOURNAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,7 @@ __all__ = [
     "BODIES_MAX",
     "DAMAGE",
     "ROWS_MAX",
+    "TESTED",
     "FileToRead",
     "batch_of",
     "damage_batches",
@@ -90,7 +92,7 @@ def file_batches(
 
     Args:
         file: to be read.
-        columns: of pipeline.schema: JOURNAL or RETENTION.
+        columns: those wanted of pipeline.schema's JOURNAL or RETENTION; of others nothing is made.
         wanted: tests of kind, user_type and record_id are made here.
         user_version: what the header must say.
         fails_on_data_loss: raise for what is not a torn tail.
@@ -142,7 +144,7 @@ def packed_batches(
     Args:
         packed: the file, told what is wanted of it.
         file: which it is.
-        columns: of pipeline.schema: JOURNAL or RETENTION.
+        columns: those wanted of pipeline.schema's JOURNAL or RETENTION; of others nothing is made.
         wanted: tests that pack() makes in part.
         damages: of the file, those that concern the caller.
         fails_on_data_loss: raise for what is not a torn tail.
@@ -150,15 +152,19 @@ def packed_batches(
     Raises:
         DataLoss: see above.
     """
-    schema, constants = arrow_schema(columns), _constants(file)
+    constants = _constants(file)
+    schema = arrow_schema(stored((*columns, *wanted.tested(JOURNAL, TESTED))))
     refuse_damage(file.journal, damages, fails_on_data_loss=fails_on_data_loss)
     place: int | None = 0
     while place is not None:
-        found, place = packed.pack(place, rows_max=ROWS_MAX, bodies_max=BODIES_MAX)
+        found, place = packed.pack(
+            place, rows_max=ROWS_MAX, bodies_max=BODIES_MAX, with_bodies="body" in schema.names
+        )
         if found.row_count:
             # What was packed is within the ids that are wanted, and there may be gaps in those.
-            yield from fitting(_record_batch(schema, constants, found), wanted)
-    yield from damage_batches(schema, constants, wanted, damages)
+            for batch in fitting(_record_batch(schema, constants, found), wanted):
+                yield with_times(batch, columns)
+    yield from damage_batches(arrow_schema(columns), constants, wanted, damages)
 
 
 def _constants(file: FileToRead) -> dict[str, Any]:
@@ -195,26 +201,27 @@ def _record_batch(
     schema: pa.Schema, constants: dict[str, Any], found: RawColumns
 ) -> pa.RecordBatch:
     count = found.row_count
-    arrays = {
-        "offset": _numbers(pa.int64(), count, found.offsets),
-        "size": _numbers(pa.int32(), count, found.sizes),
-        "kind": _words(KINDS, count, found.kinds),
-        "record_id": _numbers(pa.int64(), count, found.record_ids, found.has_record_id),
-        "tx_id": _numbers(pa.int64(), count, found.tx_ids, found.has_tx_id),
-        "user_type": _numbers(pa.int16(), count, found.user_types, found.has_user_type),
-        "compact_count": _numbers(pa.int32(), count, found.compact_counts),
-        "body": pa.Array.from_buffers(
+    made: dict[str, Callable[[], pa.Array]] = {
+        "offset": lambda: _numbers(pa.int64(), count, found.offsets),
+        "size": lambda: _numbers(pa.int32(), count, found.sizes),
+        "kind": lambda: _words(KINDS, count, found.kinds),
+        "record_id": lambda: _numbers(pa.int64(), count, found.record_ids, found.has_record_id),
+        "tx_id": lambda: _numbers(pa.int64(), count, found.tx_ids, found.has_tx_id),
+        "user_type": lambda: _numbers(pa.int16(), count, found.user_types, found.has_user_type),
+        "compact_count": lambda: _numbers(pa.int32(), count, found.compact_counts),
+        "body": lambda: pa.Array.from_buffers(
             pa.binary(),
             count,
             [pa.py_buffer(one) for one in (found.has_body, found.body_offsets, found.bodies)],
         ),
-        "records_in_file": _numbers(
+        "records_in_file": lambda: _numbers(
             pa.int32(), count, found.records_in_file, found.has_records_in_file
         ),
-        "checksum": _words(CHECKSUMS, count, found.checksums),
-        "ordinal": _numbers(pa.int32(), count, found.ordinals, found.has_ordinal),
-        "verdict": _words(VERDICTS, count, found.verdicts),
+        "checksum": lambda: _words(CHECKSUMS, count, found.checksums),
+        "ordinal": lambda: _numbers(pa.int32(), count, found.ordinals, found.has_ordinal),
+        "verdict": lambda: _words(VERDICTS, count, found.verdicts),
     }
+    arrays = {name: make() for name, make in made.items() if name in schema.names}
     return batch_of(schema, constants, arrays, count)
 
 
@@ -250,8 +257,13 @@ _COMPARISONS: Final[dict[str, Callable[[pa.Array, Any], pa.Array]]] = {
     ">=": pc.greater_equal,
     "<": pc.less,
     "<=": pc.less_equal,
-    "in": lambda column, values: pc.is_in(column, pa.array(values, column.type)),
+    "in": lambda column, values: pc.is_in(_wide(column), pa.array(values, _wide(column).type)),
 }
+
+
+def _wide(column: pa.Array) -> pa.Array:
+    """Integers as 64-bit ones: what they are compared with may be greater than any of them."""
+    return column.cast(pa.int64()) if pa.types.is_integer(column.type) else column
 
 
 def batch_of(
@@ -325,6 +337,8 @@ def table_batches(
     with open_table(place) as snapshot:
         records = TableRecords(snapshot)
         constants["file"] = records.name
+        if not wanted.fits(file=records.name):
+            return
         rows: list[dict[str, Any]] = []
         size = 0
         for record in records.raw(lambda *_: None):

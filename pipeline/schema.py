@@ -1,6 +1,8 @@
 """The columns of every source: fixed, and documented here and in docs/guide/pipeline.md.
 
-Times in milliseconds are those of the records, since 1970 in UTC; 0 stays 0.
+Times in milliseconds are those of the records, since 1970 in UTC; 0 stays 0. Beside them they are
+TIMESTAMPs: null of 0, of what is before 1970, and of what is behind the year 9998, which is no date
+in every time zone.
 """
 
 from __future__ import annotations
@@ -71,12 +73,18 @@ MESSAGES: Final = (
     Column("durable", "boolean", "survives a restart where its queues do"),
     Column("priority", "int", "0 to 9"),
     Column("timestamp_ms", "bigint", "when it was sent, says the sender; 0 or null: unknown"),
+    Column("timestamp", "timestamp", "the same as a time; null: unknown, or no date"),
     Column("expiration_ms", "bigint", "when it expires; 0: never"),
+    Column("expiration", "timestamp", "the same as a time; null: never, or no date"),
     Column("user_id", "string", "the client's id of it"),
     Column("duplicate_id", "string", "by which a second copy is refused"),
     Column("properties", "map<string, string>", "application's and broker's; bytes as hex"),
     Column("property_types", "map<string, string>", "of a Core message: their types"),
-    Column("body", "binary", "of an AMQP message all of it, as it was sent"),
+    Column(
+        "body",
+        "binary",
+        "of an AMQP message all of it, as it was sent; null where `text` holds all of it",
+    ),
     Column(
         "body_size",
         "bigint",
@@ -96,7 +104,16 @@ MESSAGES: Final = (
 # Those of the journal's messages that a client is told, too, with the same names and meanings.
 _TOLD: Final = (
     *("message_id", "address", "is_large", "type", "durable", "priority", "timestamp_ms"),
-    *("expiration_ms", "user_id", "duplicate_id", "properties", "property_types", "body"),
+    *(
+        "timestamp",
+        "expiration_ms",
+        "expiration",
+        "user_id",
+        "duplicate_id",
+        "properties",
+        "property_types",
+        "body",
+    ),
     *("body_size", "text"),
 )
 
@@ -118,7 +135,7 @@ BROKER: Final = (
 # What can be written into a broker; all of it may be left out, and null is as if it was.
 SENT: Final = (
     Column("address", "string", "where it goes; else the option `address`"),
-    Column("text", "string", "of a text message"),
+    Column("text", "string", "of a text message; with `type` TEXT a `body` comes before it"),
     Column("body", "binary", "of any other, or of a text message its encoded body"),
     Column("type", "string", "of a message with `body`: BYTES, or as `messages` has it"),
     Column("durable", "boolean", "survives a restart; else true"),

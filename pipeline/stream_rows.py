@@ -8,13 +8,13 @@ from journal.errors import UnsupportedFormat
 from pipeline.errors import DataLoss
 from pipeline.filters import Wanted
 from pipeline.raw_rows import lost_batches, packed_batches
-from pipeline.schema import JOURNAL, RETENTION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
 
+    from pipeline.columns import Column
     from pipeline.stream import Follower, Segment
 
 __all__ = ["segment_batches"]
@@ -27,16 +27,21 @@ EVERYTHING: Final = Wanted({})
 
 
 def segment_batches(
-    follower: Follower, segment: Segment, *, fails_on_data_loss: bool
+    follower: Follower, segment: Segment, columns: tuple[Column, ...], *, fails_on_data_loss: bool
 ) -> Iterator[pa.RecordBatch]:
     """Give the records of a segment; of a file that is gone, what compactions have kept of it.
+
+    Args:
+        follower: of the journal, or history.
+        segment: of it.
+        columns: those wanted.
+        fails_on_data_loss: see below.
 
     Raises:
         DataLoss: damage, or a copy of a history that was removed before it was read, and that is
             asked for.
         JournalIOError: a file cannot be read.
     """
-    columns = RETENTION if follower.is_history else JOURNAL
     if segment.file is not None:
         file = segment.file
         try:

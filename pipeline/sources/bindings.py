@@ -25,8 +25,8 @@ __all__ = ["BindingsSource"]
 class BindingsReader(Reader):
     """A task a journal, or a range of a table's ids."""
 
-    def __init__(self, options: SourceOptions) -> None:
-        super().__init__(options, {"node": str, "journal": str})
+    def __init__(self, options: SourceOptions, columns: tuple[Column, ...] = BINDINGS) -> None:
+        super().__init__(options, {"node": str, "journal": str}, columns)
 
     def tasks(self) -> Iterator[InputPartition]:
         """The bindings journals."""
@@ -40,6 +40,7 @@ class BindingsReader(Reader):
             part.place,
             user_version=self.options.user_version,
             fails_on_data_loss=self.options.fails_on_data_loss,
+            columns=self.columns,
         )
 
 
@@ -51,4 +52,4 @@ class BindingsSource(BatchSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan a query."""
-        return BindingsReader(self.read_options())
+        return BindingsReader(self.read_options(), self.chosen(schema))

@@ -11,9 +11,10 @@ from journal.errors import OptionError, WrongUse
 from pipeline.broker_messages import check_columns
 from pipeline.broker_options import BrokerOptions
 from pipeline.broker_rows import received_batches
-from pipeline.columns import spark_schema
+from pipeline.columns import chosen, spark_schema
 from pipeline.schema import BROKER
 from pipeline.sources.broker_sink import BatchWriter, StreamWriter
+from pipeline.sources.reading import fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
         DataSourceWriter,
     )
     from pyspark.sql.types import StructType
+
+    from pipeline.columns import Column
 
 __all__ = ["BrokerSource"]
 
@@ -45,10 +48,12 @@ class QueueReader(DataSourceReader):
 
     Args:
         options: of the query.
+        columns: those that are wanted, in their order.
     """
 
-    def __init__(self, options: BrokerOptions) -> None:
+    def __init__(self, options: BrokerOptions, columns: tuple[Column, ...]) -> None:
         self.options = options
+        self.columns = columns
 
     def partitions(self) -> list[InputPartition]:
         """The queue, or those of the address that are there now.
@@ -76,7 +81,9 @@ class QueueReader(DataSourceReader):
         options = self.options
         with options.client() as client, client.session() as session:
             found = session.browse(partition.queue, options.selector)
-            yield from received_batches(found, node=options.node, queue=partition.queue)
+            yield from received_batches(
+                found, node=options.node, queue=partition.queue, columns=self.columns
+            )
 
 
 class BrokerSource(DataSource):
@@ -94,8 +101,15 @@ class BrokerSource(DataSource):
         return spark_schema(BROKER)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Plan a query."""
-        return QueueReader(BrokerOptions.of_read(self.options))
+        """Plan a query.
+
+        Raises:
+            OptionError: an option is wrong, or a column of the schema.
+        """
+        return QueueReader(BrokerOptions.of_read(self.options), self._chosen(schema))
+
+    def _chosen(self, schema: StructType) -> tuple[Column, ...]:
+        return chosen(self.short_name, BROKER, fields_of(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Plan a stream.
@@ -107,7 +121,7 @@ class BrokerSource(DataSource):
             from pipeline.sources.broker_stream import QueueStreamReader
         except ImportError as error:
             raise WrongUse(f"streams need PySpark 4.2 or later: {error}") from error
-        return QueueStreamReader(BrokerOptions.of_stream(self.options))
+        return QueueStreamReader(BrokerOptions.of_stream(self.options), self._chosen(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Plan a write.

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 
 from pipeline.broker_queue import StreamQueue, ids_of, runs_of
 from pipeline.broker_rows import received_batches
+from pipeline.schema import BROKER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from pipeline.broker_options import BrokerOptions
     from pipeline.broker_queue import Runs
+    from pipeline.columns import Column
 
 __all__ = ["QueueStreamReader"]
 
@@ -45,10 +47,12 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     Args:
         options: of the query.
+        columns: those that are wanted, in their order.
     """
 
-    def __init__(self, options: BrokerOptions) -> None:
+    def __init__(self, options: BrokerOptions, columns: tuple[Column, ...] = BROKER) -> None:
         self.options = options
+        self.columns = columns
         # The last batch of which nothing is left in the queue.
         self._settled: Runs | None = None
         self._id_max: int | None = None
@@ -121,4 +125,6 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
         with self._queue() as queue:
             found = queue.read(ids_of(partition.runs))
-            yield from received_batches(found, node=self.options.node, queue=queue.name)
+            yield from received_batches(
+                found, node=self.options.node, queue=queue.name, columns=self.columns
+            )

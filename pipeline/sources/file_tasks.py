@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.sql.datasource import InputPartition
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pipeline.columns import Column
     from pipeline.places import Place
     from pipeline.raw_rows import FileToRead
 
@@ -46,8 +45,6 @@ class SomeFiles(InputPartition):
 
 class FileReader(Reader):
     """Plans tasks of files, and reads them; memory is that of one file."""
-
-    columns: ClassVar[tuple[Column, ...]]
 
     def file_tasks(self, place: Place, files: Iterable[FileToRead]) -> Iterator[SomeFiles]:
         """The wanted ones of a folder's files, in tasks of bytes_per_task at most, or about it.

@@ -40,10 +40,8 @@ TESTED: Final = {
 class RawReader(FileReader):
     """Every record; a task some files, or a range of a table's ids."""
 
-    columns: ClassVar[tuple[Column, ...]] = JOURNAL
-
-    def __init__(self, options: SourceOptions) -> None:
-        super().__init__(options, {**TESTED, "file": str})
+    def __init__(self, options: SourceOptions, columns: tuple[Column, ...] = JOURNAL) -> None:
+        super().__init__(options, {**TESTED, "file": str}, columns)
 
     def tasks(self) -> Iterator[InputPartition]:
         """The files that count, in the order of their ids."""
@@ -74,7 +72,7 @@ class RawReader(FileReader):
             return super().batches(part)
         return table_batches(
             part.place,
-            JOURNAL,
+            self.columns,
             self.wanted,
             fails_on_data_loss=self.options.fails_on_data_loss,
         )
@@ -83,8 +81,8 @@ class RawReader(FileReader):
 class LiveReader(Reader):
     """What a load would see; a task a journal, or a range of a table's ids."""
 
-    def __init__(self, options: SourceOptions) -> None:
-        super().__init__(options, TESTED)
+    def __init__(self, options: SourceOptions, columns: tuple[Column, ...] = JOURNAL) -> None:
+        super().__init__(options, TESTED, columns)
 
     def tasks(self) -> Iterator[InputPartition]:
         """The journals."""
@@ -99,6 +97,7 @@ class LiveReader(Reader):
             self.wanted,
             user_version=self.options.user_version,
             fails_on_data_loss=self.options.fails_on_data_loss,
+            columns=self.columns,
         )
 
 
@@ -111,5 +110,6 @@ class JournalSource(FollowedSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan a query."""
-        options = self.read_options()
-        return LiveReader(options) if options.records == "live" else RawReader(options)
+        options, columns = self.read_options(), self.chosen(schema)
+        kind = LiveReader if options.records == "live" else RawReader
+        return kind(options, columns)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql.datasource import InputPartition
 
-from pipeline.large_bodies import with_large_bodies
+from pipeline.large_bodies import LOOKED_AT, with_large_bodies
 from pipeline.message_rows import message_batches
 from pipeline.page_rows import has_pages, page_batches
 from pipeline.places import find_places
@@ -50,8 +50,8 @@ class AllPages(InputPartition):
 class MessagesReader(Reader):
     """A task a journal, or a range of a table's ids, and one for the pages that go with it."""
 
-    def __init__(self, options: SourceOptions) -> None:
-        super().__init__(options, TESTED)
+    def __init__(self, options: SourceOptions, columns: tuple[Column, ...] = MESSAGES) -> None:
+        super().__init__(options, TESTED, columns)
 
     def tasks(self) -> Iterator[InputPartition]:
         """The message journals."""
@@ -65,6 +65,12 @@ class MessagesReader(Reader):
         """The messages of a journal, or of pages."""
         assert isinstance(part, WholeJournal | AllPages)
         options = self.options
+        names = {column.name for column in self.columns}
+        reads_bodies = options.large_body_bytes_max and names & {"body", "body_size"}
+        made = self.columns
+        if reads_bodies:
+            beside = [one for one in MESSAGES if one.name in LOOKED_AT and one.name not in names]
+            made = (*made, *beside)
         batches = (
             page_batches(
                 part.place,
@@ -73,6 +79,7 @@ class MessagesReader(Reader):
                 is_live=options.is_live,
                 fails_on_data_loss=options.fails_on_data_loss,
                 as_of_ms=options.as_of_ms,
+                columns=made,
             )
             if isinstance(part, AllPages)
             else message_batches(
@@ -81,9 +88,13 @@ class MessagesReader(Reader):
                 user_version=options.user_version,
                 fails_on_data_loss=options.fails_on_data_loss,
                 as_of_ms=options.as_of_ms,
+                columns=made,
             )
         )
-        return with_large_bodies(batches, part.place, options.large_body_bytes_max)
+        if not reads_bodies:
+            return batches
+        found = with_large_bodies(batches, part.place, options.large_body_bytes_max)
+        return (batch.select([column.name for column in self.columns]) for batch in found)
 
 
 class MessagesSource(BatchSource):
@@ -94,4 +105,4 @@ class MessagesSource(BatchSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan a query."""
-        return MessagesReader(self.read_options())
+        return MessagesReader(self.read_options(), self.chosen(schema))

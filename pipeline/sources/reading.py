@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
+import re
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -15,7 +17,7 @@ from pyspark.sql.datasource import (
 )
 
 from journal.errors import JournalIOError, WrongUse
-from pipeline.columns import Column, spark_schema
+from pipeline.columns import Column, chosen, spark_schema
 from pipeline.filters import Wanted
 from pipeline.live_journal import ATTEMPTS_MAX, table_parts
 from pipeline.options import SourceOptions
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
     from pipeline.places import Place
 
-__all__ = ["BatchSource", "FollowedSource", "Reader", "WholeJournal"]
+__all__ = ["BatchSource", "FollowedSource", "Reader", "WholeJournal", "fields_of"]
 
 
 @dataclass
@@ -49,18 +51,32 @@ class Reader(DataSourceReader):
     Args:
         options: of the query.
         tested: columns whose filters are taken, with the type that their values must have.
+        columns: those that are wanted, in their order.
+
+    Raises:
+        OptionError: the option `where` cannot be taken.
     """
 
-    def __init__(self, options: SourceOptions, tested: Mapping[str, type]) -> None:
+    def __init__(
+        self,
+        options: SourceOptions,
+        tested: Mapping[str, type],
+        columns: tuple[Column, ...],
+    ) -> None:
         self.options = options
+        self.columns = columns
         self.wanted = Wanted(tested)
+        if options.where is not None:
+            self.wanted.take_text(options.where)
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Take the filters that can be taken exactly; give the others back.
 
-        All of them, unless the query asks for it: where a frame stands in one query twice, Spark
-        (4.3) plans two readers, and sends the one it planned last to the tasks of both. With
-        different filters that gives wrong rows.
+        All of them, unless the frame asks for it: Spark (4.1 to 4.3) keeps what a pushdown has
+        planned, tasks and reader, with the frame, and not with the scan that it was planned for.
+        Every later use of the frame gets it, in this query or the next, with other filters or
+        with none: rows are missing then. No source can see that, so none can be right; the option
+        `where` belongs to the frame, and is.
         """
         return self.wanted.take(filters) if self.options.takes_filters else filters
 
@@ -126,6 +142,18 @@ class Reader(DataSourceReader):
         """
 
 
+def fields_of(schema: StructType) -> Iterator[tuple[str, str, bool]]:
+    """Each column of a schema: name, type in the words of Spark's SQL, whether all may be null."""
+    for field in schema.fields:
+        parts = json.dumps(field.dataType.jsonValue())
+        may_be_null = field.nullable and not _NOT_NULL.search(parts)
+        yield field.name, field.dataType.simpleString(), may_be_null
+
+
+# Of a type that has parts.
+_NOT_NULL: Final = re.compile(r'"(?:nullable|containsNull|valueContainsNull)": false')
+
+
 class BatchSource(DataSource):
     """A source of fixed columns."""
 
@@ -140,6 +168,14 @@ class BatchSource(DataSource):
     def schema(self) -> str:
         """The columns, as DDL."""
         return spark_schema(self.columns)
+
+    def chosen(self, schema: StructType) -> tuple[Column, ...]:
+        """The columns that the query's schema names: all, unless it gave one.
+
+        Raises:
+            OptionError: one of them is not there, or not like that.
+        """
+        return chosen(self.short_name, self.columns, fields_of(schema))
 
     def read_options(self) -> SourceOptions:
         """The query's options.
@@ -160,10 +196,11 @@ class FollowedSource(BatchSource):
 
         Raises:
             WrongUse: this PySpark is too old for it.
+            OptionError: a column of the schema is not there, or not like that.
         """
         try:
             from pipeline.sources.streaming import StreamReader
         except ImportError as error:
             raise WrongUse(f"streams need PySpark 4.2 or later: {error}") from error
         options = SourceOptions.read(self.options, is_stream=True)
-        return StreamReader(options, is_history=self.is_history)
+        return StreamReader(options, is_history=self.is_history, columns=self.chosen(schema))

@@ -31,10 +31,8 @@ __all__ = ["RetentionSource"]
 class HistoryReader(FileReader):
     """A task some copied files, oldest first."""
 
-    columns: ClassVar[tuple[Column, ...]] = RETENTION
-
-    def __init__(self, options: SourceOptions) -> None:
-        super().__init__(options, {**TESTED, "file": str, "copied": datetime})
+    def __init__(self, options: SourceOptions, columns: tuple[Column, ...] = RETENTION) -> None:
+        super().__init__(options, {**TESTED, "file": str, "copied": datetime}, columns)
 
     def tasks(self) -> Iterator[InputPartition]:
         """The copies."""
@@ -70,4 +68,4 @@ class RetentionSource(FollowedSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Plan a query."""
-        return HistoryReader(self.read_options())
+        return HistoryReader(self.read_options(), self.chosen(schema))

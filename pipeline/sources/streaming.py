@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pipeline.columns import Column
     from pipeline.options import SourceOptions
     from pipeline.stream import Segment
 
@@ -57,9 +58,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     Args:
         options: of the query.
         is_history: whether histories are followed.
+        columns: those that are wanted, in their order.
     """
 
-    def __init__(self, options: SourceOptions, *, is_history: bool) -> None:
+    def __init__(
+        self, options: SourceOptions, *, is_history: bool, columns: tuple[Column, ...]
+    ) -> None:
         if options.records == "live":
             raise OptionError("records=live: what counts changes; only raw records can be followed")
         if options.starting_timestamp_ms is not None and not is_history:
@@ -68,6 +72,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         self.options = options
         self.is_history = is_history
+        self.columns = columns
         self._followers: dict[str, Follower] = {}
         self._target: dict[str, Position] | None = None
         # What partitions() is asked for next, mostly: planned once.
@@ -138,6 +143,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from segment_batches(
                 partition.follower,
                 segment,
+                self.columns,
                 fails_on_data_loss=self.options.fails_on_data_loss,
             )
 

@@ -4,9 +4,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
+from broker.bodies import encode_text
 from broker.client import Client
+from broker.message import Message
 from broker.storage.binding_records import RoutingType
 from broker.storage.properties import Property, PropertyType
+from broker.storage.stored_messages import MessageType
 from tests.broker.serve import BrokerProcess
 
 HEADERS = {
@@ -132,13 +135,21 @@ def test_what_was_read_can_be_written(served, session, spark):
     }
     with session.producer("orders") as producer:
         producer.send({"a": 1}, properties=given)
+        producer.send("ten crates \u20ac")
+        producer.send(Message("orders", encode_text("odd") + b"more", type=MessageType.TEXT))
 
     frame = of(served, spark).option("queue", "orders").load()
-    kept = frame.selectExpr("'copies' AS address", "type", "body", "properties", "property_types")
-    writing(kept, served).save()
+    assert [row.body is None for row in frame.collect()] == [False, True, False]
+    names = ("type", "text", "body", "properties", "property_types")
+    writing(frame.selectExpr("'copies' AS address", *names), served).save()
 
-    (message,) = taken(session, "copies")
+    message, text, odd = taken(session, "copies")
     assert message.content == {"a": 1}
+    assert bytes(text.message.body) == encode_text("ten crates \u20ac")
+    assert (bytes(odd.message.body), odd.message.type) == (
+        encode_text("odd") + b"more",
+        MessageType.TEXT,
+    )
     assert {name: item for name, item in message.properties.items() if name in given} == given
 
 

@@ -43,7 +43,9 @@ def test_parquet_is_partitioned_and_holds_every_row(messages, tmp_path):
     }
     (one,) = [row for row in rows if (row.node, row.message_id) == ("broker_basic", 23)]
     place = keys.index(("broker_basic", 23))
-    assert table["body"][place].as_py() == bytes(one.body)
+    assert table["text"][place].as_py() == one.text
+    assert table["body"][place].as_py() == (None if one.body is None else bytes(one.body))
+    assert (one.body, one.text) != (None, None)
     assert dict(table["properties"][place].as_py()) == one.properties
     assert table["references"][place].as_py() == [part.asDict() for part in one.references]
     files = list(target.rglob("*.parquet"))

@@ -1,6 +1,7 @@
 """Messages packed into columns are what the decoder of one message says."""
 
 import struct
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -108,6 +109,12 @@ BODIES = {
         durable=False, priority=-1, expiration=-(1 << 63), timestamp=(1 << 63) - 1, type=6
     ),
     "bytes behind it": core(body=b"body", trailing=b"??"),
+    "text of another flag": core(type=TEXT, body=b"\x02" + text_body("hello")[1:]),
+    "half of a pair at the end": core(type=TEXT, body=text_body("a\ud83d")),
+    "half of a pair before a letter": core(type=TEXT, body=text_body("\ud83da")),
+    "replacement character": core(type=TEXT, body=text_body("\ufffd")),
+    "dates": core(timestamp=253_370_764_799_999, expiration=253_370_764_800_000),
+    "before dates": core(timestamp=-1, expiration=1),
     "cut": core(EVERY_TYPE)[:-9],
     "nothing": b"",
     "unknown persister": b"\x63abc",
@@ -134,7 +141,16 @@ def expected(body):
         row |= message_content(MESSAGE, body)
     except ValueError as error:
         row["damage"] = str(error)
+    for name in ("timestamp", "expiration"):
+        row[name] = moment(row[f"{name}_ms"])
     return row
+
+
+def moment(time_ms):
+    """What stands beside so many milliseconds: the years 1970 to 9998."""
+    if not 0 < (time_ms or 0) < 253_370_764_800_000:
+        return None
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time_ms)
 
 
 FROM_THE_JOURNAL = ("node", "journal", "message_id", "state", "references", "file", "offset")

@@ -10,6 +10,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark
 from journal import Journal, JournalOptions, JournalType
 from journal.errors import OptionError
 from pipeline.options import SourceOptions
+from pipeline.schema import JOURNAL, RETENTION
 from pipeline.stream import BEGIN, Follower
 
 FILE_SIZE = 4096
@@ -37,7 +38,8 @@ def reader_of(path, *, is_history=False, **options):
     from pipeline.sources.streaming import StreamReader
 
     given = SourceOptions.read({"path": str(path), **options}, is_stream=True)
-    return StreamReader(given, is_history=is_history)
+    columns = RETENTION if is_history else JOURNAL
+    return StreamReader(given, is_history=is_history, columns=columns)
 
 
 def rows(reader, start, end):
