@@ -17,15 +17,22 @@ if TYPE_CHECKING:
 
 __all__ = ["BrokerOptions"]
 
-_OF_ALL: Final = ("url", "user", "password", "address")
+_OF_ALL: Final = ("url", "user", "password", "address", "reconnectTimeoutMs")
 _OF_READS: Final = (*_OF_ALL, "queue", "selector")
-_OF_STREAMS: Final = (*_OF_ALL, "queue", "maxRecordsPerTrigger", "failOnDataLoss")
+_OF_STREAMS: Final = (
+    *_OF_ALL,
+    *("queue", "maxRecordsPerTrigger", "failOnDataLoss", "minPartitions"),
+)
 _OF_WRITES: Final = (*_OF_ALL, "routingType", "jobId", "idCacheSize")
 # What Spark itself reads and hands on.
 _OF_SPARK: Final = ("checkpointLocation", "path")
 _ROUTING_TYPES: Final = {"ANYCAST": RoutingType.ANYCAST, "MULTICAST": RoutingType.MULTICAST}
 # A checkpoint names every message of a batch, so that a batch without an end would not do.
 RECORDS_PER_TRIGGER: Final = 10_000
+# Longer than a broker takes to start on a large journal, or a backup to take over.
+RECONNECT_TIMEOUT_MS: Final = 300_000
+# Each task looks through the queue by itself.
+PARTITIONS_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +43,14 @@ class BrokerOptions:
         url: as the client takes it, `tcp://host:port?name=value`; its users, timeouts, reconnects.
         user: in place of the URL's.
         password: likewise; never shown.
+        reconnect_timeout_ms: how long an outage of the broker may take, the first connect included;
+            0: none.
         address: what is read or followed, or written to where a row has no address of its own.
         queue: what is read, or consumed by a stream; of a stream with an address, the queue of the
             query's own.
         selector: of a batch: which messages; None: all.
         max_records_per_trigger: of a stream: messages a batch.
+        min_partitions: of a stream: tasks that read a batch, where it has so many messages.
         fails_on_data_loss: of a stream: a message that is gone before it was read ends the query.
         routing_type: of what is written, where a row has none.
         job_id: of a batch write: names its rows over all of its runs.
@@ -50,10 +60,12 @@ class BrokerOptions:
     url: str
     user: str | None = None
     password: str | None = field(default=None, repr=False)
+    reconnect_timeout_ms: int = RECONNECT_TIMEOUT_MS
     address: str | None = None
     queue: str | None = None
     selector: str | None = None
     max_records_per_trigger: int = RECORDS_PER_TRIGGER
+    min_partitions: int = 1
     fails_on_data_loss: bool = True
     routing_type: RoutingType | None = None
     job_id: str = ""
@@ -90,6 +102,7 @@ class BrokerOptions:
             _connection(values),
             queue=values["queue"],
             max_records_per_trigger=_least(1, values, "maxRecordsPerTrigger", RECORDS_PER_TRIGGER),
+            min_partitions=_partitions(values),
             fails_on_data_loss=flag_of(values, "failOnDataLoss", default=True),
         )
 
@@ -137,8 +150,19 @@ def _connection(values: Mapping[str, str]) -> BrokerOptions:
     except ValueError as error:
         raise OptionError(f"url: {error}") from error
     return BrokerOptions(
-        values["url"], values.get("user"), values.get("password"), values.get("address")
+        values["url"],
+        values.get("user"),
+        values.get("password"),
+        reconnect_timeout_ms=_least(0, values, "reconnectTimeoutMs", RECONNECT_TIMEOUT_MS),
+        address=values.get("address"),
     )
+
+
+def _partitions(values: Mapping[str, str]) -> int:
+    count = _least(1, values, "minPartitions", 1)
+    if count > PARTITIONS_MAX:
+        raise OptionError(f"minPartitions={count}: must be {PARTITIONS_MAX} or less")
+    return count
 
 
 def _is_of_spark(name: str) -> bool:

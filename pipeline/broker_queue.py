@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from broker.client.content import REPLY_TO
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from broker.client import Received, Session
     from pipeline.broker_options import BrokerOptions
 
-__all__ = ["Runs", "StreamQueue", "ids_of", "runs_of"]
+__all__ = ["Runs", "StreamQueue", "ids_of", "runs_of", "shares_of"]
 
 log: Final = logging.getLogger("pipeline.broker")
 
@@ -78,6 +79,20 @@ def ids_of(runs: Runs) -> set[int]:
     [1, 3, 5, 8, 9]
     """
     return {first + step * number for first, step, count in runs for number in range(count)}
+
+
+def shares_of(runs: Runs, count: int) -> list[Runs]:
+    """Cut ids into so many shares, nearly even ones, of ids that follow one another.
+
+    The same ids are always cut in the same way; where there are fewer, so are the shares.
+
+    >>> shares_of([[1, 1, 5]], 2)
+    [[[1, 1, 2]], [[3, 1, 3]]]
+    """
+    ids = sorted(ids_of(runs))
+    count = min(count, len(ids))
+    ends = [len(ids) * number // count for number in range(count + 1)] if count else []
+    return [runs_of(ids[first:end]) for first, end in pairwise(ends)]
 
 
 class StreamQueue:
@@ -161,16 +176,21 @@ class StreamQueue:
             count_max: at most so many.
             id_max: none above it; None: any.
         """
-        found: list[int] = []
+        # A set: where the client reconnects by itself, the look begins again.
+        found = set[int]()
         with self._looking() as messages:
             for received in messages:
                 message_id = received.message_id
                 if message_id in before or (id_max is not None and message_id > id_max):
                     continue
-                found.append(message_id)
+                found.add(message_id)
                 if len(found) >= count_max:
                     break
-        return found
+        return list(found)
+
+    def depth(self) -> int:
+        """Give how many messages are in the queue, those that are scheduled included."""
+        return int(self._session.attribute(f"queue.{self.name}", "messageCount"))
 
     def read(self, ids: Collection[int]) -> Iterator[Received]:
         """Give the messages of a batch, in the order of the queue.
@@ -179,6 +199,8 @@ class StreamQueue:
             DataLoss: some are gone, and that is asked for; the others came before.
         """
         left = set(ids)
+        if not left:
+            return
         with self._looking() as messages:
             for received in messages:
                 if received.message_id not in left:

@@ -13,18 +13,23 @@ Messages are sent alone, with many on their way, not in a transaction a partitio
 as a whole where one id in it was seen, so that what is sent again must be sent alone anyway; and a
 broker holds a transaction in memory. Nor do all of a partition share one id: a bridge behind the
 broker would drop all but the first.
+
+Where the connection is lost, what was not confirmed is sent again over a new one; what of it the
+broker has is dropped by its id.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 from collections import Counter, deque
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from broker.client.errors import BrokerRefused, ClientError
+from broker.client.errors import BrokerRefused, ClientError, DuplicateId
 from journal.errors import WrongUse
+from pipeline.broker_connection import BrokerConnection, is_transient
 from pipeline.broker_messages import message_of
 
 if TYPE_CHECKING:
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
     from broker.message import Message
     from pipeline.broker_options import BrokerOptions
 
-__all__ = ["Sender", "id_cache_size", "overfull", "refuse_no_address"]
+__all__ = ["Sender", "checked_id_cache_size", "id_cache_size", "overfull", "refuse_no_address"]
 
 log: Final = logging.getLogger("pipeline.broker")
 
@@ -64,14 +69,8 @@ class Sender:
         self.counts: Counter[str] = Counter()
         self.sizes: dict[str, int] = {}
         self._seen: Counter[bytes] = Counter()
-        self._waiting: deque[Future[None]] = deque()
-        self._client = options.client()
-        try:
-            self._session = self._client.session()
-            self._producer = self._session.producer()
-        except BaseException:
-            self._client.close()
-            raise
+        self._waiting: deque[tuple[Message, Future[None]]] = deque()
+        self._connection = BrokerConnection(options)
 
     def send(self, row: dict[str, Any]) -> None:
         """Send a row.
@@ -79,13 +78,14 @@ class Sender:
         Raises:
             WrongUse: it is no message, or its address is not there, or does not keep enough
                 duplicate ids.
-            ClientError: the broker refused it or one before it, or the connection is lost.
+            ClientError: the broker refused it or one before it, or is away for too long.
         """
         message = message_of(row, self._options, self._id_of(row))
         self._count(message)
-        self._waiting.append(self._producer.post(message))
-        while len(self._waiting) > WINDOW:
-            self._waiting.popleft().result()
+        # Made anew only where nothing waits: what waits has its producer.
+        producer = self._connection.run(lambda _: self._connection.producer)
+        self._waiting.append((message, producer.post(message)))
+        self._settle(WINDOW)
 
     def finish(self) -> None:
         """Wait until all rows are durable.
@@ -93,12 +93,11 @@ class Sender:
         Raises:
             ClientError: as for send().
         """
-        while self._waiting:
-            self._waiting.popleft().result()
+        self._settle(0)
 
     def close(self) -> None:
         """Let the connection go."""
-        self._client.close()
+        self._connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -120,13 +119,47 @@ class Sender:
         self._seen[digest] += 1
         return f"{self._prefix}:{digest.hex()}:{self._seen[digest]}"
 
+    def _settle(self, left: int) -> None:
+        """Wait until no more than so many wait for their confirmation."""
+        while len(self._waiting) > left:
+            _, answer = self._waiting[0]
+            try:
+                # The broker has it already; Artemis says so in transactions alone.
+                with contextlib.suppress(DuplicateId):
+                    answer.result()
+            except ClientError as error:
+                self._send_again(error)
+            else:
+                self._waiting.popleft()
+                self._connection.works()
+
+    def _send_again(self, error: ClientError) -> None:
+        """Send what was not confirmed over a new connection, in its order.
+
+        Raises:
+            ClientError: the broker refuses, or is away for too long.
+        """
+        messages = [message for message, _ in self._waiting]
+        self._connection.lost(error)
+        while True:
+            try:
+                producer = self._connection.producer
+                self._waiting = deque([(message, producer.post(message)) for message in messages])
+            except ClientError as again:
+                self._connection.lost(again)
+            else:
+                return
+
     def _count(self, message: Message) -> None:
         """See that an address would know all of this task's ids when they came again."""
         address = (message.address or "").partition("::")[0]
         self.counts[address] += 1
         if address not in self.sizes:
-            refuse_no_address(self._session, address)
-            self.sizes[address] = id_cache_size(self._session, address, self._options)
+            # A connection that is lost here would take along what is not confirmed.
+            self._settle(0)
+            self.sizes[address] = self._connection.run(
+                lambda session: checked_id_cache_size(session, address, self._options)
+            )
         if self.counts[address] > self.sizes[address]:
             raise WrongUse(
                 f"more than {self.sizes[address]} rows for address {address} in one task: so many"
@@ -171,6 +204,12 @@ def refuse_no_address(session: Session, address: str) -> None:
         )
 
 
+def checked_id_cache_size(session: Session, address: str, options: BrokerOptions) -> int:
+    """Give id_cache_size() of an address that there is, or may be; see refuse_no_address()."""
+    refuse_no_address(session, address)
+    return id_cache_size(session, address, options)
+
+
 def id_cache_size(session: Session, address: str, options: BrokerOptions) -> int:
     """How many duplicate ids an address keeps, over restarts of its broker, too.
 
@@ -191,6 +230,8 @@ def id_cache_size(session: Session, address: str, options: BrokerOptions) -> int
         if size is None or size < 0:
             size = session.attribute("broker", "IDCacheSize")
     except BrokerRefused as error:
+        if is_transient(error):
+            raise
         raise _cannot_ask(address, error) from error
     return int(size)
 

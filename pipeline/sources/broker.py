@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, ClassVar
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from journal.errors import OptionError, WrongUse
+from pipeline.broker_connection import BrokerConnection
 from pipeline.broker_messages import check_columns
 from pipeline.broker_options import BrokerOptions
-from pipeline.broker_rows import received_batches
+from pipeline.broker_rows import received_rows, row_batches
 from pipeline.columns import chosen, spark_schema
 from pipeline.schema import BROKER
 from pipeline.sources.broker_sink import BatchWriter, StreamWriter
 from pipeline.sources.reading import fields_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     import pyarrow as pa
     from pyspark.sql.datasource import (
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.types import StructType
 
+    from broker.client import Received, Session
     from pipeline.columns import Column
 
 __all__ = ["BrokerSource"]
@@ -63,26 +65,37 @@ class QueueReader(DataSourceReader):
             ClientError: the broker cannot be asked.
         """
         options = self.options
-        with options.client() as client, client.session() as session:
-            if options.queue is not None:
-                if not session.query_queue(options.queue).exists:
-                    raise WrongUse(f"{options.node}: there is no queue {options.queue!r}")
-                return [QueuePart(options.queue)]
-            assert options.address is not None, "the options have one of both"
-            found = session.query_address(options.address)
-            if not found.exists:
-                raise WrongUse(f"{options.node}: there is no address {options.address!r}")
-            return [QueuePart(name) for name in found.queue_names] or [InputPartition(None)]
+        with BrokerConnection(options) as connection:
+            return [QueuePart(name) for name in connection.run(self._queues)] or [
+                InputPartition(None)
+            ]
+
+    def _queues(self, session: Session) -> list[str]:
+        options = self.options
+        if options.queue is not None:
+            if not session.query_queue(options.queue).exists:
+                raise WrongUse(f"{options.node}: there is no queue {options.queue!r}")
+            return [options.queue]
+        assert options.address is not None, "the options have one of both"
+        found = session.query_address(options.address)
+        if not found.exists:
+            raise WrongUse(f"{options.node}: there is no address {options.address!r}")
+        return list(found.queue_names)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Give the messages that are in a queue now as record batches."""
         if not isinstance(partition, QueuePart):
             return  # Of an address without queues: Spark asks for one task at least.
         options = self.options
-        with options.client() as client, client.session() as session:
+
+        def look(session: Session, given: Collection[int]) -> Iterable[Received]:
             found = session.browse(partition.queue, options.selector)
-            yield from received_batches(
-                found, node=options.node, queue=partition.queue, columns=self.columns
+            return (received for received in found if received.message_id not in given)
+
+        with BrokerConnection(options) as connection:
+            rows = received_rows(connection, look)
+            yield from row_batches(
+                rows, node=options.node, queue=partition.queue, columns=self.columns
             )
 
 

@@ -5,7 +5,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -16,41 +15,10 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark
 from broker.client import Client
 from journal.errors import WrongUse
 from pipeline.session import check_installed
-from tests.broker.serve import BrokerProcess
+from tests.pipeline.outages import Outages, Persistent
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 300
-
-
-class Producer:
-    """Sends numbers until stopped."""
-
-    def __init__(self, port):
-        self.port = port
-        self.count = 0
-        self.error = None
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self):
-        try:
-            with (
-                Client(f"tcp://127.0.0.1:{self.port}") as client,
-                client.session() as session,
-                session.producer("in") as producer,
-            ):
-                while not self._is_over.wait(0.1):
-                    producer.send(str(self.count), priority=self.count % 10)
-                    self.count += 1
-        except BaseException as error:
-            self.error = error
-            raise
-
-    def stop(self):
-        self._is_over.set()
-        self._thread.join()
-        assert self.error is None
 
 
 def start(root, port, how):
@@ -69,8 +37,8 @@ def numbers(root, log):
     return {int(path.name) for path in folder.glob("[0-9]*")} if folder.exists() else set()
 
 
-def wait_until(process, root, holds):
-    end = time.monotonic() + WAIT_S
+def wait_until(process, root, holds, wait_s=WAIT_S):
+    end = time.monotonic() + wait_s
     while not holds():
         assert process.poll() is None, (root / "relayed.log").read_text()[-3000:]
         assert time.monotonic() < end, "no batch comes"
@@ -85,27 +53,67 @@ def test_each_message_is_relayed_once_over_restarts(tmp_path, effort):
         check_installed()
     except WrongUse as missing:
         pytest.skip(str(missing))
-    broker = BrokerProcess(tmp_path / "broker")
+    broker = Outages(tmp_path / "broker")
     try:
-        with Client(f"tcp://127.0.0.1:{broker.port}") as client, client.session() as session:
-            session.create_queue("in")
-            session.create_queue("out")
+        create_queues(broker)
+        with Persistent(broker.url, "in") as producer:
             interrupted = relay(tmp_path, broker.port, effort(20, least=2))
-            found = [int(message.text) for message in session.browse("out")]
-            sent = session.attribute("queue.in", "messageCount")
+        end_relay(tmp_path, broker.port)
+        check_relayed(broker, producer)
     finally:
         broker.stop()
 
-    # The first ones may have come before the query's queue was there.
-    assert sorted(found) == list(range(min(found), sent))
     assert interrupted >= 1
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_query_goes_on_while_its_broker_is_killed_and_started_again(tmp_path, effort):
+    try:
+        check_installed()
+    except WrongUse as missing:
+        pytest.skip(str(missing))
+    broker = Outages(tmp_path / "broker")
+    process = None
+    try:
+        create_queues(broker)
+        with Persistent(broker.url, "in") as producer:
+            process = start(tmp_path, broker.port, "forever")
+            wait_until(process, tmp_path, lambda: len(numbers(tmp_path, "commits")) > 1)
+            kills = effort(20, least=2)
+            broker.begin(kills, random.Random(9), lambda: len(numbers(tmp_path, "commits")))
+            wait_until(process, tmp_path, lambda: broker.is_over, wait_s=3600)
+            broker.check()
+        # The one query that there was, and it still runs.
+        assert process.poll() is None
+        stop(process)
+        end_relay(tmp_path, broker.port)
+        check_relayed(broker, producer)
+        assert broker.count == kills
+    finally:
+        if process is not None:
+            stop(process)
+        broker.stop()
+
+
+def create_queues(broker):
+    with Client(broker.url) as client, client.session() as session:
+        session.create_queue("in")
+        session.create_queue("out")
+
+
+def check_relayed(broker, producer):
+    with Client(broker.url) as client, client.session() as session:
+        found = [int(message.text) for message in session.browse("out")]
+    # The first ones may have come before the query's queue was there.
+    assert sorted(found) == list(range(min(found), producer.count))
+
+
 def relay(root, port, restarts):
-    """Let a query be killed so often, then end; how often it was in the middle of a batch."""
+    """Let a query be killed so often; how often it was in the middle of a batch."""
     luck = random.Random(5)
     interrupted = 0
-    producer = Producer(port)
     for number in range(restarts):
         process = start(root, port, "forever")
         try:
@@ -122,10 +130,18 @@ def relay(root, port, restarts):
                 )
                 time.sleep(luck.random() / 10)
         finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            stop(process)
         interrupted += bool(numbers(root, "offsets") - numbers(root, "commits"))
-    producer.stop()
+    return interrupted
+
+
+def stop(process):
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def end_relay(root, port):
+    """Let a query read what is left."""
     last = start(root, port, "available-now")
     assert last.wait(WAIT_S) == 0, (root / "relayed.log").read_text()[-3000:]
-    return interrupted

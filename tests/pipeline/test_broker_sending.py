@@ -101,6 +101,8 @@ def test_the_size_of_the_cache_is_that_of_the_broker(options):
 def test_a_broker_that_is_not_there_is_one_error():
     with pytest.raises(OptionError, match="url: "):
         BrokerOptions.of_write({"url": "http://nowhere"})
-    nowhere = BrokerOptions.of_write({"url": "tcp://127.0.0.1:1", "address": "a"})
+    nowhere = BrokerOptions.of_write(
+        {"url": "tcp://127.0.0.1:1", "address": "a", "reconnectTimeoutMs": "0"}
+    )
     with pytest.raises(ClientError):
         send(nowhere, [{"text": "a"}])

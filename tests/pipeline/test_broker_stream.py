@@ -6,6 +6,7 @@ batch is done, plans the next one from that end, and says commit(end) sometime b
 
 import json
 import random
+from typing import ClassVar
 
 import pytest
 
@@ -39,11 +40,22 @@ def session(served):
 def given(served, request):
     """Options of a query that follows an address of the test's own."""
     name = request.node.name
-    return {"url": f"tcp://127.0.0.1:{served.port}", "address": name, "queue": f"spark.{name}"}
+    yield {"url": f"tcp://127.0.0.1:{served.port}", "address": name, "queue": f"spark.{name}"}
+    Query.stop_all()
 
 
 class Query:
     """What Spark keeps of a query; every step may be the last one before a kill."""
+
+    all: ClassVar = []
+
+    @classmethod
+    def stop_all(cls):
+        """Let the connections of readers go."""
+        for query in cls.all:
+            if query.reader is not None:
+                query.reader.stop()
+        cls.all.clear()
 
     def __init__(self, given):
         self.given = given
@@ -51,8 +63,11 @@ class Query:
         self.planned = []
         self.rows = []
         self.reader = None
+        self.all.append(self)
 
     def begin(self):
+        if self.reader is not None:
+            self.reader.stop()
         self.reader = QueueStreamReader(BrokerOptions.of_stream(self.given))
         if not self.planned:
             self.planned.append(json.dumps(self.reader.initialOffset()))
@@ -205,6 +220,8 @@ def test_available_now_reads_what_was_there(session, given):
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
 
     (part,) = reader.partitions(start, end)
+    query.reader.stop()
+    query.reader = reader
     assert [batch.column("text").to_pylist() for batch in reader.read(part)] == [["there"]]
     assert reader.latestOffset(end, reader.getDefaultReadLimit()) == end
 
@@ -251,6 +268,40 @@ def test_a_queue_that_there_is_is_consumed(session, given):
     query.run()
 
     assert query.texts() == ["a"]
+
+
+def test_a_batch_is_read_by_several_tasks_the_same_ones_under_other_options(session, given):
+    given["minPartitions"] = "3"
+    query = Query(given)
+    query.run()
+    send(session, given["address"], "abcdefg")
+    reader = query.reader
+    start = json.loads(query.done[-1])
+    end = json.loads(json.dumps(reader.latestOffset(start, reader.getDefaultReadLimit())))
+
+    query.reader = QueueStreamReader(BrokerOptions.of_stream({**given, "minPartitions": "2"}))
+    texts = [
+        [text for batch in query.reader.read(part) for text in batch.column("text").to_pylist()]
+        for part in query.reader.partitions(start, end)
+    ]
+
+    reader.stop()
+    assert texts == [list("ab"), list("cd"), list("efg")]
+    with pytest.raises(OptionError, match="minPartitions=0: must be 1 or more"):
+        BrokerOptions.of_stream({**given, "minPartitions": "0"})
+
+
+def test_what_a_query_has_not_come_to_is_told(session, given):
+    given["maxRecordsPerTrigger"] = "2"
+    query = Query(given)
+    query.run()
+    assert query.reader.reportLatestOffset() == {"message_count": 0, "lag": 0}
+    send(session, given["address"], "abcde")
+    steps = query.begin()
+    while len(query.planned) < 2:
+        next(steps)
+
+    assert query.reader.reportLatestOffset() == {"message_count": 5, "lag": 3}
 
 
 def test_a_stream_needs_a_queue(given):
