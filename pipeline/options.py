@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from journal.errors import OptionError
 from pipeline.filters import LONG_MAX
@@ -13,7 +13,7 @@ from pipeline.filters import LONG_MAX
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SourceOptions", "flag_of", "integer_of", "one_of", "values_of"]
+__all__ = ["Offsets", "SourceOptions", "flag_of", "integer_of", "one_of", "values_of"]
 
 _WORDS: Final = {"true": True, "false": False}
 _KNOWN: Final = (
@@ -40,11 +40,18 @@ BYTES_PER_TASK: Final = 128 << 20
 LARGE_BODY_BYTES_MAX: Final = 1 << 30
 INT_MAX: Final = (1 << 31) - 1
 # Of a moment that is a date in all time zones: the end of the year 9998, ms since 1970.
-STARTING_TIMESTAMP_MAX_MS: Final = 253_370_764_800_000
+TIMESTAMP_MAX_MS: Final = 253_370_764_800_000
 # Of `read` alone.
 _OF_BATCHES: Final = ("where",)
 # Of `readStream` alone.
-_OF_STREAMS: Final = ("startingOffsets", "startingTimestamp", "maxRecordsPerTrigger")
+_OF_STREAMS: Final = (
+    *("startingOffsets", "startingTimestamp", "endingOffsets", "endingTimestamp"),
+    "maxRecordsPerTrigger",
+)
+# Of a position by folder, as a checkpoint and a query's progress have it.
+_POSITION: Final = ("file_id", "offset", "greatest_id")
+# Of a word, or of positions by folder.
+Offsets: TypeAlias = "str | dict[str, dict[str, int]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +80,12 @@ class SourceOptions:
         takes_filters: a frame takes the filters of a query over, so that it must not be used again
             with others; see Reader.pushFilters().
         where: conditions on the rows of the frame, as Wanted.take_text() reads them.
-        starting_offsets: of a new stream: `earliest`, all that is there, or `latest`, what comes.
+        starting_offsets: of a new stream: `earliest`, all that is there, or `latest`, what comes;
+            or positions by folder, of others the beginning.
         starting_timestamp_ms: of a new stream of a history: copies made since; ms since 1970.
+        ending_offsets: of a stream: `latest`, what is there when it starts, or positions by folder,
+            beyond which nothing is read, and of others nothing; None: no end.
+        ending_timestamp_ms: of a stream of a history: copies made before; ms since 1970.
         max_records_per_trigger: of a stream; None: no limit.
     """
 
@@ -96,8 +107,10 @@ class SourceOptions:
     large_body_bytes_max: int = 0
     takes_filters: bool = False
     where: str | None = None
-    starting_offsets: str = "earliest"
+    starting_offsets: Offsets = "earliest"
     starting_timestamp_ms: int | None = None
+    ending_offsets: Offsets | None = None
+    ending_timestamp_ms: int | None = None
     max_records_per_trigger: int | None = None
 
     @classmethod
@@ -132,12 +145,12 @@ class SourceOptions:
             large_body_bytes_max=_between(values, "maxLargeBodyBytes", 0, 0, LARGE_BODY_BYTES_MAX),
             takes_filters=flag_of(values, "filterPushdown", default=False),
             where=values.get("where"),
-            starting_offsets=one_of(values, "startingOffsets", ("earliest", "latest")),
-            starting_timestamp_ms=_between(
-                values, "startingTimestamp", 0, 0, STARTING_TIMESTAMP_MAX_MS
-            )
-            if "startingTimestamp" in values
+            starting_offsets=_offsets(values, "startingOffsets", ("earliest", "latest")),
+            starting_timestamp_ms=_timestamp(values, "startingTimestamp"),
+            ending_offsets=_offsets(values, "endingOffsets", ("latest",))
+            if "endingOffsets" in values
             else None,
+            ending_timestamp_ms=_timestamp(values, "endingTimestamp"),
             max_records_per_trigger=_limit(values, "maxRecordsPerTrigger"),
         )
 
@@ -208,6 +221,37 @@ def _between(values: Mapping[str, str], name: str, default: int, least: int, mos
     if not least <= value <= most:
         raise OptionError(f"{name}={value}: must be {least} to {most}")
     return value
+
+
+def _timestamp(values: Mapping[str, str], name: str) -> int | None:
+    if name not in values:
+        return None
+    return _between(values, name, 0, 0, TIMESTAMP_MAX_MS)
+
+
+def _offsets(values: Mapping[str, str], name: str, words: tuple[str, ...]) -> Offsets:
+    """One of some words, the first where nothing was said; or positions by folder, as JSON."""
+    value = values.get(name, words[0])
+    if not value.lstrip().startswith("{"):
+        if value not in words:
+            raise OptionError(
+                f"{name}={value!r}: must be {' or '.join(words)}, or a JSON object of positions by"
+                " folder, such as endOffset in a query's progress"
+            )
+        return value
+    try:
+        given: Any = json.loads(value)
+    except ValueError as error:
+        raise OptionError(f"{name}: not JSON: {error}") from None
+    for folder, position in given.items():
+        if not isinstance(position, dict) or not all(
+            type(position.get(key)) is int for key in _POSITION
+        ):
+            raise OptionError(
+                f"{name}: the position of {folder!r} must have the whole numbers"
+                f" {', '.join(_POSITION)}"
+            )
+    return {folder: {key: position[key] for key in _POSITION} for folder, position in given.items()}
 
 
 def _limit(values: Mapping[str, str], name: str) -> int | None:

@@ -5,20 +5,22 @@
 
 By the id the broker refuses what it has already, and by the progress nothing is sent that an
 address may have forgotten: between two notes of it no more is sent than the address keeps ids.
-One connection, in the order of `pipeline.replay`: what comes before is before.
+One connection, in the order of `pipeline.replay`: what comes before is before. Where it is lost,
+what was not confirmed is sent again over a new one, in its order.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter, deque
-from typing import TYPE_CHECKING, Final, Self
+from typing import IO, TYPE_CHECKING, Final, Self
 
 from broker.client.content import DUPLICATE_ID
-from broker.client.errors import DuplicateId
+from broker.client.errors import ClientError, DuplicateId
 from broker.storage.properties import PropertyType
 from journal.errors import WrongUse
-from pipeline.broker_sending import id_cache_size, refuse_no_address
+from pipeline.broker_connection import BrokerConnection
+from pipeline.broker_sending import checked_id_cache_size
 from pipeline.replay import decoded
 from pipeline.replay_bodies import MissingBody
 
@@ -56,7 +58,7 @@ class ReplaySender:
 
     Raises:
         WrongUse: the address is not there, keeps too few duplicate ids, or does not say how many.
-        ClientError: nobody is there, or the broker refuses.
+        ClientError: the broker refuses, or is away for too long.
     """
 
     def __init__(self, options: BrokerOptions, job: str, progress: ReplayProgress) -> None:
@@ -67,28 +69,27 @@ class ReplaySender:
         self._progress = progress
         self.count = 0
         self.problems: list[str] = []
-        self._waiting: deque[tuple[Found, int, Future[None]]] = deque()
+        self._waiting: deque[tuple[Found, int, Message, Future[None]]] = deque()
         # By node: how many were found so far; of these, those that the runs before had come past;
         # and how many they had found then.
         self._found: Counter[str] = Counter()
         self._passed: Counter[str] = Counter()
         self._known = dict(progress.passed)
         self._unnoted = 0
-        self._client = options.client()
+        self._connection = BrokerConnection(options)
         try:
-            self._session = self._client.session()
             name = self._address.partition("::")[0]
-            refuse_no_address(self._session, name)
-            size = id_cache_size(self._session, name, options)
+            size = self._connection.run(
+                lambda session: checked_id_cache_size(session, name, options)
+            )
             if size < 2:
                 raise WrongUse(
                     f"address {name} keeps {size} duplicate ids (id-cache-size): with fewer than 2"
                     " nothing can be sent exactly once"
                 )
             self._window = min(WINDOW, size // 2)
-            self._producer = self._session.producer(self._address)
         except BaseException:
-            self._client.close()
+            self._connection.close()
             raise
 
     def send(
@@ -105,7 +106,7 @@ class ReplaySender:
             told: how many messages were looked at.
 
         Raises:
-            ClientError: the broker refused one, or the connection is lost.
+            ClientError: the broker refused one, or is away for too long.
             OSError: a body cannot be read, or the progress not be noted.
         """
         before = dict(self._progress.sent)
@@ -149,13 +150,21 @@ class ReplaySender:
             self._settle(0)
             with body:
                 self._prepare(found, message)
-                with contextlib.suppress(DuplicateId):
-                    self._producer.send_stream(body, message)
+                self._connection.run(lambda _: self._send_large(body, message))
             self._confirmed(found, self._found[found.node])
             return
         self._prepare(found, message)
-        self._waiting.append((found, self._found[found.node], self._producer.post(message)))
+        # Made anew only where nothing waits: what waits has its producer.
+        producer = self._connection.run(lambda _: self._connection.producer)
+        answer = producer.post(message)
+        self._waiting.append((found, self._found[found.node], message, answer))
         self._settle(self._window)
+
+    def _send_large(self, body: IO[bytes], message: Message) -> None:
+        # Perhaps not the first time.
+        body.seek(0)
+        with contextlib.suppress(DuplicateId):
+            self._connection.producer.send_stream(body, message)
 
     def _prepare(self, found: Found, message: Message) -> None:
         for name in _NOT_AGAIN:
@@ -169,11 +178,39 @@ class ReplaySender:
     def _settle(self, left: int) -> None:
         """Wait until no more than so many wait for their confirmation."""
         while len(self._waiting) > left:
-            found, number, answer = self._waiting.popleft()
-            # That the broker has it: from a run that was ended before it could note that.
-            with contextlib.suppress(DuplicateId):
-                answer.result()
+            found, number, _, answer = self._waiting[0]
+            try:
+                # That the broker has it: from a run that was ended before it could note that, or
+                # over a connection that was lost.
+                with contextlib.suppress(DuplicateId):
+                    answer.result()
+            except ClientError as error:
+                self._send_again(error)
+                continue
+            self._waiting.popleft()
+            self._connection.works()
             self._confirmed(found, number)
+
+    def _send_again(self, error: ClientError) -> None:
+        """Send what was not confirmed over a new connection, in its order.
+
+        Raises:
+            ClientError: the broker refuses, or is away for too long.
+        """
+        self._connection.lost(error)
+        while True:
+            try:
+                producer = self._connection.producer
+                self._waiting = deque(
+                    [
+                        (found, number, message, producer.post(message))
+                        for found, number, message, _ in self._waiting
+                    ]
+                )
+            except ClientError as again:
+                self._connection.lost(again)
+            else:
+                return
 
     def _unknown(self, node: str) -> int:
         """How many are there that the runs before have come past, and had not found."""
@@ -206,7 +243,7 @@ class ReplaySender:
 
     def close(self) -> None:
         """Let the connection go."""
-        self._client.close()
+        self._connection.close()
 
     def __enter__(self) -> Self:
         return self

@@ -170,6 +170,33 @@ class Follower:
         earlier = [file.file_id for file in self._files() if file.copied and file.copied < time]
         return Position(max(earlier), DONE, NO_ID) if earlier else BEGIN
 
+    def lag(self, position: Position) -> tuple[int, int, int] | None:
+        """How much is behind a position now, which costs reading one file.
+
+        Returns:
+            The newest file's id; the offset behind its last record; and the bytes of files behind
+            the position. None where there is no file, or it changed just now.
+        """
+        try:
+            files = self._files()
+            if not files:
+                return None
+            newest = files[-1]
+            end = newest.size
+            if newest.is_newest:
+                span = self.open(newest).span(0, rows_max=LONG_MAX, end=LONG_MAX, is_growing=True)
+                end = span.end
+        except FileGone:
+            return None
+        behind = 0
+        for file in files:
+            size = end if file is newest else file.size
+            if file.file_id > position.file_id:
+                behind += size
+            elif file.file_id == position.file_id and position.offset != DONE:
+                behind += max(0, size - position.offset)
+        return newest.file_id, end, behind
+
     # --- what comes next --------------------------------------------------------------------------
 
     def advance(

@@ -7,6 +7,7 @@ import re
 import time
 from collections import defaultdict
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -170,8 +171,9 @@ def replay(
     asked = Asked(address, first_ms, end_ms, _translated(selector), now_ms)
     stored = _Stored(sources, given)
     progress = ReplayProgress(checkpoint or default_folder(), job, url)
-    # Before Spark starts, which takes a while: whether anybody is there, and lets us in.
-    ReplaySender(options, job, progress).close()
+    # Before Spark starts, which takes a while: whether anybody is there, and lets us in. A broker
+    # that goes away later is waited for.
+    ReplaySender(replace(options, reconnect_timeout_ms=0), job, progress).close()
     spark = spark_of(given)
     try:
         selection = select(stored.frames(spark), stored.origins, asked)

@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 __all__ = ["StreamReader"]
 
 
+def _local(timestamp_ms: int) -> datetime:
+    """A moment as the names of copies have it: the broker's local time, taken for ours."""
+    return datetime.fromtimestamp(timestamp_ms / 1000)  # noqa: DTZ006 - see above
+
+
 @dataclass
 class Part(InputPartition):
     """A task.
@@ -66,10 +71,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> None:
         if options.records == "live":
             raise OptionError("records=live: what counts changes; only raw records can be followed")
-        if options.starting_timestamp_ms is not None and not is_history:
-            raise OptionError(
-                "startingTimestamp: records of a journal have no time; the source retention has"
-            )
+        for name, given in (
+            ("startingTimestamp", options.starting_timestamp_ms),
+            ("endingTimestamp", options.ending_timestamp_ms),
+        ):
+            if given is not None and not is_history:
+                raise OptionError(
+                    f"{name}: records of a journal have no time; the source retention has"
+                )
         self.options = options
         self.is_history = is_history
         self.columns = columns
@@ -82,13 +91,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         """Where a new query begins."""
-        return {key: self._initial(one).json() for key, one in self._found().items()}
+        return {key: self._initial(key, one).json() for key, one in self._found().items()}
 
-    def _initial(self, follower: Follower) -> Position:
+    def _initial(self, key: str, follower: Follower) -> Position:
         options = self.options
         if options.starting_timestamp_ms is not None:
-            # The names of copies have the broker's local time, which is taken for ours.
-            return follower.before(datetime.fromtimestamp(options.starting_timestamp_ms / 1000))  # noqa: DTZ006 - see above
+            return follower.before(_local(options.starting_timestamp_ms))
+        if isinstance(options.starting_offsets, dict):
+            given = options.starting_offsets.get(key)
+            return BEGIN if given is None else Position.of_json(given)
         return follower.end() if options.starting_offsets == "latest" else BEGIN
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -102,6 +113,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """How far the next batch goes: each journal has the same share of a limit."""
+        if self.options.ending_offsets == "latest" and self._target is None:
+            self.prepareForTriggerAvailableNow()
         followers = self._found()
         rows_max = LONG_MAX
         if isinstance(limit, ReadMaxRows):
@@ -111,7 +124,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for key, follower in followers.items():
             if self._target is not None and key not in self._target:
                 continue
-            until = None if self._target is None else self._target[key]
+            until = self._until(key, follower)
             # What came behind the start of the query is read from its beginning.
             at = Position.of_json(start[key]) if key in start else BEGIN
             segments, position = follower.advance(at, until=until, rows_max=rows_max)
@@ -119,6 +132,38 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             parts += self._parts(follower, segments)
         self._planned = dict(start), end, parts
         return end
+
+    def _until(self, key: str, follower: Follower) -> Position | None:
+        """Beyond what nothing of a folder is read; None: up to what is there."""
+        ends = list[Position]()
+        if self._target is not None:
+            ends.append(self._target[key])
+        if isinstance(self.options.ending_offsets, dict):
+            given = self.options.ending_offsets.get(key)
+            ends.append(BEGIN if given is None else Position.of_json(given))
+        if self.options.ending_timestamp_ms is not None:
+            ends.append(follower.before(_local(self.options.ending_timestamp_ms)))
+        until: Position | None = None
+        for end in ends:
+            if until is None or until.is_behind(end):
+                until = end
+        return until
+
+    def reportLatestOffset(self) -> dict[str, Any]:
+        """What a query's lastProgress has as `latestOffset`.
+
+        By folder its newest file (`file_id`), the offset in it behind its last record, and
+        `lag_bytes`: bytes of files behind the batch that was planned last.
+        """
+        planned = {} if self._planned is None else self._planned[1]
+        latest: dict[str, Any] = {}
+        for key, follower in self._followers.items():
+            at = Position.of_json(planned[key]) if key in planned else BEGIN
+            found = follower.lag(at)
+            if found is not None:
+                file_id, offset, lag_bytes = found
+                latest[key] = {"file_id": file_id, "offset": offset, "lag_bytes": lag_bytes}
+        return latest
 
     # --- tasks ------------------------------------------------------------------------------------
 

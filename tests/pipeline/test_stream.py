@@ -1,7 +1,9 @@
 """What a follower reads of a growing journal, step by step, without Spark."""
 
+import json
 import shutil
 import struct
+import time
 
 import pytest
 
@@ -225,6 +227,48 @@ def test_latest_gives_only_what_comes_and_available_now_only_what_is_there(journ
     ]
 
 
+def test_offsets_say_where_a_query_begins_and_where_it_ends(journal, tmp_path):
+    folder = tmp_path / "node" / "journal"
+    adds(journal, *range(1, 8))
+    first = Query(folder, maxRecordsPerTrigger="3")
+    first.batch()
+    after_3 = json.dumps(first.at)
+    first.batch()
+    after_6 = json.dumps(first.at)
+
+    query = Query(folder, startingOffsets=after_3, endingOffsets=after_6)
+    assert query.batch() == adds_of(4, 5, 6)
+    adds(journal, 8)
+    assert query.batch() == []
+    # What is there when it starts; of folders that are not named, nothing.
+    latest = Query(folder, endingOffsets="latest", maxRecordsPerTrigger="5")
+    found = latest.batch()
+    adds(journal, 9)
+    assert found + latest.batch() + latest.batch() == adds_of(*range(1, 9))
+    other = json.dumps({"elsewhere": json.loads(after_6).popitem()[1]})
+    assert Query(folder, endingOffsets=other).batch() == []
+    assert Query(folder, startingOffsets=other).batch() == adds_of(*range(1, 10))
+
+
+def test_what_a_query_has_not_come_to_is_told(journal, tmp_path):
+    folder = tmp_path / "node" / "journal"
+    adds(journal, *range(1, 8))
+    query = Query(folder, maxRecordsPerTrigger="2")
+    lags = []
+    while query.batch():
+        ((key, latest),) = query.reader.reportLatestOffset().items()
+        assert key == str(folder.resolve())
+        lags.append(latest["lag_bytes"])
+
+    assert lags == sorted(lags, reverse=True)
+    assert lags[0] > 4 * len(BODY)
+    assert lags[-1] == 0
+    assert (latest["file_id"], latest["offset"]) == (
+        query.at[key]["file_id"],
+        query.at[key]["offset"],
+    )
+
+
 def test_a_torn_tail_waits_and_what_replaces_it_comes(tmp_path):
     folder = tmp_path / "node" / "journal"
     with opened(folder) as journal:
@@ -260,6 +304,12 @@ def test_a_history_is_followed_copy_by_copy(tmp_path):
         seen += found
 
     copied = len(seen) // 2
+    (latest,) = query.reader.reportLatestOffset().values()
+    assert latest["lag_bytes"] == 0
+    now_ms = time.time_ns() // 1_000_000
+    for ending_ms, count in ((1, 0), (now_ms + 60_000, len(seen))):
+        bounded = Query(history, is_history=True, endingTimestamp=str(ending_ms))
+        assert len(bounded.batch()) == count
     assert copied > 30
     expected = [(kind, number) for number in range(1, copied + 1) for kind in ("add", "delete")]
     assert seen == expected
@@ -270,6 +320,11 @@ def test_what_cannot_be_followed_is_said(tmp_path):
         reader_of(tmp_path, records="live")
     with pytest.raises(OptionError, match="retention has"):
         reader_of(tmp_path, startingTimestamp="5")
+    with pytest.raises(OptionError, match=r"endingTimestamp: .* retention has"):
+        reader_of(tmp_path, endingTimestamp="5")
+    for wrong in ("earliest", "{", '{"/a": 1}', '{"/a": {"file_id": 1}}'):
+        with pytest.raises(OptionError, match="endingOffsets"):
+            reader_of(tmp_path, endingOffsets=wrong)
     with pytest.raises(OptionError, match="must be 1 or more"):
         reader_of(tmp_path, maxRecordsPerTrigger="0")
     with pytest.raises(OptionError, match="no option 'startingOffsets'"):
