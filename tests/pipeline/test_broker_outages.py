@@ -41,8 +41,9 @@ def fill(outages, queue, count, size=0):
     with Client(outages.url) as client, client.session() as session:
         session.create_queue(queue)
         with session.producer(queue) as producer:
-            for number in range(count):
-                producer.send(f"{number:06}".ljust(size, "."))
+            texts = (f"{number:06}".ljust(size, ".") for number in range(count))
+            for answer in [producer.post(text) for text in texts]:
+                answer.result()
 
 
 def texts_of(batches):
