@@ -12,7 +12,8 @@
                          id, or the same user id
     unreferenced         no queue has it
     unknown queue        a reference to a queue that has no binding
-    damaged              cannot be read
+    damaged              cannot be read (unreadable), or is a large message whose body is not there
+                         (no body)
 
 A reference has one finding of the first three at most, the first that fits. Without histories all
 is of one moment: what was acknowledged and deleted before it is not known, so nothing is said of
@@ -21,15 +22,19 @@ order, or of loss.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from pipeline.audit_history import Cluster, findings_of_history, with_forwarding
+from pipeline.audit_history import findings_of_history
+from pipeline.audit_queues import Cluster, Queue, frame_of, queues_of
+from pipeline.story import tell
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from pyspark.sql import Column, DataFrame
 
-    from pipeline.history import History
+    from pipeline.story import Story
 
 __all__ = ["FINDINGS", "NEEDED", "Limits", "findings", "summary"]
 
@@ -37,10 +42,11 @@ FINDINGS: Final = (
     *("expired", "stuck", "never acknowledged", "lost", "duplicated", "out of order"),
     *("unreferenced", "unknown queue", "damaged"),
 )
-# What is asked of `messages`; findings() goes through them several times.
+# What is asked of `messages`.
 NEEDED: Final = (
-    *("node", "message_id", "state", "address", "timestamp_ms", "expiration_ms", "user_id"),
-    *("duplicate_id", "properties", "references", "file", "offset", "damage"),
+    *("node", "message_id", "state", "address", "is_large", "timestamp_ms", "expiration_ms"),
+    *("user_id", "duplicate_id", "properties", "body_size", "references", "file", "offset"),
+    "damage",
 )
 _COLUMNS: Final = (
     *("finding", "reason", "node", "address", "queue", "message_id", "timestamp_ms", "detail"),
@@ -50,6 +56,8 @@ _EXPIRED: Final = "_AMQ_ACTUAL_EXPIRY"
 _ORIGINAL_QUEUE: Final = "_AMQ_ORIG_QUEUE"
 # Of the message that one was moved from.
 _ORIGINAL_ID: Final = "_AMQ_ORIG_MESSAGE_ID"
+# Of messages that need their body.
+_NEED_BODY: Final = "state IN ('live', 'scheduled', 'expired', 'prepared')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,46 +79,48 @@ def findings(
     messages: DataFrame,
     bindings: DataFrame,
     limits: Limits,
-    told: History | None = None,
+    steps: DataFrame | None = None,
     cluster: Cluster | None = None,
+    has_bodies: Collection[str] = (),
 ) -> DataFrame:
     """A row for each finding, with the evidence.
 
     Columns: finding, reason, node, address, queue (its name, or the id where nobody knows it; null
     of a whole message), message_id, timestamp_ms, detail.
 
+    What is read is read once, by jobs that run here, and stays in Spark's cache, disk included,
+    until the session ends (or spark.catalog.clearCache()).
+
     Args:
-        messages: of the source `messages`; the columns in NEEDED. Persisted, or they are read
-            again for each kind of finding.
+        messages: of the source `messages`; the columns in NEEDED.
         bindings: of the source `bindings`, of the same nodes.
         limits: see there.
-        told: of pipeline.history, of all of these nodes; None where no histories are kept.
+        steps: of pipeline.story, of all of these nodes; None where no histories are kept.
         cluster: what the nodes are to one another.
+        has_bodies: nodes whose large messages have the size of their body in `messages`, null of
+            one that is not there: those of which the folder of large messages is known, and
+            databases, where the option maxLargeBodyBytes is given.
     """
-    from pyspark.sql import functions as f
-
     cluster = cluster or Cluster()
-    queues = with_forwarding(_queues(bindings), _bridges(bindings), cluster)
-    references = _references(messages, queues)
-    acknowledged = references.where("reference.state = 'acknowledged'").select(
-        "node", f.col("reference.queue_id").alias("queue_id"), "message_id"
-    )
-    if told is not None:
-        acknowledged = acknowledged.unionByName(told.acknowledged.drop("place"))
-    found = (
-        _of_references(references, acknowledged, limits)
-        .unionByName(_unknown_queues(references))
-        .unionByName(_of_messages(messages))
-    )
+    spark = messages.sparkSession
+    queues = queues_of(bindings, cluster)
+    stored = _narrow(messages, has_bodies).persist()
+    told = None
+    if steps is not None:
+        told = tell(
+            steps,
+            frame_of(spark, [queue for queue in queues if queue.forwards]),
+            cluster.node_ids,
+        ).persist()
+    known = frame_of(spark, _with_newest(queues, stored, told))
+    references = _references(stored, known)
+    found = _of_references(references, limits).unionByName(_of_messages(stored))
     if told is None:
-        kept = _kept(messages, references)
-        return (
-            found.unionByName(_duplicated(kept, "duplicate_id", "duplicate id"))
-            .unionByName(_duplicated(kept, "user_id", "user id"))
-            .select(*_COLUMNS)
-        )
+        return found.unionByName(_duplicated(stored, references)).select(*_COLUMNS)
     return (
-        found.unionByName(findings_of_history(told, queues, cluster))
+        found.unionByName(
+            findings_of_history(told.rows, known.where("queue IS NOT NULL"), queues, cluster)
+        )
         .unionByName(_of_copies(told))
         .select(*_COLUMNS)
     )
@@ -123,74 +133,75 @@ def summary(found: DataFrame) -> DataFrame:
         found: of findings().
     """
     keys = ("finding", "reason", "node", "address", "queue")
-    return found.groupBy(*keys).count().orderBy(*keys)
+    # A few rows: to sort them among partitions would read all of it once more.
+    return found.groupBy(*keys).count().coalesce(1).sortWithinPartitions(*keys)
 
 
-def _queues(bindings: DataFrame) -> DataFrame:
-    """node, queue_id, queue, address, is_exclusive, is_paused, is_multicast."""
+def _narrow(messages: DataFrame, has_bodies: Collection[str]) -> DataFrame:
+    """What is asked of messages, and no more; with `has_no_body`."""
     from pyspark.sql import functions as f
 
-    def paused(kind: str, key: str) -> DataFrame:
-        """The ids that the newest record says are paused."""
-        status = f.struct(f.col("record_id"), f.get_json_object("json", "$.status").alias("status"))
-        return (
-            bindings.where(f.col("record_type") == kind)
-            .groupBy(
-                "node", f.get_json_object("json", f"$.{key}").cast("bigint").alias("paused_id")
-            )
-            .agg(f.max(status).alias("newest"))
-            .where("newest.status = 'PAUSED'")
-            .select("node", "paused_id")
+    return messages.select(
+        *("node", "message_id", "state", "address", "timestamp_ms", "expiration_ms"),
+        *("user_id", "duplicate_id", "references", "file", "offset", "damage"),
+        f.element_at("properties", _EXPIRED).alias("expired"),
+        f.element_at("properties", _ORIGINAL_QUEUE).alias("original_queue"),
+        f.element_at("properties", _ORIGINAL_ID).alias("original_id"),
+        f.coalesce(
+            f.col("is_large")
+            & f.col("body_size").isNull()
+            & f.col("node").isin(*has_bodies)
+            & f.expr(_NEED_BODY),
+            f.lit(False),
+        ).alias("has_no_body"),
+    )
+
+
+def _with_newest(
+    queues: Sequence[Queue], stored: DataFrame, told: Story | None
+) -> list[Queue]:
+    """The queues, those that have no binding too, with the newest that each acknowledged."""
+    from pyspark.sql import functions as f
+
+    acknowledged = (
+        stored.where("damage IS NULL")
+        .select("node", "message_id", f.inline("references"))
+        .withColumnsRenamed({"state": "reference_state"})
+        .where("reference_state = 'acknowledged'")
+        .select("node", "queue_id", "message_id")
+    )
+    if told is not None:
+        acknowledged = acknowledged.unionByName(
+            told.rows.where("acknowledged IS NOT NULL").select("node", "queue_id", "message_id")
         )
-
-    addresses = (
-        bindings.where("record_type = 'ADDRESS_BINDING_RECORD'")
-        .withColumn("paused_id", f.col("record_id"))
-        .join(paused("ADDRESS_STATUS_RECORD", "addressId"), ["node", "paused_id"])
-        .select("node", "address", f.lit(True).alias("by_address"))
-    )
-    by_queue = paused("QUEUE_STATUS_RECORD", "queueId").withColumn("by_queue", f.lit(True))
-    return (
-        bindings.where("record_type = 'QUEUE_BINDING_RECORD'")
-        .withColumn("paused_id", f.col("record_id"))
-        .join(by_queue, ["node", "paused_id"], "left")
-        .join(addresses, ["node", "address"], "left")
-        .select(
-            *(
-                "node",
-                "address",
-                f.col("record_id").alias("queue_id"),
-                f.col("name").alias("queue"),
-            ),
-            (f.get_json_object("json", "$.exclusive") == "true").alias("is_exclusive"),
-            f.coalesce("by_queue", "by_address", f.lit(False)).alias("is_paused"),
-            f.array_contains("routing_types", "MULTICAST").alias("is_multicast"),
-        )
-    )
+    newest = {
+        (row.node, row.queue_id): row.newest
+        for row in acknowledged.groupBy("node", "queue_id")
+        .agg(f.max("message_id").alias("newest"))
+        .collect()
+    }
+    found = [
+        replace(one, acknowledged_id=newest.pop((one.node, one.queue_id), None)) for one in queues
+    ]
+    unknown = [
+        Queue(node, queue_id, acknowledged_id=one) for (node, queue_id), one in newest.items()
+    ]
+    return found + unknown
 
 
-def _bridges(bindings: DataFrame) -> DataFrame:
+def _references(stored: DataFrame, known: DataFrame) -> DataFrame:
+    """A row for each queue that a message is or was in, with what is known of the queue."""
     from pyspark.sql import functions as f
 
-    return bindings.where("record_type = 'BRIDGE_RECORD'").select(
-        "node", f.get_json_object("json", "$.queueName").alias("queue")
-    )
-
-
-def _references(messages: DataFrame, queues: DataFrame) -> DataFrame:
-    """A row for each queue that a message is or was in, with the queue's name."""
-    from pyspark.sql import functions as f
-
-    named = queues.select(
-        *("node", "queue_id", "is_paused", "is_multicast", "forwards"),
+    named = known.select(
+        *("node", "queue_id", "is_paused", "is_multicast", "forwards", "acknowledged_id"),
         f.col("queue").alias("queue_name"),
     )
     return (
-        messages.where("damage IS NULL")
+        stored.where("damage IS NULL")
         .select(
-            *("node", "address", "message_id", "timestamp_ms", "expiration_ms", "state"),
-            f.element_at("properties", _EXPIRED).alias("expired"),
-            f.element_at("properties", _ORIGINAL_QUEUE).alias("original_queue"),
+            *("node", "address", "message_id", "timestamp_ms", "expiration_ms"),
+            *("expired", "original_queue"),
             f.explode("references").alias("reference"),
         )
         .withColumn("queue_id", f.col("reference.queue_id"))
@@ -199,12 +210,9 @@ def _references(messages: DataFrame, queues: DataFrame) -> DataFrame:
     )
 
 
-def _of_references(references: DataFrame, acknowledged: DataFrame, limits: Limits) -> DataFrame:
+def _of_references(references: DataFrame, limits: Limits) -> DataFrame:
     from pyspark.sql import functions as f
 
-    newest = acknowledged.groupBy("node", "queue_id").agg(
-        f.max("message_id").alias("acknowledged_id")
-    )
     state = f.col("reference.state")
     deliveries = f.col("reference.delivery_count")
     due_ms = f.col("reference.scheduled_ms")
@@ -253,35 +261,35 @@ def _of_references(references: DataFrame, acknowledged: DataFrame, limits: Limit
         ),
         ("stuck", "no consumer", (state == "live") & is_old, age),
     )
-    none = f.lit(None).cast("string")
-    finding, reason, detail = none, none, none
+    first = f.lit(None)
     for name, why, fits, text in reversed(rules):
-        finding = f.when(fits, name).otherwise(finding)
-        reason = f.when(fits, why).otherwise(reason)
-        detail = f.when(fits, text).otherwise(detail)
-    return (
-        references.join(newest, ["node", "queue_id"], "left")
-        .withColumn("finding", finding)
-        .withColumn("reason", reason)
-        .withColumn("detail", detail)
-        .where("finding IS NOT NULL")
-        .select(*_COLUMNS)
+        first = f.when(fits, _found(name, why, text)).otherwise(first)
+    unknown = f.when(
+        f.col("queue_name").isNull() & (state != "acknowledged"),
+        _found(
+            "unknown queue", "no binding", f.format_string("no queue has the id %s", "queue")
+        ),
     )
+    return _each(references, first, unknown)
 
 
-def _unknown_queues(references: DataFrame) -> DataFrame:
+def _found(name: str, reason: str, detail: Column) -> Column:
     from pyspark.sql import functions as f
 
-    return (
-        references.where("queue_name IS NULL AND reference.state <> 'acknowledged'")
-        .withColumn("finding", f.lit("unknown queue"))
-        .withColumn("reason", f.lit("no binding"))
-        .withColumn("detail", f.format_string("no queue has the id %s", "queue"))
-        .select(*_COLUMNS)
+    return f.struct(
+        f.lit(name).alias("finding"), f.lit(reason).alias("reason"), detail.alias("detail")
     )
 
 
-def _kept(messages: DataFrame, references: DataFrame) -> DataFrame:
+def _each(rows: DataFrame, *found: Column) -> DataFrame:
+    """A row for each of the findings of a row that are not null."""
+    from pyspark.sql import functions as f
+
+    kept = [name for name in _COLUMNS if name not in ("finding", "reason", "detail")]
+    return rows.select(*kept, f.inline(f.array_compact(f.array(*found)))).select(*_COLUMNS)
+
+
+def _kept(stored: DataFrame, references: DataFrame) -> DataFrame:
     """Messages that queues have, with `among`: the node whose others alone may be duplicates.
 
     Null is any node. A message to multicast queues each node has that has a subscriber: which of
@@ -300,57 +308,80 @@ def _kept(messages: DataFrame, references: DataFrame) -> DataFrame:
         )
     )
     return (
-        messages.where(f.col("state").isin("live", "scheduled"))
-        .where(f.element_at("properties", _ORIGINAL_ID).isNull())
+        stored.where("state IN ('live', 'scheduled') AND original_id IS NULL")
+        .where("duplicate_id IS NOT NULL OR user_id IS NOT NULL")
         .join(queues, ["node", "message_id"])
         .where("NOT forwards")
         .withColumn("among", f.when(f.col("is_multicast"), f.col("node")))
     )
 
 
-def _duplicated(kept: DataFrame, column: str, name: str) -> DataFrame:
+def _duplicated(stored: DataFrame, references: DataFrame) -> DataFrame:
     """Messages that share an id with another one to the same address, while queues have both."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    same = Window.partitionBy("address", column, "among")
+    def of(column: str, name: str) -> Column:
+        return f.when(
+            f.col(column).isNotNull(),
+            f.struct(f.lit(name).alias("reason"), f.col(column).alias("id")),
+        )
+
+    same = Window.partitionBy("address", "reason", "id", "among")
     place = f.format_string("%s:%d", f.col("node"), f.col("message_id"))
     return (
-        kept.where(f.col(column).isNotNull())
-        .withColumn("others", f.sort_array(f.collect_list(place).over(same)))
+        _kept(stored, references)
+        .select(
+            *("node", "address", "message_id", "timestamp_ms", "among"),
+            f.inline(
+                f.array_compact(
+                    f.array(of("duplicate_id", "duplicate id"), of("user_id", "user id"))
+                )
+            ),
+        )
+        .withColumn("others", f.collect_list(place).over(same))
         .where(f.size("others") > 1)
         .withColumn("finding", f.lit("duplicated"))
-        .withColumn("reason", f.lit(name))
         .withColumn("queue", f.lit(None).cast("string"))
         .withColumn(
             "detail",
-            f.format_string(f"{name} %s: %s", f.col(column), f.concat_ws(", ", "others")),
+            f.format_string(
+                "%s %s: %s", "reason", "id", f.concat_ws(", ", f.sort_array("others"))
+            ),
         )
         .select(*_COLUMNS)
     )
 
 
-def _of_messages(messages: DataFrame) -> DataFrame:
+def _of_messages(stored: DataFrame) -> DataFrame:
+    """What is wrong with a message whatever queue it is in."""
     from pyspark.sql import functions as f
 
-    is_damaged = f.col("damage").isNotNull()
-    where = f.format_string("%s:%d: %s", f.col("file"), f.col("offset"), f.col("damage"))
-    return (
-        messages.where(is_damaged | (f.col("state") == "unreferenced"))
-        .withColumn("finding", f.when(is_damaged, "damaged").otherwise("unreferenced"))
-        .withColumn("reason", f.when(is_damaged, "unreadable").otherwise("no queue"))
-        .withColumn("queue", f.lit(None).cast("string"))
-        .withColumn("detail", f.when(is_damaged, where).otherwise("the next start removes it"))
-        .select(*_COLUMNS)
+    def at(text: Column) -> Column:
+        return f.format_string("%s:%d: %s", f.col("file"), f.col("offset"), text)
+
+    no_body = f.format_string("the body of large message %d is not there", f.col("message_id"))
+    return _each(
+        stored.withColumn("queue", f.lit(None).cast("string")),
+        f.when(
+            f.col("damage").isNotNull(), _found("damaged", "unreadable", at(f.col("damage")))
+        ).otherwise(
+            f.when(
+                f.col("state") == "unreferenced",
+                _found("unreferenced", "no queue", f.lit("the next start removes it")),
+            )
+        ),
+        f.when(f.col("has_no_body"), _found("damaged", "no body", at(no_body))),
     )
 
 
-def _of_copies(told: History) -> DataFrame:
+def _of_copies(told: Story) -> DataFrame:
     """Damage in histories; that of journals is found with their messages."""
     from pyspark.sql import functions as f
 
     return (
-        told.damages.where(f.col("file").rlike(r"-[0-9]{14}-[0-9]+\.[^.]+$"))
+        told.damages()
+        .where(f.col("file").rlike(r"-[0-9]{14}-[0-9]+\.[^.]+$"))
         .withColumn("finding", f.lit("damaged"))
         .withColumn("reason", f.lit("unreadable"))
         .withColumn("detail", f.format_string("%s:%d: %s", "file", "offset", "damage"))

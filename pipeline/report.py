@@ -3,7 +3,8 @@
 Records say when a message was sent, as its sender's clock had it, and nothing of when it was
 acknowledged. So a time is taken from the log: a record is as old as the youngest message of its
 node that stands before it. What is derived of it, depth and latency, is exact to the distance
-between two messages.
+between two messages. What went into a page has no place in the log: it counts from when it was
+sent, and when it left its queue is not known.
 """
 
 from __future__ import annotations
@@ -12,21 +13,55 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
 
-    from pipeline.history import History
+    from pipeline.story import Story
 
-__all__ = ["Report", "Series", "make_report"]
+__all__ = ["NEEDED", "Report", "Series", "Total", "make_report"]
 
+# What is asked of `messages`.
+NEEDED: Final = (
+    *("node", "message_id", "address", "priority", "timestamp_ms", "user_id", "duplicate_id"),
+    *("is_large", "body_size", "references"),
+)
 # Buckets of a page's time axis.
 _BUCKETS: Final = 120
 # Lines of one drawing: the addresses or queues with most in them.
 _LINES: Final = 8
+# What has a message now; what is prepared has come to no queue yet.
+_WAITS: Final = ("live", "scheduled", "acknowledging")
+# A file's id stands above an offset in a place.
+_OFFSET_BITS: Final = 32
 
 # (name, [(x, y)]), in the order of x.
 Series = tuple[str, list[tuple[float, float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The figures of one node.
+
+    Attributes:
+        node: its name.
+        messages: sent, or found in pages.
+        paged: of these those that went into pages.
+        large: of those that are stored now, those whose body is a file of its own.
+        routed: deliveries to queues.
+        acknowledged: by a queue; of what was paged all that no queue has any more.
+        waiting: in queues now, what is prepared left out.
+        bytes: of bodies, as far as their size is known.
+    """
+
+    node: str
+    messages: int = 0
+    paged: int = 0
+    large: int = 0
+    routed: int = 0
+    acknowledged: int = 0
+    waiting: int = 0
+    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +69,7 @@ class Report:
     """The figures.
 
     Attributes:
-        totals: (node, messages, acknowledged by a queue, deliveries to queues, bytes of bodies).
+        totals: of each node.
         bucket_s: seconds of one step of the time axis.
         rates: messages per second, by address; x in ms since 1970.
         depths: messages that a queue has, at the end of each step.
@@ -44,7 +79,7 @@ class Report:
         flows: (from node, to node, messages).
     """
 
-    totals: list[tuple[str, int, int, int, int]]
+    totals: list[Total]
     bucket_s: float
     rates: list[Series]
     depths: list[Series]
@@ -54,125 +89,195 @@ class Report:
     flows: list[tuple[str, str, int]]
 
 
-def make_report(
-    told: History,
-    queues: DataFrame,
-    raw: DataFrame,
-    live: DataFrame,
-    node_ids: Mapping[str, str],
-) -> Report:
+def make_report(story: Story, queues: DataFrame, files: DataFrame) -> Report:
     """Ask Spark for the figures.
 
     Args:
-        told: of pipeline.history.
-        queues: node, queue_id, queue.
-        raw: of the source `journal`; persisted.
-        live: the same with `records` `live`.
-        node_ids: of each node whose id is known, as UUID.
+        story: of pipeline.story, with what is stored; persisted.
+        queues: node, queue_id, queue; a few, to be broadcast.
+        files: of the source `journal_files`.
     """
-    events = _events(told, queues).persist()
-    low_ms, high_ms = _span(told.sent)
+    from pyspark.sql import functions as f
+
+    rows = story.rows
+    messages = rows.where("number = 0 AND (place IS NOT NULL OR is_stored)")
+    logged = _logged(rows)
+    spans = _spans(logged)
+    low_ms = min((span.low_ms for span in spans if span.low_ms is not None), default=0)
+    high_ms = max((span.high_ms for span in spans if span.high_ms is not None), default=0)
     bucket_ms = max(1, -(-(high_ms - low_ms + 1) // _BUCKETS))
+    events = _events(logged, spans, bucket_ms, queues).persist()
     try:
         return Report(
-            totals=_totals(told),
+            totals=_totals(rows),
             bucket_s=bucket_ms / 1000,
-            rates=_rates(told.sent, bucket_ms),
+            rates=_rates(messages, bucket_ms),
             depths=_depths(events, bucket_ms),
-            sizes=_doubling(told.sent, "body_size"),
-            latencies=_doubling(events.where("change < 0"), "age_ms"),
-            files=_files(raw, live),
-            flows=_flows(told.accepted, node_ids),
+            sizes=_counts(messages.select(_power("body_size")).groupBy("least").count()),
+            latencies=_counts(
+                events.where("change < 0").groupBy("least").agg(f.sum("count").alias("count"))
+            ),
+            files=_files(files),
+            flows=_flows(rows),
         )
     finally:
         events.unpersist()
 
 
-def _span(sent: DataFrame) -> tuple[int, int]:
+def _logged(rows: DataFrame) -> DataFrame:
+    """What the log has of each message and queue, and what is in pages, which the log has not.
+
+    node, queue_id, sent_ms, place (null: in a page), file_id (likewise), told_ms (of a message, its
+    time), change (0: sent; 1: routed; -1: acknowledged).
+    """
     from pyspark.sql import functions as f
 
-    row = sent.where("timestamp_ms > 0").agg(f.min("timestamp_ms"), f.max("timestamp_ms")).first()
-    return (0, 0) if row is None or row[0] is None else (row[0], row[1])
+    sent_ms, nothing = f.col("timestamp_ms"), f.lit(None).cast("bigint")
+
+    def event(place: str, told_ms: Column, change: int) -> Column:
+        return f.struct(
+            f.col(place).alias("place"), told_ms.alias("told_ms"), f.lit(change).alias("change")
+        )
+
+    is_paged = f.col("routed").isNull() & f.col("state").isin(*_WAITS)
+    return rows.select(
+        *("node", "queue_id", sent_ms.alias("sent_ms")),
+        f.inline(
+            f.array_compact(
+                f.array(
+                    f.when(
+                        f.expr("number = 0 AND (place IS NOT NULL OR is_stored)"),
+                        event("place", sent_ms, 0),
+                    ),
+                    f.when(f.col("routed").isNotNull(), event("routed", nothing, 1)),
+                    f.when(is_paged, event("routed", sent_ms, 1)),
+                    f.when(
+                        f.col("acknowledged").isNotNull(), event("acknowledged", nothing, -1)
+                    ),
+                )
+            )
+        ),
+    ).withColumn("file_id", f.shiftright("place.counts", _OFFSET_BITS))
 
 
-def _events(told: History, queues: DataFrame) -> DataFrame:
-    """node, queue, change (1 routed, -1 acknowledged), at_ms by the log, age_ms of the message."""
+def _spans(logged: DataFrame) -> list[Row]:
+    """Of each node's file the times of its messages: node, file_id, low_ms, high_ms."""
+    from pyspark.sql import functions as f
+
+    told_ms = f.when(f.col("told_ms") > 0, f.col("told_ms"))
+    return (
+        logged.groupBy("node", "file_id")
+        .agg(f.min(told_ms).alias("low_ms"), f.max(told_ms).alias("high_ms"))
+        .collect()
+    )
+
+
+def _events(
+    logged: DataFrame, spans: Sequence[Row], bucket_ms: int, queues: DataFrame
+) -> DataFrame:
+    """What queues got and lost, counted: line, at (of a bucket), change, least (of ages), count.
+
+    The youngest message of all files before one is looked up, so that Spark sorts file by file.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    sent = told.sent.select(
-        *("node", "message_id", "place", "timestamp_ms"),
-        f.lit(None).cast("bigint").alias("queue_id"),
-        f.lit(0).alias("change"),
-    )
-    both = [
-        rows.select(
-            *("node", "message_id", "place", f.lit(None).cast("bigint").alias("timestamp_ms")),
-            *("queue_id", f.lit(change).alias("change")),
-        )
-        for rows, change in ((told.routed.where("NOT is_paged"), 1), (told.acknowledged, -1))
-    ]
     so_far = (
-        Window.partitionBy("node")
+        Window.partitionBy("node", "file_id")
         .orderBy("place")
         .rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
-    times = told.sent.select("node", "message_id", f.col("timestamp_ms").alias("sent_ms"))
-    return (
-        sent.unionByName(both[0])
-        .unionByName(both[1])
-        .withColumn("at_ms", f.max("timestamp_ms").over(so_far))
+    in_log = (
+        logged.where("place IS NOT NULL")
+        .join(_before(logged.sparkSession, spans), ["node", "file_id"], "left")
+        .withColumn("at_ms", f.greatest("before_ms", f.max("told_ms").over(so_far)))
         .where("change <> 0 AND at_ms > 0")
-        .join(times, ["node", "message_id"], "left")
-        .join(queues.select("node", "queue_id", "queue"), ["node", "queue_id"], "left")
+    )
+    # As its sender's clock had it.
+    in_pages = logged.where("place IS NULL AND change = 1 AND told_ms > 0").withColumn(
+        "at_ms", f.col("told_ms")
+    )
+    age_ms = f.greatest(f.col("at_ms") - f.col("sent_ms"), f.lit(0))
+    kept = ("node", "queue_id", "change", "at_ms")
+    return (
+        in_log.select(*kept, age_ms.alias("age_ms"))
+        .unionByName(in_pages.select(*kept, f.lit(None).cast("bigint").alias("age_ms")))
+        .groupBy("node", "queue_id", _bucket("at_ms", bucket_ms), "change", _power("age_ms"))
+        .count()
+        .join(queues, ["node", "queue_id"], "left")
         .select(
-            "node",
-            f.coalesce("queue", f.col("queue_id").cast("string")).alias("queue"),
-            "change",
-            "at_ms",
-            f.greatest(f.col("at_ms") - f.col("sent_ms"), f.lit(0)).alias("age_ms"),
+            f.concat_ws(
+                " · ", "node", f.coalesce("queue", f.col("queue_id").cast("string"))
+            ).alias("line"),
+            *("at", "change", "least", "count"),
         )
     )
 
 
-def _totals(told: History) -> list[tuple[str, int, int, int, int]]:
+def _before(spark: SparkSession, spans: Sequence[Row]) -> DataFrame:
+    """node, file_id, before_ms: of the youngest message in the files before it."""
+    import pyarrow as pa
     from pyspark.sql import functions as f
 
-    counted = told.sent.groupBy("node").agg(
-        f.count("*").alias("messages"), f.coalesce(f.sum("body_size"), f.lit(0)).alias("bytes")
+    youngest: dict[str, int] = {}
+    rows = []
+    with_file = (span for span in spans if span.file_id is not None)
+    for span in sorted(with_file, key=lambda one: (one.node, one.file_id)):
+        before_ms = youngest.get(span.node)
+        rows.append({"node": span.node, "file_id": span.file_id, "before_ms": before_ms})
+        youngest[span.node] = max(span.high_ms or 0, before_ms or 0)
+    schema = pa.schema(
+        [("node", pa.string()), ("file_id", pa.int64()), ("before_ms", pa.int64())]
     )
-    # When paged ones are acknowledged is not known.
-    routed = told.routed.where("NOT is_paged")
-    for rows, name in ((told.acknowledged, "acknowledged"), (routed, "routed")):
-        counts = rows.groupBy("node").agg(f.count("*").alias(name))
-        counted = counted.join(counts, "node", "left")
+    return f.broadcast(spark.createDataFrame(pa.Table.from_pylist(rows, schema=schema)))
+
+
+def _totals(rows: DataFrame) -> list[Total]:
+    from pyspark.sql import functions as f
+
+    is_message = f.expr("number = 0 AND (place IS NOT NULL OR is_stored)")
+    is_paged = f.expr("paged IS NOT NULL OR (routed IS NULL AND state IS NOT NULL)")
+    waits = f.coalesce(f.col("state").isin(*_WAITS), f.lit(False))
+    is_routed = f.expr("routed IS NOT NULL") | is_paged
+    # Of what was paged no record tells: what no queue has any more is done.
+    is_done = f.expr("acknowledged IS NOT NULL") | (is_paged & ~waits)
+    counted = rows.groupBy("node").agg(
+        f.count_if(is_message).alias("messages"),
+        f.count_distinct(f.when(is_paged, f.col("message_id"))).alias("paged"),
+        f.count_if(is_message & f.col("is_large")).alias("large"),
+        f.count_if(is_routed).alias("routed"),
+        f.count_if(is_done).alias("acknowledged"),
+        f.count_if(waits).alias("waiting"),
+        f.coalesce(f.sum(f.when(is_message, f.col("body_size"))), f.lit(0)).alias("bytes"),
+    )
     return [
-        (row.node, row.messages, row.acknowledged or 0, row.routed or 0, row.bytes)
-        for row in counted.orderBy("node").collect()
+        Total(**row.asDict())
+        for row in sorted(counted.where("messages > 0").collect(), key=lambda row: str(row.node))
     ]
 
 
-def _rates(sent: DataFrame, bucket_ms: int) -> list[Series]:
+def _rates(messages: DataFrame, bucket_ms: int) -> list[Series]:
     from pyspark.sql import functions as f
 
     rows = (
-        sent.where("timestamp_ms > 0")
-        .groupBy("address", _bucket("timestamp_ms", bucket_ms))
+        messages.where("timestamp_ms > 0")
+        .groupBy(f.col("address").alias("line"), _bucket("timestamp_ms", bucket_ms))
         .agg(f.count("*").alias("value"))
     )
     return [
         (name, [(x, value * 1000 / bucket_ms) for x, value in points])
-        for name, points in _lines(rows, "address", bucket_ms)
+        for name, points in _lines(rows, bucket_ms)
     ]
 
 
 def _depths(events: DataFrame, bucket_ms: int) -> list[Series]:
     from pyspark.sql import functions as f
 
-    named = events.withColumn("line", f.concat_ws(" · ", "node", "queue"))
-    rows = named.groupBy("line", _bucket("at_ms", bucket_ms)).agg(f.sum("change").alias("value"))
+    rows = events.groupBy("line", "at").agg(
+        f.sum(f.col("change") * f.col("count")).alias("value")
+    )
     found = []
-    for name, points in _lines(rows, "line", bucket_ms):
+    for name, points in _lines(rows, bucket_ms):
         depth, line = 0.0, []
         for x, change in points:
             depth += change
@@ -187,21 +292,26 @@ def _bucket(column: str, bucket_ms: int) -> Column:
     return (f.floor(f.col(column) / bucket_ms) * bucket_ms).cast("bigint").alias("at")
 
 
-def _lines(rows: DataFrame, key: str, bucket_ms: int) -> list[Series]:
-    """The lines that move most, with a point at every step; what does not happen is 0."""
+def _lines(rows: DataFrame, bucket_ms: int) -> list[Series]:
+    """The lines that move most, with a point at every step; what does not happen is 0.
+
+    Args:
+        rows: line, at, value.
+        bucket_ms: of a step.
+    """
     from pyspark.sql import functions as f
 
     most = (
-        rows.groupBy(key)
-        .agg(f.sum(f.abs("value")).alias("moves"))
-        .orderBy(f.desc("moves"), key)
+        rows.groupBy("line")
+        .agg(
+            f.sum(f.abs("value")).alias("moves"),
+            f.collect_list(f.struct("at", "value")).alias("points"),
+        )
+        .orderBy(f.desc("moves"), "line")
         .limit(_LINES)
         .collect()
     )
-    names = [row[key] for row in most]
-    found: dict[str, dict[int, float]] = {name: {} for name in names}
-    for row in rows.where(f.col(key).isin(names)).collect():
-        found[row[key]][row["at"]] = float(row["value"])
+    found = {row.line: {one.at: float(one.value) for one in row.points} for row in most}
     steps = [at for points in found.values() for at in points]
     if not steps:
         return []
@@ -211,51 +321,35 @@ def _lines(rows: DataFrame, key: str, bucket_ms: int) -> list[Series]:
     ]
 
 
-def _doubling(rows: DataFrame, column: str) -> list[tuple[float, int]]:
-    """How many there are from each power of two to the next; 0 stands by itself."""
+def _power(column: str) -> Column:
+    """The power of two that a value reaches; 0 stands by itself."""
     from pyspark.sql import functions as f
 
     value = f.col(column)
     least = f.when(value < 1, 0).otherwise(f.pow(f.lit(2.0), f.floor(f.log2(value))))
-    found = (
-        rows.where(value.isNotNull())
-        .groupBy(least.cast("double").alias("least"))
-        .count()
-        .orderBy("least")
-        .collect()
+    return least.cast("double").alias("least")
+
+
+def _counts(rows: DataFrame) -> list[tuple[float, int]]:
+    """How many there are from each power of two to the next, by its rows `least` and `count`."""
+    return sorted(
+        (row["least"], row["count"]) for row in rows.collect() if row["least"] is not None
     )
-    return [(row["least"], row["count"]) for row in found]
 
 
-def _files(raw: DataFrame, live: DataFrame) -> list[tuple[str, str, int, int]]:
+def _files(files: DataFrame) -> list[tuple[str, str, int, int]]:
+    rows = sorted(files.collect(), key=lambda row: (row.node, row.file_id, row.file))
+    return [(row.node, row.file, row.all_bytes, row.live_bytes) for row in rows]
+
+
+def _flows(rows: DataFrame) -> list[tuple[str, str, int]]:
+    """By the node that it came from; of one that is not among them only the id is known."""
     from pyspark.sql import functions as f
 
-    keys = ["node", "file"]
-    every = (
-        raw.where("kind <> 'damage'")
-        .groupBy(*keys)
-        .agg(f.sum("size").alias("all_bytes"), f.min("file_id").alias("file_id"))
+    counted = (
+        rows.where("number = 0 AND size(accepted) > 0")
+        .select("node", f.explode("accepted.by").alias("target"))
+        .groupBy("node", "target")
+        .count()
     )
-    # By the records' ids, where they stand: an update is live as long as its record is.
-    alive = (
-        raw.where("kind IN ('add', 'update', 'add_tx', 'update_tx')")
-        .join(live.select("node", "record_id").distinct(), ["node", "record_id"], "left_semi")
-        .groupBy(*keys)
-        .agg(f.sum("size").alias("live_bytes"))
-    )
-
-    def line(row: Row) -> tuple[str, str, int, int]:
-        return row["node"], row["file"], row["all_bytes"], row["live_bytes"] or 0
-
-    return [
-        line(row)
-        for row in every.join(alive, keys, "left").orderBy("node", "file_id", "file").collect()
-    ]
-
-
-def _flows(accepted: DataFrame, node_ids: Mapping[str, str]) -> list[tuple[str, str, int]]:
-    names = {one.replace("-", "").lower(): node for node, one in node_ids.items()}
-    rows = accepted.groupBy("source_id", "node").count().orderBy("source_id", "node").collect()
-    return [
-        (names.get(row["source_id"], row["source_id"]), row["node"], row["count"]) for row in rows
-    ]
+    return sorted((row["node"], row["target"], row["count"]) for row in counted.collect())

@@ -34,6 +34,8 @@ _DAY_MS: Final = 86_400_000
 _NAME_MAX: Final = 32
 # Bars of one drawing.
 _FILES_MAX: Final = 60
+_FLOWS_MAX: Final = 40
+_FLOWS_MIN: Final = 3
 
 
 def page(report: Report, title: str, made: datetime) -> str:
@@ -45,7 +47,12 @@ def page(report: Report, title: str, made: datetime) -> str:
         made: when; shown with its zone.
     """
     parts = [
-        _section("Brokers", "What the records tell of each.", _totals(report)),
+        _section(
+            "Brokers",
+            "What records and pages tell of each. In queues is what waits now. When what was paged"
+            " left its queue is not recorded: what no queue has any more counts as acknowledged.",
+            _totals(report),
+        ),
         _section(
             "Rates",
             "Messages sent per second, by address, as their senders' clocks had it, UTC; steps of"
@@ -55,12 +62,14 @@ def page(report: Report, title: str, made: datetime) -> str:
         _section(
             "Depth over time",
             "Messages that were routed to a queue and not acknowledged by it; the queues with the"
-            " most traffic. What happened before the oldest record is not known.",
+            " most traffic. What happened before the oldest record is not known. What waits in pages"
+            " counts from when it was sent, as its sender's clock had it.",
             _drawing(lambda axes: _lines(axes, report.depths, "messages"), report.depths),
         ),
         _section(
             "Sizes",
-            "Bodies of messages; a bar reaches from its size to twice as much.",
+            "Bodies of messages; a bar reaches from its size to twice as much. Of a large message"
+            " that is gone the size is what its sender said, if he did.",
             _drawing(lambda axes: _bars(axes, report.sizes, _bytes, "messages"), report.sizes),
         ),
         _section(
@@ -73,12 +82,7 @@ def page(report: Report, title: str, made: datetime) -> str:
             ),
         ),
         _section("Live share per file", _files_text(report), _files(report)),
-        _section(
-            "Flow between nodes",
-            "Messages that a bridge or cluster connection brought, by the ids that their targets"
-            " keep.",
-            _drawing(lambda axes: _matrix(axes, report.flows), report.flows, height=3.6),
-        ),
+        _section("Flow between nodes", _flows_text(report), _flows(report)),
     ]
     name = html.escape(title)
     return (
@@ -94,10 +98,20 @@ def _section(title: str, text: str, content: str) -> str:
 
 
 def _totals(report: Report) -> str:
-    titles = ("node", "messages", "to queues", "acknowledged", "in queues", "bodies")
+    titles = (
+        *("node", "messages", "in pages", "large", "to queues", "acknowledged", "in queues"),
+        "bodies",
+    )
     rows = [
-        (node, f"{count:,}", f"{routed:,}", f"{done:,}", f"{routed - done:,}", _bytes(size))
-        for node, count, done, routed, size in report.totals
+        (
+            one.node,
+            *(
+                f"{count:,}"
+                for count in (one.messages, one.paged, one.large, one.routed)
+            ),
+            *(f"{one.acknowledged:,}", f"{one.waiting:,}", _bytes(one.bytes)),
+        )
+        for one in report.totals
     ]
     head = "".join(f"<th>{one}</th>" for one in titles)
     body = "".join(
@@ -142,7 +156,7 @@ def _drawing(draw: Callable[[Axes], None], data: Sequence[object], *, height: fl
 
 
 def _lines(axes: Axes, lines: Sequence[Series], unit: str) -> None:
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+    from matplotlib.dates import AutoDateFormatter, AutoDateLocator
 
     drawn = []
     for _, points in lines:
@@ -153,7 +167,17 @@ def _lines(axes: Axes, lines: Sequence[Series], unit: str) -> None:
     # These two of matplotlib have no types.
     locator = AutoDateLocator(tz=UTC)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
-    shown = ConciseDateFormatter(locator, tz=UTC)  # type: ignore[no-untyped-call]
+    shown = AutoDateFormatter(locator, tz=UTC)  # type: ignore[no-untyped-call]
+    # By days, between ticks: whatever the span, a time says its day, hour and minute.
+    shown.scaled = {
+        365.0: "%Y",
+        28.0: "%Y-%m-%d",
+        1.0: "%Y-%m-%d\n%H:%M",
+        1 / 24: "%Y-%m-%d\n%H:%M",
+        1 / 1440: "%Y-%m-%d\n%H:%M",
+        1 / 86_400: "%H:%M:%S",
+        0.0: "%H:%M:%S.%f",
+    }
     axes.xaxis.set_major_formatter(shown)
     axes.set_xlabel("time, UTC")
     axes.set_ylabel(unit)
@@ -225,24 +249,36 @@ def _files(report: Report) -> str:
     return _drawing(draw, shown, height=3.8)
 
 
-def _matrix(axes: Axes, flows: Sequence[tuple[str, str, int]]) -> None:
-    sources = sorted({one for one, _, _ in flows})
-    targets = sorted({one for _, one, _ in flows})
-    counts = {(source, target): count for source, target, count in flows}
-    cells = [[counts.get((source, target), 0) for target in targets] for source in sources]
-    axes.imshow(cells, cmap="Blues", aspect="auto", vmin=0)
-    most = max(count for _, _, count in flows)
-    for row, line in enumerate(cells):
-        for column, count in enumerate(line):
-            color = "white" if count > most / 2 else "#52606d"
-            axes.text(
-                column, row, f"{count:,}" if count else "–", ha="center", va="center", color=color
-            )
-    axes.set_xticks(range(len(targets)), targets)
-    axes.set_yticks(range(len(sources)), sources)
-    axes.set_xlabel("accepted by")
-    axes.set_ylabel("sent by")
-    axes.grid(visible=False)
+def _flow_bars(axes: Axes, flows: Sequence[tuple[str, str, int]]) -> None:
+    """A bar for each pair of nodes, the number beside it."""
+    shown = sorted(flows, key=lambda flow: (-flow[2], flow))[:_FLOWS_MAX]
+    counts = [count for _, _, count in shown]
+    drawn = axes.barh(range(len(shown)), counts, color="#3e7cb1", height=0.6)
+    axes.bar_label(drawn, [f"{count:,}" for count in counts], padding=4, color="#1f2933")
+    names = [f"{_short(source)} → {_short(target)}" for source, target, _ in shown]
+    axes.set_yticks(range(len(shown)), names)
+    # The first on top; a single bar is no thicker than one of many.
+    axes.set_ylim(max(len(shown), _FLOWS_MIN) - 0.5, -0.5)
+    # From zero, with room for the numbers.
+    axes.set_xlim(0, 1.12 * max(counts))
+    axes.set_xlabel("messages")
+    axes.grid(visible=False, axis="y")
+
+
+def _flows(report: Report) -> str:
+    rows = min(_FLOWS_MAX, max(_FLOWS_MIN, len(report.flows)))
+    return _drawing(
+        lambda axes: _flow_bars(axes, report.flows), report.flows, height=0.9 + 0.36 * rows
+    )
+
+
+def _flows_text(report: Report) -> str:
+    left_out = len(report.flows) - _FLOWS_MAX
+    more = f" The {_FLOWS_MAX} with most; {left_out} are left out." if left_out > 0 else ""
+    return (
+        "Messages that a bridge or cluster connection brought, by the ids that their targets keep."
+        + more
+    )
 
 
 def _bytes(count: float) -> str:

@@ -17,10 +17,19 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["check_installed", "open_session"]
+__all__ = ["check_installed", "open_session", "settings_for"]
 
 # What the sources need, and what installs it.
 _PACKAGES: Final = ("pyspark", "pyarrow")
+
+# Of files, what one partition of a shuffle is made of: its columns are a third of it, or less.
+BYTES_PER_PARTITION: Final = 64 << 20
+# Below that plans and code that is made for a query cost more than they save.
+SMALL: Final = 256 << 20
+_OF_SMALL: Final = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+}
 
 
 def check_installed() -> None:
@@ -38,6 +47,19 @@ def check_installed() -> None:
     if shutil.which(os.path.join(home, "bin", "java") if home else "java") is None:
         where = f"below JAVA_HOME={home}" if home else "on the PATH"
         raise WrongUse(f"Spark needs Java 17 or later, and there is no `java` {where}")
+
+
+def settings_for(size: int) -> dict[str, str]:
+    """Settings of Spark for a job over so many bytes; for sessions of our own.
+
+    Args:
+        size: bytes of the files that are read.
+    """
+    partitions = max(2, -(-size // BYTES_PER_PARTITION))
+    settings = {"spark.sql.shuffle.partitions": str(partitions)}
+    if size < SMALL:
+        settings |= _OF_SMALL
+    return settings
 
 
 def open_session(master: str, settings: Mapping[str, str] | None = None) -> SparkSession:

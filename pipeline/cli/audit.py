@@ -11,8 +11,8 @@ import click
 from journal.cli.folder import example, write_lines
 from journal.cli.guard import DAMAGED, say
 from pipeline.audit import NEEDED, Limits, findings, summary
-from pipeline.audit_history import Cluster
-from pipeline.cli.sources import node_ids, read, source_options, spark_of, told
+from pipeline.audit_queues import Cluster
+from pipeline.cli.sources import nodes_of, read, source_options, spark_of, steps_of
 from pipeline.export import TIME_MAX_MS
 
 if TYPE_CHECKING:
@@ -85,14 +85,18 @@ def audit(
         time.time_ns() // 1_000_000 if as_of_ms is None else as_of_ms, age_s * 1000, deliveries
     )
     given["skip_damage"] = True
-    cluster = Cluster(node_ids(sources, histories, given), bridge_queues)
-    spark = spark_of(given)
+    nodes = nodes_of(sources, histories, given)
+    cluster = Cluster(nodes.ids, bridge_queues)
+    spark = spark_of(given, nodes)
     try:
-        messages = read(spark, "messages", sources, given, asOfMs=limits.as_of_ms)
-        messages = messages.select(*NEEDED).persist()
-        bindings = read(spark, "bindings", sources, given).persist()
-        history = told(spark, sources, histories, given) if histories else None
-        found = findings(messages, bindings, limits, history, cluster)
+        # One byte: the sizes of what is in a database are asked for, not the bodies.
+        more = {"maxLargeBodyBytes": 1} if nodes.has_database else {}
+        messages = read(spark, "messages", sources, given, asOfMs=limits.as_of_ms, **more)
+        bindings = read(spark, "bindings", sources, given)
+        steps = steps_of(spark, sources, histories, given) if histories else None
+        found = findings(
+            messages.select(*NEEDED), bindings, limits, steps, cluster, nodes.with_bodies
+        )
         if as_json:
             count = _write_objects(found)
         else:

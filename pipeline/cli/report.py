@@ -12,7 +12,9 @@ import click
 from journal.cli.folder import example
 from journal.errors import WrongUse
 from journal.extras import install_line
-from pipeline.cli.sources import node_ids, read, source_options, spark_of, told
+from pipeline.audit_queues import Cluster, frame_of, queues_of
+from pipeline.cli.sources import files_of, nodes_of, read, source_options, spark_of, steps_of
+from pipeline.story import tell
 
 __all__ = ["report"]
 
@@ -52,24 +54,26 @@ def report(
         raise WrongUse(f"charts need the Python package matplotlib: type {install_line('report')}")
     if not target.absolute().parent.is_dir():
         raise WrongUse(f"{target.parent}: no such folder")
-    from pipeline.report import make_report
+    from pipeline.report import NEEDED, make_report
     from pipeline.report_page import page
 
-    ids = node_ids(sources, histories, given)
-    spark = spark_of(given)
+    nodes = nodes_of(sources, histories, given)
+    spark = spark_of(given, nodes)
     try:
-        queues = (
-            read(spark, "bindings", sources, given)
-            .where("record_type = 'QUEUE_BINDING_RECORD'")
-            .selectExpr("node", "record_id AS queue_id", "name AS queue")
+        # One byte: the sizes of what is in a database are asked for, not the bodies.
+        more = {"maxLargeBodyBytes": 1} if nodes.has_database else {}
+        # What is prepared has come to no queue yet.
+        stored = (
+            read(spark, "messages", sources, given, **more)
+            .where("damage IS NULL AND state <> 'prepared'")
+            .select(*NEEDED)
         )
+        queues = queues_of(read(spark, "bindings", sources, given), Cluster())
+        steps = steps_of(spark, sources, histories, given)
         found = make_report(
-            told(spark, sources, histories, given),
-            queues,
-            # Used with several filters, of which Spark might hand those of one use to all.
-            read(spark, "journal", sources, given).drop("body").persist(),
-            read(spark, "journal", sources, given, records="live"),
-            ids,
+            tell(steps, frame_of(spark, ()), nodes.ids, stored).persist(),
+            frame_of(spark, queues).select("node", "queue_id", "queue"),
+            files_of(spark, sources, given),
         )
     finally:
         spark.stop()

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.history import NEEDED, history
 from pipeline.options import SourceOptions
 from pipeline.places import check_names, find_histories, find_places, node_id_of
-from pipeline.session import open_session
+from pipeline.session import open_session, settings_for
+from pipeline.story import read_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
 
-    from pipeline.history import History
-
-__all__ = ["node_ids", "read", "source_options", "spark_of", "told"]
+__all__ = ["Nodes", "files_of", "nodes_of", "read", "source_options", "spark_of", "steps_of"]
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,14 +52,18 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def spark_of(given: Mapping[str, Any]) -> SparkSession:
+def spark_of(given: Mapping[str, Any], nodes: Nodes | None = None) -> SparkSession:
     """The session that the options ask for.
+
+    Args:
+        given: the options.
+        nodes: what will be read, if that is known: partitions are as many as it wants.
 
     Raises:
         WrongUse: PySpark or Java is missing.
         click.UsageError: a setting is no NAME=VALUE.
     """
-    settings = {}
+    settings = {} if nodes is None or nodes.has_database else settings_for(nodes.size)
     for text in given["settings"]:
         name, mark, value = text.partition("=")
         if not mark:
@@ -73,32 +80,53 @@ def read(
     **options: str | int,
 ) -> DataFrame:
     """What the options say to read, by the source of that name; with more options of it."""
-    return (
-        spark.read.format(source)
-        .options(**options)
-        .option("live", str(given["is_live"]).lower())
-        .option("failOnDataLoss", str(not given["skip_damage"]).lower())
-        .load(list(sources))
-    )
+    return spark.read.format(source).options(**options, **_options(given)).load(list(sources))
 
 
-def told(
+def _options(given: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "live": str(given["is_live"]).lower(),
+        "failOnDataLoss": str(not given["skip_damage"]).lower(),
+    }
+
+
+def steps_of(
     spark: SparkSession,
     sources: Sequence[str],
     histories: Sequence[str],
     given: Mapping[str, Any],
-) -> History:
-    """What journals and histories tell, read and worked out once."""
-    frames = [read(spark, "journal", sources, given)]
-    if histories:
-        frames.append(read(spark, "retention", histories, given))
-    return history(*(frame.select(*NEEDED).persist() for frame in frames)).persist()
+) -> DataFrame:
+    """What records of journals and histories say of messages, read once."""
+    return read_steps(spark, sources, histories, _options(given))
 
 
-def node_ids(
-    sources: Sequence[str], histories: Sequence[str], given: Mapping[str, Any]
-) -> dict[str, str]:
-    """Of each node that has one, its id.
+def files_of(spark: SparkSession, sources: Sequence[str], given: Mapping[str, Any]) -> DataFrame:
+    """How much of each file of journals is live."""
+    from pipeline.sources.steps import FilesSource
+
+    spark.dataSource.register(FilesSource)
+    return read(spark, FilesSource.short_name, sources, given)
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """What is read, before Spark reads it.
+
+    Attributes:
+        ids: of each node that has one, its id.
+        with_bodies: those of which is known where the bodies of large messages are.
+        has_database: one of them is in a database.
+        size: bytes of all files; of a database 0, nobody knows.
+    """
+
+    ids: dict[str, str]
+    with_bodies: tuple[str, ...]
+    has_database: bool
+    size: int
+
+
+def nodes_of(sources: Sequence[str], histories: Sequence[str], given: Mapping[str, Any]) -> Nodes:
+    """Look for what the options name.
 
     Raises:
         WrongUse: two nodes have one name; or what find_places() and find_histories() say.
@@ -106,7 +134,27 @@ def node_ids(
     options = SourceOptions(paths=tuple(sources), is_live=given["is_live"])
     places = find_places(options, "messages", is_decoded=False)
     check_names(places, are_all_others=True)
+    every = list(places)
     if histories:
-        check_names([*places, *find_histories(SourceOptions(paths=tuple(histories)))])
+        every += find_histories(SourceOptions(paths=tuple(histories)))
+        check_names(every)
     found = {place.node: node_id_of(place) for place in places}
-    return {node: one for node, one in found.items() if one is not None}
+    return Nodes(
+        {node: one for node, one in found.items() if one is not None},
+        tuple(
+            place.node
+            for place in places
+            if place.large_messages is not None or place.database is not None
+        ),
+        any(place.database is not None for place in places),
+        sum(_size_of(place.folder) for place in every if place.folder is not None),
+    )
+
+
+def _size_of(folder: Path) -> int:
+    """Bytes of the files of a journal; some may go while they are looked at."""
+    size = 0
+    for one in os.scandir(folder):
+        with suppress(FileNotFoundError):
+            size += one.stat().st_size
+    return size

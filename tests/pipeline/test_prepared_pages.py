@@ -12,9 +12,10 @@ from broker.paging.late_notes import LateNotes
 from broker.paging.transactions import PagedPart
 from broker.storage.message_records import Xid
 from broker.storage.wire import RecordType
-from pipeline.history import NEEDED, history
+from pipeline.audit_queues import frame_of
 from pipeline.registration import register
 from pipeline.replay import Asked, select
+from pipeline.story import read_steps, tell
 from tests.broker.bench import message
 from tests.broker.management.test_replay import (
     DECIDED,
@@ -104,7 +105,6 @@ def test_it_counts_once_from_its_commit_on(spark, tmp_path, monkeypatch):
     folder = asyncio.run(story(tmp_path / "first", monkeypatch))
     register(spark)
     every = spark.read.format("retention").load(str(folder / "history")).persist()
-    records = every.select(*NEEDED)
     found = records_of(folder)
     texts = [
         decode_message(record.record_id, record.body)
@@ -117,13 +117,14 @@ def test_it_counts_once_from_its_commit_on(spark, tmp_path, monkeypatch):
     assert len([text for text in texts if text.get("other")]) == 2
     (prepared_at,) = {
         (row.file_id << 32) + row.offset
-        for row in records.where("kind = 'prepare'").collect()
+        for row in every.where("kind = 'prepare'").collect()
         if DECIDED.gtx in row.body
     }
 
-    told = history(records)
-    sent = told.sent.where("address = 'q'").collect()
-    routed = told.routed.collect()
+    steps = read_steps(spark, [], [str(folder / "history")], {})
+    rows = tell(steps, frame_of(spark, []), {}).rows.collect()
+    sent = [row for row in rows if row.place is not None and row.address == "q"]
+    routed = [row for row in rows if row.paged is not None]
 
     places = {row.message_id: row.place.counts for row in sent}
     assert len(sent) == len(places) == len(routed) == 5 + COUNT

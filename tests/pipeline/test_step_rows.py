@@ -1,0 +1,124 @@
+"""What records say of messages, without bodies; transactions whose end is in the same file."""
+
+import struct
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
+
+from broker.storage.message_records import DuplicateId
+from broker.storage.records import encode_record
+from pipeline.columns import arrow_schema
+from pipeline.raw_rows import ROWS_MAX
+from pipeline.schema import JOURNAL
+from pipeline.step_rows import step_batches
+
+REF, ACK, DUPLICATE, MESSAGE = 32, 33, 37, 45
+SCHEMA = arrow_schema(JOURNAL)
+QUEUE = struct.pack(">q", 7)
+
+
+def record(offset, kind, record_id=None, user_type=None, body=b"", tx_id=None, **given):
+    return {
+        "node": "node",
+        "journal": "journal",
+        "file": "1.amq",
+        "file_id": 1,
+        "offset": offset,
+        "kind": kind,
+        "record_id": record_id,
+        "user_type": user_type,
+        "tx_id": tx_id,
+        "compact_count": 0,
+        "body": body,
+        **given,
+    }
+
+
+def steps(*records):
+    batches = [pa.RecordBatch.from_pylist([one], schema=SCHEMA) for one in records]
+    return [row for batch in step_batches(batches) for row in batch.to_pylist()]
+
+
+def test_a_record_in_transaction_counts_from_the_commit_behind_it_in_its_file():
+    found = steps(
+        record(100, "update_tx", 1, REF, QUEUE, tx_id=5),
+        record(200, "update_tx", 2, REF, QUEUE, tx_id=6),
+        record(300, "commit", tx_id=5),
+        record(400, "rollback", tx_id=6),
+        record(500, "update_tx", 3, REF, QUEUE, tx_id=5),
+    )
+
+    start = 1 << 32
+    rows = {row["message_id"]: row for row in found if row["step"] == "routed"}
+    # Rolled back: it never counts. What comes behind the end may be of another one of that id.
+    assert rows.keys() == {1, 3}
+    assert (rows[1]["own"], rows[1]["counts"], rows[1]["tx_id"]) == (start + 100, start + 300, None)
+    assert (rows[3]["counts"], rows[3]["tx_id"]) == (None, 5)
+    assert [row["tx_id"] for row in found if row["step"] in ("commit", "rollback")] == [5, 6]
+
+
+def test_an_id_that_is_used_again_in_a_file_is_left_to_all_files_together():
+    found = steps(
+        record(100, "update_tx", 1, REF, QUEUE, tx_id=5),
+        record(200, "rollback", tx_id=5),
+        record(300, "update_tx", 2, REF, QUEUE, tx_id=5),
+        record(400, "commit", tx_id=5),
+    )
+
+    assert [row["tx_id"] for row in found] == [5] * 4
+    assert {row["counts"] for row in found} == {None}
+
+
+def test_files_are_told_apart():
+    found = steps(
+        record(100, "update_tx", 1, REF, QUEUE, tx_id=5),
+        record(100, "commit", tx_id=5, file="2.amq", file_id=2),
+    )
+
+    assert [(row["own"] >> 32, row["counts"]) for row in found] == [(1, None), (2, None)]
+
+
+def test_what_a_bridge_brought_is_at_the_message_of_its_source():
+    node_id = UUID(int=77)
+    given = node_id.bytes + struct.pack(">q", 4711)
+    found = steps(
+        record(1, "add_tx", 1, DUPLICATE, encode_record(DuplicateId("BRIDGE.a", given)), tx_id=2),
+        record(2, "add", 3, DUPLICATE, encode_record(DuplicateId("a", given))),
+        record(3, "add", 4, DUPLICATE, encode_record(DuplicateId("BRIDGE.a", b"short"))),
+        record(4, "add", 5, DUPLICATE, b"\x00\x00"),
+        record(5, "commit", tx_id=2),
+    )
+
+    (row,) = (one for one in found if one["step"] == "accepted")
+    assert (row["source_id"], row["message_id"]) == (node_id.hex, 4711)
+    assert row["counts"] == (1 << 32) + 5
+
+
+def test_what_cannot_be_read_is_told_as_such():
+    (row,) = steps(record(1, "add", 1, MESSAGE, b"\x09nonsense"))
+
+    assert (row["step"], row["is_readable"], row["address"]) == ("sent", False, None)
+
+
+def test_other_records_say_nothing():
+    assert (
+        steps(
+            record(1, "add", 1, 21, b"x"),
+            record(2, "update", 1, 34, QUEUE + b"\x00\x00\x00\x01"),
+            record(3, "prepare", tx_id=2, body=b"extra"),
+        )
+        == []
+    )
+
+
+def test_a_large_file_comes_in_batches():
+    rows = [record(number, "update", number, ACK, QUEUE) for number in range(ROWS_MAX + 1)]
+    batch = pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+
+    found = list(step_batches([batch]))
+
+    assert [one.num_rows for one in found] == [ROWS_MAX, 1]
+    assert found[1].to_pylist()[0]["queue_id"] == 7
