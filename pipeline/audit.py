@@ -157,9 +157,7 @@ def _narrow(messages: DataFrame, has_bodies: Collection[str]) -> DataFrame:
     )
 
 
-def _with_newest(
-    queues: Sequence[Queue], stored: DataFrame, told: Story | None
-) -> list[Queue]:
+def _with_newest(queues: Sequence[Queue], stored: DataFrame, told: Story | None) -> list[Queue]:
     """The queues, those that have no binding too, with the newest that each acknowledged."""
     from pyspark.sql import functions as f
 
@@ -266,9 +264,7 @@ def _of_references(references: DataFrame, limits: Limits) -> DataFrame:
         first = f.when(fits, _found(name, why, text)).otherwise(first)
     unknown = f.when(
         f.col("queue_name").isNull() & (state != "acknowledged"),
-        _found(
-            "unknown queue", "no binding", f.format_string("no queue has the id %s", "queue")
-        ),
+        _found("unknown queue", "no binding", f.format_string("no queue has the id %s", "queue")),
     )
     return _each(references, first, unknown)
 
@@ -345,9 +341,7 @@ def _duplicated(stored: DataFrame, references: DataFrame) -> DataFrame:
         .withColumn("queue", f.lit(None).cast("string"))
         .withColumn(
             "detail",
-            f.format_string(
-                "%s %s: %s", "reason", "id", f.concat_ws(", ", f.sort_array("others"))
-            ),
+            f.format_string("%s %s: %s", "reason", "id", f.concat_ws(", ", f.sort_array("others"))),
         )
         .select(*_COLUMNS)
     )

@@ -55,7 +55,9 @@ def findings_of_history(
     judged = {queue.node for queue in queues if queue.forwards and queue.is_judged}
     unknown = sorted(judged - set(cluster.node_ids))
     if unknown:
-        found = found.unionByName(_not_seen_elsewhere(named.where(f.col("node").isin(unknown)), sent))
+        found = found.unionByName(
+            _not_seen_elsewhere(named.where(f.col("node").isin(unknown)), sent)
+        )
     return found
 
 
@@ -68,7 +70,8 @@ def _is_gone() -> Column:
 
     # Moved: dead, expired, or by somebody.
     return f.expr(
-        "acknowledged IS NOT NULL AND forwards AND is_judged AND NOT array_contains(moved_from, queue)"
+        "acknowledged IS NOT NULL AND forwards AND is_judged"
+        " AND NOT array_contains(moved_from, queue)"
     )
 
 
@@ -95,9 +98,7 @@ def _lost(named: DataFrame, cluster: Cluster) -> DataFrame:
         f.array(
             f.when(
                 _is_gone() & f.col("node").isin(*cluster.node_ids) & ~is_accepted,
-                f.struct(
-                    f.lit("between nodes").alias("reason"), _never_accepted().alias("detail")
-                ),
+                f.struct(f.lit("between nodes").alias("reason"), _never_accepted().alias("detail")),
             ),
             f.when(
                 is_deleted,
@@ -151,7 +152,8 @@ def _duplicated(sent: DataFrame) -> DataFrame:
 
     def of(column: str, name: str) -> Column:
         return f.when(
-            f.col(column).isNotNull(), f.struct(f.lit(name).alias("name"), f.col(column).alias("id"))
+            f.col(column).isNotNull(),
+            f.struct(f.lit(name).alias("name"), f.col(column).alias("id")),
         )
 
     keys = ("address", "name", "id")
@@ -187,9 +189,9 @@ def _duplicated(sent: DataFrame) -> DataFrame:
         f.col("name").alias("reason"),
         *("node", "address", f.lit(None).cast("string").alias("queue"), "message_id"),
         "timestamp_ms",
-        f.format_string(
-            "%s %s: %s", "name", "id", f.concat_ws(", ", f.sort_array("copies"))
-        ).alias("detail"),
+        f.format_string("%s %s: %s", "name", "id", f.concat_ws(", ", f.sort_array("copies"))).alias(
+            "detail"
+        ),
     )
 
 
@@ -205,9 +207,7 @@ def _late(named: DataFrame, cluster: Cluster) -> DataFrame:
     from pyspark.sql import functions as f
 
     accepted = f.transform(
-        f.filter(
-            "accepted", lambda one: f.col("target").isNull() | (f.col("target") == one["by"])
-        ),
+        f.filter("accepted", lambda one: f.col("target").isNull() | (f.col("target") == one["by"])),
         lambda one: f.struct(
             f.lit("between nodes").alias("reason"),
             one["by"].alias("lane"),
@@ -223,9 +223,9 @@ def _late(named: DataFrame, cluster: Cluster) -> DataFrame:
     )
     is_in_line = f.expr("acknowledged IS NOT NULL AND (is_exclusive OR group_id IS NOT NULL)")
     # A queue without a binding has neither.
-    lanes = f.when(
-        f.col("forwards") & f.col("node").isin(*cluster.node_ids), accepted
-    ).otherwise(f.when(~f.col("forwards") & is_in_line, acknowledged))
+    lanes = f.when(f.col("forwards") & f.col("node").isin(*cluster.node_ids), accepted).otherwise(
+        f.when(~f.col("forwards") & is_in_line, acknowledged)
+    )
     went = f.coalesce("routed", "paged")
     before = (
         Window.partitionBy("node", "queue_id", "reason", "lane", "priority")

@@ -140,8 +140,7 @@ def frame_of(spark: SparkSession, queues: Sequence[Queue]) -> DataFrame:
         [
             (
                 one.name,
-                kinds.get(one.name)
-                or (pa.bool_() if one.type == "bool" else pa.string()),
+                kinds.get(one.name) or (pa.bool_() if one.type == "bool" else pa.string()),
             )
             for one in fields(Queue)
         ]

@@ -43,7 +43,7 @@ def file_rows(
     )
     found: dict[tuple[str, str], list[int]] = {}
     for batch in raw:
-        batch = batch.filter(pc.not_equal(batch.column("kind"), "damage"))  # noqa: PLW2901
+        batch = batch.filter(pc.not_equal(batch.column("kind"), "damage"))
         if not batch.num_rows:
             continue
         sizes = batch.column("size")

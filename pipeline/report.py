@@ -47,7 +47,7 @@ class Total:
         node: its name.
         messages: sent, or found in pages.
         paged: of these those that went into pages.
-        large: of those that are stored now, those whose body is a file of its own.
+        large: of these those whose body is a file, or rows, of its own.
         routed: deliveries to queues.
         acknowledged: by a queue; of what was paged all that no queue has any more.
         waiting: in queues now, what is prepared left out.
@@ -151,9 +151,7 @@ def _logged(rows: DataFrame) -> DataFrame:
                     ),
                     f.when(f.col("routed").isNotNull(), event("routed", nothing, 1)),
                     f.when(is_paged, event("routed", sent_ms, 1)),
-                    f.when(
-                        f.col("acknowledged").isNotNull(), event("acknowledged", nothing, -1)
-                    ),
+                    f.when(f.col("acknowledged").isNotNull(), event("acknowledged", nothing, -1)),
                 )
             )
         ),
@@ -197,7 +195,10 @@ def _events(
     in_pages = logged.where("place IS NULL AND change = 1 AND told_ms > 0").withColumn(
         "at_ms", f.col("told_ms")
     )
-    age_ms = f.greatest(f.col("at_ms") - f.col("sent_ms"), f.lit(0))
+    # Of what was sent before the oldest record nobody knows when.
+    age_ms = f.when(
+        f.col("sent_ms") > 0, f.greatest(f.col("at_ms") - f.col("sent_ms"), f.lit(0))
+    )
     kept = ("node", "queue_id", "change", "at_ms")
     return (
         in_log.select(*kept, age_ms.alias("age_ms"))
@@ -206,9 +207,9 @@ def _events(
         .count()
         .join(queues, ["node", "queue_id"], "left")
         .select(
-            f.concat_ws(
-                " · ", "node", f.coalesce("queue", f.col("queue_id").cast("string"))
-            ).alias("line"),
+            f.concat_ws(" · ", "node", f.coalesce("queue", f.col("queue_id").cast("string"))).alias(
+                "line"
+            ),
             *("at", "change", "least", "count"),
         )
     )
@@ -226,9 +227,7 @@ def _before(spark: SparkSession, spans: Sequence[Row]) -> DataFrame:
         before_ms = youngest.get(span.node)
         rows.append({"node": span.node, "file_id": span.file_id, "before_ms": before_ms})
         youngest[span.node] = max(span.high_ms or 0, before_ms or 0)
-    schema = pa.schema(
-        [("node", pa.string()), ("file_id", pa.int64()), ("before_ms", pa.int64())]
-    )
+    schema = pa.schema([("node", pa.string()), ("file_id", pa.int64()), ("before_ms", pa.int64())])
     return f.broadcast(spark.createDataFrame(pa.Table.from_pylist(rows, schema=schema)))
 
 
@@ -243,7 +242,7 @@ def _totals(rows: DataFrame) -> list[Total]:
     is_done = f.expr("acknowledged IS NOT NULL") | (is_paged & ~waits)
     counted = rows.groupBy("node").agg(
         f.count_if(is_message).alias("messages"),
-        f.count_distinct(f.when(is_paged, f.col("message_id"))).alias("paged"),
+        f.count_if(is_message & is_paged).alias("paged"),
         f.count_if(is_message & f.col("is_large")).alias("large"),
         f.count_if(is_routed).alias("routed"),
         f.count_if(is_done).alias("acknowledged"),
@@ -273,9 +272,7 @@ def _rates(messages: DataFrame, bucket_ms: int) -> list[Series]:
 def _depths(events: DataFrame, bucket_ms: int) -> list[Series]:
     from pyspark.sql import functions as f
 
-    rows = events.groupBy("line", "at").agg(
-        f.sum(f.col("change") * f.col("count")).alias("value")
-    )
+    rows = events.groupBy("line", "at").agg(f.sum(f.col("change") * f.col("count")).alias("value"))
     found = []
     for name, points in _lines(rows, bucket_ms):
         depth, line = 0.0, []

@@ -62,8 +62,8 @@ def page(report: Report, title: str, made: datetime) -> str:
         _section(
             "Depth over time",
             "Messages that were routed to a queue and not acknowledged by it; the queues with the"
-            " most traffic. What happened before the oldest record is not known. What waits in pages"
-            " counts from when it was sent, as its sender's clock had it.",
+            " most traffic. What happened before the oldest record is not known. What waits in"
+            " pages counts from when it was sent, as its sender's clock had it.",
             _drawing(lambda axes: _lines(axes, report.depths, "messages"), report.depths),
         ),
         _section(
@@ -105,10 +105,7 @@ def _totals(report: Report) -> str:
     rows = [
         (
             one.node,
-            *(
-                f"{count:,}"
-                for count in (one.messages, one.paged, one.large, one.routed)
-            ),
+            *(f"{count:,}" for count in (one.messages, one.paged, one.large, one.routed)),
             *(f"{one.acknowledged:,}", f"{one.waiting:,}", _bytes(one.bytes)),
         )
         for one in report.totals

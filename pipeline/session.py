@@ -50,7 +50,7 @@ def check_installed() -> None:
 
 
 def settings_for(size: int) -> dict[str, str]:
-    """Settings of Spark for a job over so many bytes; for sessions of our own.
+    """Settings of Spark for a job over so many bytes.
 
     Args:
         size: bytes of the files that are read.
@@ -62,12 +62,16 @@ def settings_for(size: int) -> dict[str, str]:
     return settings
 
 
-def open_session(master: str, settings: Mapping[str, str] | None = None) -> SparkSession:
+def open_session(
+    master: str, settings: Mapping[str, str] | None = None, size: int | None = None
+) -> SparkSession:
     """Start Spark, with our sources registered.
 
     Args:
         master: of Spark, such as `local[*]`.
         settings: of Spark, beside ours.
+        size: bytes of what will be read; None: not known. A session that is there already keeps
+            its partitions.
 
     Raises:
         WrongUse: see check_installed().
@@ -77,11 +81,13 @@ def open_session(master: str, settings: Mapping[str, str] | None = None) -> Spar
 
     # Workers would take the `python3` of the PATH, which may be another one.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    is_new = SparkSession.getActiveSession() is None
     builder = SparkSession.builder.master(master).appName("quiver pipeline")
     for name, value in {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
+        **(settings_for(size) if is_new and size is not None else {}),
         **(settings or {}),
     }.items():
         builder = builder.config(name, value)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,15 +20,17 @@ import pyarrow.compute as pc
 from broker.storage.encoding import RecordFormatError
 from broker.storage.wire import RecordType
 from pipeline.columns import Column, arrow_schema
+from pipeline.filters import LONG_MAX, LONG_MIN
 from pipeline.message_arrays import core_arrays
 from pipeline.message_columns import MessagePacker
 from pipeline.message_content import DUPLICATE_ID, message_content, property_text
 from pipeline.message_states import MESSAGE_TYPES
-from pipeline.filters import LONG_MAX, LONG_MIN
 from pipeline.raw_rows import ROWS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from journal.delivery import LiveRecord
 
 __all__ = ["STEPS", "step_batches"]
 
@@ -81,9 +83,7 @@ _NAMES: Final = (
     "accepted",
 )
 _DAMAGE, _SENT, _ACCEPTED = (_NAMES.index(name) for name in ("damage", "sent", "accepted"))
-_WITH_NUMBER: Final = frozenset(
-    _NAMES.index(name) for name in ("routed", "acknowledged", "told")
-)
+_WITH_NUMBER: Final = frozenset(_NAMES.index(name) for name in ("routed", "acknowledged", "told"))
 _LONG: Final = struct.Struct(">q")
 _INT: Final = struct.Struct(">i")
 _LARGE_SIZE: Final = "_AMQ_LARGE_SIZE"
@@ -202,7 +202,9 @@ def _steps(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]
         "compact_count": batch.column("compact_count"),
         "is_event": pc.equal(batch.column("kind"), "event"),
         "queue_id": _spread(told.numbers, count),
-        "source_id": _spread({row: one for row, (one, _) in told.accepted.items()}, count, text=True),
+        "source_id": _spread(
+            {row: one for row, (one, _) in told.accepted.items()}, count, text=True
+        ),
         "is_readable": is_readable.take(place),
         **{name: content.column(name).take(place) for name in _TAKEN},
         "group_id": content.column(_GROUP).take(place),
@@ -328,7 +330,9 @@ def _content(batch: pa.RecordBatch, rows: list[int]) -> tuple[pa.RecordBatch, pa
     records = (
         _Record(types[row], ids[row], bytes(data[ends[row] : ends[row + 1]])) for row in rows
     )
-    others = packer.fill(records, rows_max=len(rows) + 1, bodies_max=LONG_MAX) or []
+    # It asks for no more than these have.
+    given = cast("Iterator[LiveRecord]", records)
+    others = packer.fill(given, rows_max=len(rows) + 1, bodies_max=LONG_MAX) or []
     core = core_arrays(packer.columns())
     found = pa.RecordBatch.from_arrays(
         [
@@ -353,7 +357,7 @@ def _content(batch: pa.RecordBatch, rows: list[int]) -> tuple[pa.RecordBatch, pa
     return whole, pa.array(is_readable, pa.bool_())
 
 
-def _read(record: Any) -> dict[str, Any] | None:
+def _read(record: LiveRecord) -> dict[str, Any] | None:
     """What a message that is no plain Core message says; None: it cannot be read."""
     try:
         found = message_content(record.user_type, bytes(record.body))

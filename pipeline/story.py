@@ -38,12 +38,13 @@ class Story:
         rows: a row a message and queue that it was in, one of a message that was in none. Of the
             message: message_id, node; number (0, 1, … of its rows); place (null: nobody told that
             it was sent), address, priority, timestamp_ms, user_id, duplicate_id, body_size,
-            is_large, group_id, is_scheduled, is_moved (from another queue); is_deleted; moved_from (the
-            queues that it was moved out of); accepted (by nodes that a bridge brought it to, and
-            the place there); forward_count and kept_count (of queues that forward, and of others,
-            that it was routed to); is_stored (there now). Of the queue: queue_id, routed and paged
-            (places; paged: into a page, and when it left the queue is told by no record),
-            acknowledged (place), state (of what is stored, as the source `messages` has it).
+            is_large, group_id, is_scheduled, is_moved (from another queue); is_deleted;
+            moved_from (the queues that it was moved out of); accepted (by nodes that a bridge
+            brought it to, and the place there); forward_count and kept_count (of queues that
+            forward, and of others, that it was routed to); is_stored (there now). Of the queue:
+            queue_id, routed and paged (places; paged: into a page, and when it left the queue is
+            told by no record), acknowledged (place), state (of what is stored, as the source
+            `messages` has it).
         steps: that it was made of.
     """
 
@@ -109,7 +110,6 @@ def tell(
     if stored is not None:
         rows = rows.unionByName(_of_stored(stored))
     keys = ("message_id", "node")
-    is_sent = (f.col("step") == "sent") & f.col("is_readable")
     is_routed = f.col("step") == "routed"
     content = f.struct(*_CONTENT)
     copy = f.struct("compact_count", "counts", "own")
@@ -122,7 +122,10 @@ def tell(
             f.min(f.when(f.col("step") == "acknowledged", copy)).alias("acknowledged"),
             f.min(f.when(f.col("step") == "accepted", copy)).alias("accepted"),
             f.min(
-                f.when(f.col("step") == "sent", f.struct(copy.alias("copy"), "is_readable", content.alias("content")))
+                f.when(
+                    f.col("step") == "sent",
+                    f.struct(copy.alias("copy"), "is_readable", content.alias("content")),
+                )
             ).alias("sent"),
             f.max(f.when(f.col("step") == "stored", content)).alias("stored"),
             f.max(f.col("step") == "deleted").alias("is_deleted"),
@@ -239,10 +242,17 @@ def _of_stored(stored: DataFrame) -> DataFrame:
         *("message_id", "node", *known),
         f.explode(
             f.concat(
-                f.array(f.struct(f.lit(None).cast("bigint").alias("queue_id"), f.lit(None).cast("string").alias("state"))),
+                f.array(
+                    f.struct(
+                        f.lit(None).cast("bigint").alias("queue_id"),
+                        f.lit(None).cast("string").alias("state"),
+                    )
+                ),
                 f.transform(
                     "references",
-                    lambda one: f.struct(one["queue_id"].alias("queue_id"), one["state"].alias("state")),
+                    lambda one: f.struct(
+                        one["queue_id"].alias("queue_id"), one["state"].alias("state")
+                    ),
                 ),
             )
         ).alias("reference"),
@@ -256,11 +266,7 @@ def _of_stored(stored: DataFrame) -> DataFrame:
     return both.select(
         *("message_id", "node", "reference.queue_id", "reference.state", *known),
         f.when(f.col("reference.queue_id").isNull(), "stored").otherwise("waits").alias("step"),
-        *(
-            f.lit(None).cast(kind).alias(name)
-            for name, kind in empty.items()
-            if name not in known
-        ),
+        *(f.lit(None).cast(kind).alias(name) for name, kind in empty.items() if name not in known),
     )
 
 

@@ -11,12 +11,11 @@ import click
 
 from pipeline.options import SourceOptions
 from pipeline.places import check_names, find_histories, find_places, node_id_of
-from pipeline.session import open_session, settings_for
+from pipeline.session import open_session
 from pipeline.story import read_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -63,13 +62,15 @@ def spark_of(given: Mapping[str, Any], nodes: Nodes | None = None) -> SparkSessi
         WrongUse: PySpark or Java is missing.
         click.UsageError: a setting is no NAME=VALUE.
     """
-    settings = {} if nodes is None or nodes.has_database else settings_for(nodes.size)
+    settings = {}
     for text in given["settings"]:
         name, mark, value = text.partition("=")
         if not mark:
             raise click.UsageError(f"--conf takes NAME=VALUE, not {text!r}")
         settings[name.strip()] = value.strip()
-    return open_session(given["master"], settings)
+    # Of a database nobody knows the size.
+    size = None if nodes is None or nodes.has_database else nodes.size
+    return open_session(given["master"], settings, size)
 
 
 def read(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from pipeline.columns import Column
 from pipeline.journal_files import FILES, file_rows
 from pipeline.options import SourceOptions
 from pipeline.sources.journal import LiveReader, RawReader
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql.types import StructType
+
+    from pipeline.columns import Column
 
 __all__ = ["HISTORIES", "FilesSource", "StepsSource"]
 

@@ -35,7 +35,7 @@ class Chance:
     """
 
     def __init__(self, root, number, *, has_faults):
-        self.random = random.Random(number)  # noqa: S311 - no secret.
+        self.random = random.Random(number)
         self.has_faults = has_faults
         self.address = f"a{number}"
         self.number = number

@@ -46,7 +46,7 @@ def test_what_is_wrong_in_twenty_clusters_is_found_as_before(tmp_path, capsys):
             value = value.replace(node_id, name)
         return value
 
-    rows = sorted((json.dumps([named(one[name]) for name in NAMES]) for one in found))
+    rows = sorted(json.dumps([named(one[name]) for name in NAMES]) for one in found)
     assert rows == RECORDED.read_text().splitlines()
 
 
