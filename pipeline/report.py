@@ -196,9 +196,7 @@ def _events(
         "at_ms", f.col("told_ms")
     )
     # Of what was sent before the oldest record nobody knows when.
-    age_ms = f.when(
-        f.col("sent_ms") > 0, f.greatest(f.col("at_ms") - f.col("sent_ms"), f.lit(0))
-    )
+    age_ms = f.when(f.col("sent_ms") > 0, f.greatest(f.col("at_ms") - f.col("sent_ms"), f.lit(0)))
     kept = ("node", "queue_id", "change", "at_ms")
     return (
         in_log.select(*kept, age_ms.alias("age_ms"))
