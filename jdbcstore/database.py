@@ -15,7 +15,7 @@ from jdbcstore.errors import Fault, classify
 from jdbcstore.pool import PoolOptions
 from jdbcstore.url import connection_url
 from journal.errors import OptionError
-from journal.extras import extra_of_url, install_line, missing_package
+from journal.extras import DATABASES, extra_of_url, install_line, missing_package
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,8 +70,11 @@ class Database:
         except sqlalchemy.exc.NoSuchModuleError as error:
             # Dialects of other distributions: theirs is missing, or the name is nobody's.
             extra = extra_of_url(url.drivername)
-            more = "" if extra == "sql" else f": type {install_line(extra)}"
-            raise OptionError(f"jdbc-connection-url: {error}{more}") from None
+            if extra != "sql":
+                more = f"{error}: type {install_line(extra)}"
+            else:
+                more = f"no database is called {url.drivername!r}; known are {', '.join(DATABASES)}"
+            raise OptionError(f"jdbc-connection-url: {more}") from None
         except ModuleNotFoundError as error:
             extra = extra_of_url(url.drivername)
             raise OptionError(f"{url.drivername}: {missing_package(error, extra)}") from error

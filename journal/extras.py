@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["extra_of_url", "install_line", "missing_package"]
+__all__ = ["DATABASES", "extra_of_url", "install_line", "is_database_url", "missing_package"]
 
 # Package, as it is imported, to the extra that brings it.
 EXTRAS: Final = {
@@ -24,6 +24,10 @@ EXTRAS: Final = {
     "pyspark": "spark",
     "pyarrow": "spark",
     "matplotlib": "report",
+    "fsspec": "object-store",
+    "s3fs": "object-store",
+    "adlfs": "object-store",
+    "gcsfs": "object-store",
 }
 # The database in a URL, JDBC's or SQLAlchemy's, to the extra that brings its driver.
 EXTRAS_OF_URLS: Final = {
@@ -40,6 +44,8 @@ EXTRAS_OF_URLS: Final = {
     "derby": "derby",
 }
 DATABASE: Final = re.compile(r"(?:jdbc:)?([a-z0-9_]+)")
+# What a URL of SQLAlchemy begins with; behind a `+` may be the driver.
+DATABASES: Final = ("sqlite", "postgresql", "mysql", "mariadb", "oracle", "db2", "mssql", "derby")
 
 
 def install_line(extra: str) -> str:
@@ -61,6 +67,20 @@ def extra_of_url(url: str) -> str:
     """
     found = DATABASE.match(url)
     return EXTRAS_OF_URLS.get(found[1] if found else "", "sql")
+
+
+def is_database_url(url: str) -> bool:
+    """Whether a URL is one of a database that we know; of JDBC's the vendor is not looked at.
+
+    >>> is_database_url("jdbc:derby:a"), is_database_url("mysql+pymysql://db/a")
+    (True, True)
+    >>> is_database_url("hdfs://host/a")
+    False
+    """
+    if url.startswith("jdbc:"):
+        return True
+    found = DATABASE.match(url)
+    return found is not None and found[1] in (*EXTRAS_OF_URLS, *DATABASES)
 
 
 def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> str:

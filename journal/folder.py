@@ -16,14 +16,16 @@ import errno
 import os
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from journal.errors import JournalIOError, WrongUse
 from journal.files.base import Folder
+from journal.remote import RemotePath, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from journal.remote import AnyPath
 
 __all__ = [
     "CONTROL_FILE",
@@ -67,7 +69,7 @@ class JournalFile:
     """
 
     name: str
-    path: Path
+    path: AnyPath
     number: int
     file_id: int
     size: int
@@ -113,6 +115,8 @@ def list_names(folder: str | os.PathLike[str]) -> list[str]:
     Raises:
         JournalIOError: it cannot be read.
     """
+    if isinstance(folder, RemotePath):
+        return sorted(folder.names())
     try:
         return sorted(os.listdir(folder))
     except OSError as error:
@@ -165,13 +169,13 @@ def list_files(folder: str | os.PathLike[str], name: JournalName) -> list[Journa
     Raises:
         JournalIOError: the folder or a file cannot be read.
     """
-    folder = Path(folder)
+    folder = path_of(folder)
     return order_files(
         (file, folder / file) for file in list_names(folder) if parse_name(name, file) is not None
     )
 
 
-def order_files(files: Iterable[tuple[str, Path]]) -> list[JournalFile]:
+def order_files(files: Iterable[tuple[str, AnyPath]]) -> list[JournalFile]:
     """Read the headers of (name, path) pairs and sort by file id, short files first."""
     found = [read_header(name, path) for name, path in files]
     return sorted(found, key=lambda file: (not file.is_short, file.file_id, file.number))
@@ -192,19 +196,23 @@ def open_regular(folder: Folder, name: str) -> int:
         raise JournalIOError(error.errno, "not a regular file", path) from error
 
 
-def read_header(name: str, path: Path) -> JournalFile:
+def read_header(name: str, path: AnyPath) -> JournalFile:
     """A file's id and size.
 
     Raises:
         JournalIOError: it cannot be read, or is no regular file.
     """
-    with Folder(path.parent) as folder:
-        fd = open_regular(folder, path.name)
-        try:
-            size = folder.size(fd, path.name)
-            header = folder.read(fd, HEADER_SIZE, 0, path.name)
-        finally:
-            folder.close_file(fd, path.name)
+    if isinstance(path, RemotePath):
+        size = path.size()
+        header = path.read(0, min(HEADER_SIZE, size))
+    else:
+        with Folder(path.parent) as folder:
+            fd = open_regular(folder, path.name)
+            try:
+                size = folder.size(fd, path.name)
+                header = folder.read(fd, HEADER_SIZE, 0, path.name)
+            finally:
+                folder.close_file(fd, path.name)
     match = NAME.fullmatch(name)
     file_id = int.from_bytes(header[8:16], "big", signed=True) if len(header) == HEADER_SIZE else 0
     return JournalFile(name, path, int(match["number"]) if match else 0, file_id, size)

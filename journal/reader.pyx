@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import tempfile
 from typing import NamedTuple
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -9,6 +10,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from journal.errors import JournalIOError
 from journal.files.base import Folder
 from journal.folder import open_regular
+from journal.remote import REMOTE_STEP, RemotePath
 
 from journal.files.base cimport io_read
 from journal.format cimport (
@@ -229,6 +231,8 @@ def read_bytes(path, buffer=None):
     cdef int64_t count = 0
     cdef uint64_t size
     cdef int fd
+    if isinstance(path, RemotePath):
+        return read_remote(path, buffer)
     place, name = os.path.split(path)
     with Folder(place or ".") as folder:
         fd = open_regular(folder, name)
@@ -250,6 +254,25 @@ def read_bytes(path, buffer=None):
             return memoryview(buffer)[:count].toreadonly()
         finally:
             folder.close_file(fd, name)
+
+
+cdef read_remote(path, buffer):
+    """read_bytes() of a RemotePath; a map is over a copy in a temporary file."""
+    size = path.size()
+    pieces = (path.read(offset, min(REMOTE_STEP, size - offset))
+              for offset in range(0, size, REMOTE_STEP))
+    if size > MAP_SIZE_MIN:
+        with tempfile.TemporaryFile() as copy:
+            for piece in pieces:
+                copy.write(piece)
+            copy.flush()
+            return memoryview(mmap.mmap(copy.fileno(), copy.tell(), prot=mmap.PROT_READ))
+    whole = bytearray() if buffer is None else buffer
+    count = 0
+    for piece in pieces:
+        whole[count:count + len(piece)] = piece
+        count += len(piece)
+    return memoryview(whole)[:count].toreadonly()
 
 
 def read_file(path, *, is_newest=True, user_version=0):

@@ -27,9 +27,12 @@ from journal.folder import (
     parse_name,
 )
 from journal.reader import read_file
+from journal.remote import path_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from journal.remote import AnyPath
 
 __all__ = [
     "FolderOperations",
@@ -52,7 +55,7 @@ class RecoveryPlan:
         files: the journal files as they will count, in the order of their ids, short ones first.
     """
 
-    folder: Path
+    folder: AnyPath
     deletes: tuple[str, ...]
     renames: tuple[tuple[str, str], ...]
     leftovers: tuple[str, ...]
@@ -84,7 +87,7 @@ class RecoveryPlan:
         return "; ".join(parts)
 
 
-def read_control_file(path: Path) -> ControlList | None:
+def read_control_file(path: AnyPath) -> ControlList | None:
     """The list in a control file, or None where it holds no whole record.
 
     Raises:
@@ -112,7 +115,7 @@ def plan_recovery(folder: str | os.PathLike[str], name: JournalName) -> Recovery
         JournalDamaged: the control file names what is no file of this journal.
         JournalIOError: the folder or a file cannot be read.
     """
-    folder = Path(folder)
+    folder = path_of(folder)
     names = list_names(folder)
     present = set(names)
     control = read_control_file(folder / CONTROL_FILE) if CONTROL_FILE in present else None
@@ -228,7 +231,9 @@ def apply_recovery(plan: RecoveryPlan, operations: FolderOperations | None = Non
     """
     if not plan.is_needed:
         return
-    operations = operations or SystemFolder(plan.folder)
+    if operations is None:
+        assert isinstance(plan.folder, Path), "what is remote is only read"
+        operations = SystemFolder(plan.folder)
     if plan.deletes or plan.renames:
         # Whoever was killed may have written the list and not synced it yet. Were it lost in a
         # power cut after this, so would be what it replaces.

@@ -23,16 +23,19 @@ import logging
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from journal.errors import JournalIOError
 from journal.files.base import Folder
 from journal.folder import JournalName, list_names, parse_name
+from journal.remote import path_of
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
+    from pathlib import Path
+
+    from journal.remote import AnyPath
 
 __all__ = ["History", "HistoryFile", "list_history", "restore_names"]
 
@@ -58,7 +61,7 @@ class HistoryFile:
     time: datetime
     file_id: int
     name: str
-    path: Path
+    path: AnyPath
 
 
 def history_name(name: JournalName, time: datetime, file_id: int) -> str:
@@ -96,7 +99,7 @@ def list_history(folder: str | os.PathLike[str], name: JournalName) -> list[Hist
     Raises:
         JournalIOError: the folder cannot be read.
     """
-    folder = Path(folder)
+    folder = path_of(folder)
     found = []
     for file in list_names(folder):
         parsed = parse_history_name(name, file)

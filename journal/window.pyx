@@ -7,13 +7,16 @@ also bounds the memory: a window grows only for a record that does not fit it.
 
 import os
 
-from libc.errno cimport ENOMEM
+from cpython.bytes cimport PyBytes_AS_STRING
+from libc.errno cimport EIO, ENOMEM
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memmove
+from libc.string cimport memcpy, memmove
 
+from journal.errors import JournalIOError
 from journal.files.base import Folder
 from journal.folder import open_regular
+from journal.remote import REMOTE_STEP, RemotePath
 
 from journal.files.base cimport io_read
 
@@ -23,6 +26,20 @@ STEP_SIZE = 256 << 10           # a quarter of a core's own cache on servers of 
 
 cdef enum:
     ROOM_KEPT = 64 << 10        # for what begins in one step and ends in the next
+
+
+cdef int64_t remote_read(FileWindow window, uint8_t *buffer, uint64_t count,
+                         uint64_t offset) noexcept:
+    """As io_read(), of a RemotePath; what went wrong is the window's `failure`."""
+    cdef bytes data
+    try:
+        data = window.remote.read(offset, count)
+        count = min(count, <uint64_t>len(data))
+        memcpy(buffer, PyBytes_AS_STRING(data), count)
+    except BaseException as error:
+        window.failure = error
+        return -EIO
+    return <int64_t>count
 
 
 cdef int window_more(Window *window, Scan *scan) noexcept nogil:
@@ -50,7 +67,11 @@ cdef int window_more(Window *window, Scan *scan) noexcept nogil:
         window.room = room
     scan.data = buffer
     scan.base = first
-    got = io_read(window.fd, buffer + kept, count, scan.end)
+    if window.owner == NULL:
+        got = io_read(window.fd, buffer + kept, count, scan.end)
+    else:
+        with gil:
+            got = remote_read(<FileWindow>window.owner, buffer + kept, count, scan.end)
     if got < 0:
         return <int>got
     scan.end += got
@@ -79,12 +100,14 @@ cdef class FileWindow:
         """Open a file, have `look(self)` read it, and close it; what that gave.
 
         Args:
-            path: of a regular file; a symbolic link is none.
+            path: of a regular file, a symbolic link is none; or a RemotePath.
             look: called with this window.
 
         Raises:
-            JournalIOError: the file cannot be opened or measured.
+            JournalIOError: the file cannot be opened or measured; a remote one, read.
         """
+        if isinstance(path, RemotePath):
+            return self.read_remote(path, look)
         place, name = os.path.split(path)
         with Folder(place or ".") as folder:
             self.window.fd = open_regular(folder, name)
@@ -94,3 +117,20 @@ cdef class FileWindow:
             finally:
                 folder.close_file(self.window.fd, name)
                 self.window.fd = -1
+
+    cdef read_remote(self, path, look):
+        cdef uint64_t step = self.window.step
+        self.size = path.size()
+        self.remote = path
+        self.window.owner = <void *>self
+        self.window.step = max(step, <uint64_t>REMOTE_STEP)
+        try:
+            return look(self)
+        except JournalIOError:
+            if self.failure is None:
+                raise
+            raise self.failure from None
+        finally:
+            self.window.owner = NULL
+            self.window.step = step
+            self.remote = self.failure = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -9,15 +10,17 @@ import pyarrow as pa
 
 from broker.storage.large_files import LargeFile
 from journal.errors import JournalIOError
+from journal.remote import RemotePath
 from pipeline.raw_rows import BODIES_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from broker.large_body import ReadableBody
+    from journal.remote import AnyPath
     from pipeline.places import Place
 
-__all__ = ["LOOKED_AT", "body_pieces", "open_bodies", "with_large_bodies"]
+__all__ = ["LOOKED_AT", "body_pieces", "body_size", "open_bodies", "with_large_bodies"]
 
 # Columns that with_large_bodies() needs.
 LOOKED_AT: Final = ("message_id", "is_large", "body", "body_size")
@@ -68,19 +71,52 @@ def open_bodies(place: Place) -> Iterator[Callable[[int], ReadableBody | None]]:
             database = stack.enter_context(closing(Database(place.database)))
             yield StoredTables(database).find_large
         else:
+            yield lambda message_id: None if folder is None else _body_in(folder, message_id)
 
-            def find(message_id: int) -> ReadableBody | None:
-                if folder is None:
-                    return None
-                path = folder / f"{message_id}.msg"
-                try:
-                    return LargeFile(path, is_durable=True, size=path.stat().st_size)
-                except FileNotFoundError:
-                    return None
-                except OSError as error:
-                    raise JournalIOError(error.errno or 0, "cannot look at", str(path)) from error
 
-            yield find
+class RemoteBody:
+    """A body in an object store; what is there stays."""
+
+    def __init__(self, path: RemotePath, size: int) -> None:
+        self._path = path
+        self.size = size
+
+    def read(self, offset: int, size: int) -> bytes:
+        """See ReadableBody."""
+        return self._path.read(offset, max(0, min(size, self.size - offset)))
+
+    def hold(self) -> None:
+        """See ReadableBody."""
+
+    def release(self) -> None:
+        """See ReadableBody."""
+
+
+def _body_in(folder: AnyPath, message_id: int) -> ReadableBody | None:
+    path = folder / f"{message_id}.msg"
+    size = body_size(folder, message_id)
+    if size is None:
+        return None
+    if isinstance(path, RemotePath):
+        return RemoteBody(path, size)
+    return LargeFile(path, is_durable=True, size=size)
+
+
+def body_size(folder: AnyPath, message_id: int) -> int | None:
+    """Bytes of a large message's file; None: it is not there, as after the last acknowledgement.
+
+    Raises:
+        JournalIOError: it cannot be looked at.
+    """
+    path = folder / f"{message_id}.msg"
+    try:
+        return path.size() if isinstance(path, RemotePath) else path.stat().st_size
+    except OSError as error:
+        if error.errno == errno.ENOENT:
+            return None
+        if isinstance(error, JournalIOError):
+            raise
+        raise JournalIOError(error.errno or 0, "cannot look at", str(path)) from error
 
 
 def _filled(

@@ -11,10 +11,10 @@ from journal.errors import JournalIOError
 from journal.index import RecordIndex
 from journal.loader import Loader
 from journal.recovery import plan_recovery
+from journal.remote import RemotePath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from jdbcstore.snapshot import TableSnapshot
     from journal.delivery import LiveRecord
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from journal.folder import JournalName
     from journal.loaded import FailedTransaction, LoadResult, PreparedTransaction
     from journal.recovery import RecoveryPlan
+    from journal.remote import AnyPath
     from pipeline.places import Place
 
 __all__ = [
@@ -48,12 +49,16 @@ def place_of(record: LiveRecord) -> dict[str, Any]:
     return {"file": getattr(record, "file", None), "offset": record.offset}
 
 
-def steady_plan(folder: Path, name: JournalName) -> RecoveryPlan:
+def steady_plan(folder: AnyPath, name: JournalName) -> RecoveryPlan:
     """What a load would take, seen at one moment: a compaction replaces many files, one by one.
+
+    In an object store nobody compacts: one look is enough.
 
     Raises:
         JournalError: as plan_recovery(); JournalIOError EBUSY: the files change all the time.
     """
+    if isinstance(folder, RemotePath):
+        return plan_recovery(folder, name)
     seen = None
     for attempt in range(ATTEMPTS_MAX):
         try:

@@ -18,6 +18,7 @@ from journal.errors import JournalIOError
 from pipeline.columns import arrow_schema, stored, with_times
 from pipeline.errors import DataLoss
 from pipeline.filters import LONG_MAX, LONG_MIN
+from pipeline.large_bodies import body_size
 from pipeline.live_journal import FolderJournal, open_journal, place_of
 from pipeline.message_arrays import core_arrays, state_arrays
 from pipeline.message_columns import MessagePacker
@@ -215,15 +216,7 @@ def body_size_of(place: Place, message_id: int) -> int | None:
     Raises:
         JournalIOError: it cannot be looked at.
     """
-    if place.large_messages is None:
-        return None
-    file = place.large_messages / f"{message_id}.msg"
-    try:
-        return file.stat().st_size
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise JournalIOError(error.errno or 0, "cannot look at", str(file)) from error
+    return None if place.large_messages is None else body_size(place.large_messages, message_id)
 
 
 def _filled(packer: MessagePacker, journal: LiveJournal) -> Iterator[list[tuple[int, LiveRecord]]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from journal.errors import OptionError
 from pipeline.filters import LONG_MAX
+from pipeline.object_store import parse_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +30,7 @@ _KNOWN: Final = (
         "bytesPerTask",
         "maxLargeBodyBytes",
         "filterPushdown",
+        "storageOptions",
     ),
 )
 # Of a table: seconds of work for a task, beside which its start and its connection cost little.
@@ -80,6 +82,8 @@ class SourceOptions:
         takes_filters: a frame takes the filters of a query over, so that it must not be used again
             with others; see Reader.pushFilters().
         where: conditions on the rows of the frame, as Wanted.take_text() reads them.
+        storage_options: of an object store: parameters of fsspec's file system, never shown; the
+            packages also take them from the environment.
         starting_offsets: of a new stream: `earliest`, all that is there, or `latest`, what comes;
             or positions by folder, of others the beginning.
         starting_timestamp_ms: of a new stream of a history: copies made since; ms since 1970.
@@ -107,6 +111,7 @@ class SourceOptions:
     large_body_bytes_max: int = 0
     takes_filters: bool = False
     where: str | None = None
+    storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
     starting_offsets: Offsets = "earliest"
     starting_timestamp_ms: int | None = None
     ending_offsets: Offsets | None = None
@@ -145,6 +150,7 @@ class SourceOptions:
             large_body_bytes_max=_between(values, "maxLargeBodyBytes", 0, 0, LARGE_BODY_BYTES_MAX),
             takes_filters=flag_of(values, "filterPushdown", default=False),
             where=values.get("where"),
+            storage_options=parse_options(values.get("storageOptions")),
             starting_offsets=_offsets(values, "startingOffsets", ("earliest", "latest")),
             starting_timestamp_ms=_timestamp(values, "startingTimestamp"),
             ending_offsets=_offsets(values, "endingOffsets", ("latest",))
@@ -175,7 +181,10 @@ def _paths(values: Mapping[str, str]) -> tuple[str, ...]:
     if "paths" in values:
         paths += json.loads(values["paths"])
     if not paths:
-        raise OptionError("no path; give load() a folder, a glob or the URL of a database")
+        raise OptionError(
+            "no path; give load() a folder, a glob or a URL; of a table Spark hands no path on, so"
+            " in SQL write CREATE TEMPORARY VIEW name USING journal OPTIONS (path '...')"
+        )
     return tuple(paths)
 
 

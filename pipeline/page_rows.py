@@ -19,6 +19,7 @@ from broker.storage.page_folders import FileFolders
 from broker.storage.page_records import entries
 from broker.storage.stored_messages import LargeCoreMessage, read_message
 from journal.errors import JournalIOError
+from journal.remote import RemotePath
 from pipeline.columns import arrow_schema, stored, with_times
 from pipeline.errors import DataLoss
 from pipeline.live_journal import open_journal, place_of
@@ -26,16 +27,17 @@ from pipeline.message_content import content_of
 from pipeline.message_rows import TESTED, body_size_of
 from pipeline.page_facts import PageFacts, queues_at
 from pipeline.raw_rows import BODIES_MAX, ROWS_MAX, fitting
+from pipeline.remote_pages import remote_pages
 from pipeline.schema import MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from broker.storage.page_folders import PageFolder
     from broker.storage.page_records import PageEntry
     from pipeline.columns import Column
     from pipeline.filters import Wanted
     from pipeline.places import Place
+    from pipeline.remote_pages import ReadablePages
 
 __all__ = ["has_pages", "page_batches"]
 
@@ -45,14 +47,17 @@ _FLOATS: Final = ("float", "double")
 
 
 @contextmanager
-def _open_pages(place: Place) -> Iterator[Mapping[str, PageFolder]]:
+def _open_pages(place: Place) -> Iterator[Mapping[str, ReadablePages]]:
     """The pages of each address; of a bare folder of a journal none are known.
 
     Raises:
         JournalError: they cannot be listed.
     """
     if place.database is None:
-        yield {} if place.paging is None else FileFolders(place.paging).view()
+        if isinstance(place.paging, RemotePath):
+            yield remote_pages(place.paging)
+        else:
+            yield {} if place.paging is None else FileFolders(place.paging).view()
         return
     from broker.cli.stored_tables import StoredTables  # Here: files need no SQLAlchemy.
     from jdbcstore.database import Database
@@ -75,7 +80,7 @@ def has_pages(place: Place, *, is_live: bool) -> bool:
         return any(_sizes(folder, is_live=is_live) for folder in pages.values())
 
 
-def _sizes(folder: PageFolder, *, is_live: bool) -> dict[int, int]:
+def _sizes(folder: ReadablePages, *, is_live: bool) -> dict[int, int]:
     """The bytes of each page; of a folder that its broker has removed since it was found, none."""
     try:
         return folder.sizes()
@@ -151,7 +156,7 @@ def _refuse(place: Place, row: dict[str, Any], *, fails_on_data_loss: bool) -> N
 
 def _rows(
     place: Place,
-    pages: Mapping[str, PageFolder],
+    pages: Mapping[str, ReadablePages],
     facts: PageFacts,
     as_of_ms: int,
     *,

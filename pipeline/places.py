@@ -5,6 +5,7 @@ path ─┬─ instance (etc/broker.xml) ─┬─ folders of its journals, of i
       ├─ data folder (journal/, bindings/)
       ├─ folder of journal files
       ├─ glob ─ each folder that it names, by the rules above
+      ├─ URL of a folder in an object store, or a glob there: as above, but for instances
       └─ URL of a database
 """
 
@@ -13,28 +14,32 @@ from __future__ import annotations
 import glob
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from broker.cli.instance import BROKER_XML
-from broker.cli.stored_data import layout_of
+from broker.cli.stored_data import BINDINGS, LARGE_MESSAGES, MESSAGES, PAGING, layout_of
 from broker.config import ConfigError, load
 from broker.config.options import broker_options
-from broker.storage.node_lock import stored_node_id
+from broker.storage.node_lock import STATE_FILE, node_id_of_state, stored_node_id
 from broker.storage.open import FileStoreOptions
 from journal.cli.sources import is_url
 from journal.errors import JournalLocked, WrongUse
+from journal.extras import DATABASES, extra_of_url, is_database_url, missing_package
 from journal.folder import JournalName, guess_name, list_names, parse_name
 from journal.lock import is_locked
+from journal.remote import RemotePath
 from journal.retention import list_history
+from pipeline.object_store import OBJECT_STORES, ObjectPath, find_folders, is_object_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from jdbcstore.id_ranges import IdRange
     from jdbcstore.options import DatabaseStoreOptions
+    from journal.remote import AnyPath
     from pipeline.options import SourceOptions
 
 __all__ = [
@@ -52,6 +57,9 @@ _COMMON_NAMES: Final = ("bindings", "data", "history", "journal", "retention")
 _PREFIX_OF_OTHERS: Final = {"messages": "activemq-bindings", "bindings": "activemq-data"}
 # Spark's, of paths of this machine: `file:/srv` and `file:///srv`.
 _FILE_SCHEME: Final = re.compile(r"^file:(//)?(?=/)")
+# Of Databricks, where volumes are folders of the machine, and all else of its store is below /dbfs.
+_VOLUME_SCHEME: Final = re.compile(r"^dbfs:/+(?=Volumes/)")
+_DBFS_SCHEME: Final = re.compile(r"^dbfs:/+")
 # The option that names the table.
 _TABLE_OF: Final = {"messages": "message_table_name", "bindings": "bindings_table_name"}
 
@@ -75,10 +83,10 @@ class Place:
 
     node: str
     journal: str
-    folder: Path | None = None
+    folder: AnyPath | None = None
     name: JournalName = field(default_factory=JournalName)
-    large_messages: Path | None = None
-    paging: Path | None = None
+    large_messages: AnyPath | None = None
+    paging: AnyPath | None = None
     bindings: Place | None = None
     database: DatabaseStoreOptions | None = None
     table: str = ""
@@ -121,11 +129,13 @@ def find_histories(options: SourceOptions) -> list[Place]:
     )
     found = []
     for path in map(_plain, options.paths):
-        if is_url(path):
+        if is_url(path) and not is_object_url(path):
+            _check_database(path)
             raise WrongUse(f"{_shown(path)}: a history is a folder; a database keeps none")
-        for folder in _folders(path):
-            if (folder / BROKER_XML).is_file():
-                history = _history_of(folder)
+        for folder in _folders(path, options):
+            history: AnyPath
+            if _is_instance(folder):
+                history = _history_of(Path(folder))
             else:
                 _refuse_no_history(folder, name)
                 history = folder
@@ -144,13 +154,13 @@ def journals_and_histories(paths: Sequence[str]) -> tuple[list[str], list[str]]:
     journals: list[str] = []
     histories: list[str] = []
     for path in map(_plain, paths):
-        if is_url(path):
+        if is_url(path) and not is_object_url(path):
             journals.append(path)
             continue
         for folder in _folders(path):
-            if (folder / BROKER_XML).is_file():
+            if _is_instance(folder):
                 journals.append(str(folder))
-                kept = _history_directory(folder)
+                kept = _history_directory(Path(folder))
                 # A broker makes it when it starts.
                 if kept is not None and kept.is_dir():
                     histories.append(str(folder))
@@ -173,7 +183,15 @@ def node_id_of(place: Place) -> str | None:
     if place.folder is None:
         return None
     # A history has none, but lies beside its journal, where a broker has its data in one place.
-    return stored_node_id(place.folder) or stored_node_id(place.folder.parent / "journal")
+    beside = place.folder.parent / MESSAGES
+    return _node_id_in(place.folder) or _node_id_in(beside)
+
+
+def _node_id_in(folder: AnyPath) -> str | None:
+    if not isinstance(folder, RemotePath):
+        return stored_node_id(folder)
+    file = folder / STATE_FILE
+    return node_id_of_state(file.read_bytes()) if file.is_file() else None
 
 
 def check_names(places: Sequence[Place], *, are_all_others: bool = False) -> None:
@@ -208,13 +226,19 @@ def check_names(places: Sequence[Place], *, are_all_others: bool = False) -> Non
                 )
 
 
-def node_of(folder: Path) -> str:
+def node_of(place: AnyPath) -> str:
     """The name by which people know a folder's owner.
 
     >>> node_of(Path("/srv/orders/data/journal")), node_of(Path("backup-7"))
     ('orders', 'backup-7')
+    >>> node_of(ObjectPath.parse("s3a://orders/data"))
+    'orders'
     """
-    folder = folder.absolute()
+    folder: PurePath
+    if isinstance(place, ObjectPath):
+        folder = PurePosixPath("/", place.bucket, place.key)
+    else:
+        folder = Path(place).absolute()
     while folder.name in _COMMON_NAMES and folder.parent.name:
         folder = folder.parent
     return folder.name
@@ -225,20 +249,38 @@ def _plain(path: str) -> str:
 
     >>> _plain("file:///srv/*"), _plain("file:/srv"), _plain("s3a://srv")
     ('/srv/*', '/srv', 's3a://srv')
+    >>> _plain("dbfs:/Volumes/main/default/backups"), _plain("dbfs:/backups")
+    ('/Volumes/main/default/backups', '/dbfs/backups')
     """
-    return _FILE_SCHEME.sub("", path)
+    path = _VOLUME_SCHEME.sub("/", _FILE_SCHEME.sub("", path))
+    return _DBFS_SCHEME.sub("/dbfs/", path)
 
 
 def _places_of(path: str, options: SourceOptions, part: str) -> Iterator[Place]:
-    if is_url(path):
+    if is_url(path) and not is_object_url(path):
+        _check_database(path)
         yield _url_place(path, options, part)
         return
-    for folder in _folders(path):
-        yield _folder_place(folder, options, part)
+    for folder in _folders(path, options):
+        if isinstance(folder, RemotePath):
+            yield _remote_place(folder, options, part)
+        else:
+            yield _folder_place(folder, options, part)
 
 
-def _folders(path: str) -> Iterator[Path]:
+def _folders(path: str, options: SourceOptions | None = None) -> Iterator[AnyPath]:
     """The folder of that name, or those that a glob names."""
+    if is_object_url(path):
+        if options is not None and options.is_live:
+            raise WrongUse(
+                f"{path}: no broker writes to an object store: nothing there can be followed, or"
+                " read with live=true"
+            )
+        remote = find_folders(path, {} if options is None else options.storage_options)
+        if not remote:
+            raise WrongUse(f"{path}: no such folder")
+        yield from remote
+        return
     folder = Path(path)
     if folder.is_dir():
         yield folder
@@ -248,6 +290,40 @@ def _folders(path: str) -> Iterator[Path]:
     if not folders:
         raise WrongUse(f"{path}: no such folder")
     yield from folders
+
+
+def _is_instance(folder: AnyPath) -> bool:
+    """Whether a folder has a broker.xml.
+
+    Raises:
+        WrongUse: it has, in an object store.
+    """
+    if not isinstance(folder, RemotePath):
+        return (folder / BROKER_XML).is_file()
+    if (folder / BROKER_XML.parent.name / BROKER_XML.name).is_file():
+        raise WrongUse(
+            f"{folder} is an instance, and its {BROKER_XML} names folders of its own machine: in an"
+            " object store give the folder of its data"
+        )
+    return False
+
+
+def _remote_place(folder: RemotePath, options: SourceOptions, part: str) -> Place:
+    """The journal in a folder of an object store: of its files, or of a broker's data."""
+    _is_instance(folder)
+    node = options.node or node_of(folder)
+    found = set(folder.names())
+    journal = folder
+    large_messages = paging = bindings = None
+    if found & {MESSAGES, BINDINGS}:
+        journal = folder / (BINDINGS if part == "bindings" else MESSAGES)
+        large = next((name for name in LARGE_MESSAGES if name in found), None)
+        large_messages = None if large is None else folder / large
+        if part == "messages":
+            paging = folder / PAGING if PAGING in found else None
+            bindings = _bindings_place(node, folder / BINDINGS)
+    name = guess_name(journal, options.prefix, options.extension)
+    return Place(node, str(journal), journal, name, large_messages, paging, bindings)
 
 
 def _folder_place(folder: Path, options: SourceOptions, part: str) -> Place:
@@ -275,7 +351,7 @@ def _folder_place(folder: Path, options: SourceOptions, part: str) -> Place:
     return Place(node, str(journal), journal, name, large_messages, paging, bindings)
 
 
-def _bindings_place(node: str, folder: Path) -> Place | None:
+def _bindings_place(node: str, folder: AnyPath) -> Place | None:
     """The bindings of a message journal, looked at for its queues; None where there are none."""
     if not folder.is_dir():
         return None
@@ -285,7 +361,7 @@ def _bindings_place(node: str, folder: Path) -> Place | None:
         return None  # No files, or of more than one journal: which queues there are is not known.
 
 
-def _refuse_no_history(folder: Path, name: JournalName) -> None:
+def _refuse_no_history(folder: AnyPath, name: JournalName) -> None:
     """Tell a folder of something else from a history without copies."""
     has_journal = (folder / "journal").is_dir() or any(
         parse_name(name, file) is not None for file in list_names(folder)
@@ -316,8 +392,18 @@ def _history_directory(instance: Path) -> Path | None:
 # --- databases ----------------------------------------------------------------------------------
 
 
+def _check_database(url: str) -> None:
+    """Raise WrongUse for a URL of nothing that can be read."""
+    if not is_database_url(url):
+        raise WrongUse(
+            f"{_shown(url)}: is neither an object store nor a database. A path is a folder of this"
+            f" machine, a glob, or a URL: of an object store ({', '.join(OBJECT_STORES)}), of a"
+            f" database as JDBC has it (jdbc:...) or SQLAlchemy ({', '.join(DATABASES)})"
+        )
+
+
 def _url_place(path: str, options: SourceOptions, part: str) -> Place:
-    from jdbcstore.options import DatabaseStoreOptions  # Here: files need no SQLAlchemy.
+    from jdbcstore.options import DatabaseStoreOptions
 
     database = DatabaseStoreOptions(
         connection_url=path, user=options.user, password=options.password
@@ -329,7 +415,11 @@ def _url_place(path: str, options: SourceOptions, part: str) -> Place:
 
 
 def _table_place(node: str | None, database: DatabaseStoreOptions, part: str) -> Place:
-    from jdbcstore.url import connection_url
+    try:
+        from jdbcstore.url import connection_url  # Here: files need no SQLAlchemy.
+    except ModuleNotFoundError as error:
+        extra = extra_of_url(database.connection_url or "")
+        raise WrongUse(missing_package(error, extra)) from error
 
     url = connection_url(database)
     table = getattr(database, _TABLE_OF[part])

@@ -19,9 +19,9 @@ from pipeline.schema import JOURNAL
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
-    from pathlib import Path
 
     from journal.reader import RawRecord
+    from journal.remote import AnyPath
     from pipeline.columns import Column
     from pipeline.filters import Wanted
     from pipeline.places import Place
@@ -70,7 +70,7 @@ class FileToRead:
 
     node: str
     journal: str
-    path: Path
+    path: AnyPath
     name: str
     file_id: int
     size: int

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -366,7 +367,7 @@ class Follower:
         if self.is_history:
             return None
         try:
-            changed_ns = file.path.stat().st_mtime_ns
+            changed_ns = os.stat(file.path).st_mtime_ns
         except FileNotFoundError as error:
             raise FileGone from error
         key = (file.name, file.file_id, changed_ns)

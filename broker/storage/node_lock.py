@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["NodeLock", "stored_node_id"]
+__all__ = ["STATE_FILE", "NodeLock", "node_id_of_state", "stored_node_id"]
 
 log = logging.getLogger("broker")
 
-_STATE_FILE: Final = "server.lock"
+STATE_FILE: Final = "server.lock"
 _PRIMARY_FILE: Final = "serverlock.1"
 _ACTIVE: Final = b"L"
 _PAUSED: Final = b"P"
@@ -49,10 +49,15 @@ def stored_node_id(folder: Path) -> str | None:
     Raises:
         OSError: the file cannot be read.
     """
-    path = folder / _STATE_FILE
+    path = folder / STATE_FILE
     if not path.is_file():
         return None
-    found = path.read_bytes()[_ID_OFFSET : _ID_OFFSET + _ID_SIZE]
+    return node_id_of_state(path.read_bytes())
+
+
+def node_id_of_state(state: bytes) -> str | None:
+    """Give the node's id in what STATE_FILE holds; None where it is cut short."""
+    found = state[_ID_OFFSET : _ID_OFFSET + _ID_SIZE]
     return str(uuid.UUID(bytes=found)) if len(found) == _ID_SIZE else None
 
 
@@ -120,7 +125,7 @@ class NodeLock:
             JournalIOError: the file cannot be read.
         """
         try:
-            return (self.folder / _STATE_FILE).read_bytes()[:1] == _ACTIVE
+            return (self.folder / STATE_FILE).read_bytes()[:1] == _ACTIVE
         except FileNotFoundError:
             return False
         except OSError as error:
@@ -153,7 +158,7 @@ class NodeLock:
                 holder = _holder(self._lock_fd)
                 self.release()
                 raise JournalLocked(f"{self.folder} is in use by another broker (process {holder})")
-            self._state_fd = os.open(self.folder / _STATE_FILE, _FLAGS, 0o644)
+            self._state_fd = os.open(self.folder / STATE_FILE, _FLAGS, 0o644)
             self.node_id = self._read_or_make_id()
         except OSError as error:
             self.release()
@@ -201,7 +206,7 @@ class NodeLock:
             os.fsync(self._state_fd)
         except OSError as error:
             raise JournalIOError(
-                error.errno or 0, "cannot write the broker's state", str(self.folder / _STATE_FILE)
+                error.errno or 0, "cannot write the broker's state", str(self.folder / STATE_FILE)
             ) from error
 
     def release(self) -> None:

@@ -30,7 +30,7 @@ from journal.pool import NO_SPACE
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["FileFolder", "FileFolders", "PageFolder", "PageFolders"]
+__all__ = ["ADDRESS_FILE", "FileFolder", "FileFolders", "PageFolder", "PageFolders", "page_number"]
 
 log = logging.getLogger("broker")
 
@@ -201,9 +201,9 @@ class FileFolder:
             if self._to_make is None:
                 with os.scandir(self._path) as entries:
                     for entry in entries:
-                        match = _NAME.fullmatch(entry.name)
-                        if match is not None and entry.is_file(follow_symlinks=False):
-                            found[int(match[1])] = entry.stat().st_size
+                        page = page_number(entry.name)
+                        if page is not None and entry.is_file(follow_symlinks=False):
+                            found[page] = entry.stat().st_size
         except OSError as error:
             raise _failure(error, "cannot list pages", self._path) from error
         return dict(sorted(found.items()))
@@ -331,6 +331,16 @@ class FileFolder:
             os.close(self._fd)
             self._fd = -1
             self._page = 0
+
+
+def page_number(name: str) -> int | None:
+    """The number in the name of a page's file; None of another file.
+
+    >>> page_number("000000012.page"), page_number("address.txt")
+    (12, None)
+    """
+    match = _NAME.fullmatch(name)
+    return None if match is None else int(match[1])
 
 
 def _merge(address: str, source: Path, target: Path) -> None:

@@ -19,6 +19,7 @@ from broker.selector import SelectorError, parse, translate_jms
 from journal.cli.folder import example, write_lines
 from journal.cli.guard import DAMAGED, say
 from journal.cli.progress import Progress
+from journal.remote import RemotePath
 from pipeline.broker_options import BrokerOptions
 from pipeline.cli.sources import read, source_options, spark_of
 from pipeline.large_bodies import open_bodies
@@ -252,21 +253,26 @@ class _Stored:
                 self.origins[place.node] = node_id
             self.origins.setdefault(place.node, place.node)
         self.large_folders: dict[str, list[Path]] = defaultdict(list)
-        self._tables = [place for place in journals if place.database is not None]
+        # Those that do not have large messages in files of this machine.
+        self._stores = [
+            place
+            for place in journals
+            if place.database is not None or isinstance(place.large_messages, RemotePath)
+        ]
         for place in journals:
-            if place.large_messages is not None:
+            if isinstance(place.large_messages, Path):
                 self.large_folders[self.origins[place.node]].append(place.large_messages)
 
     @contextmanager
     def large_tables(self) -> Iterator[dict[str, list[Callable[[int], ReadableBody | None]]]]:
-        """By node, what finds the body of a large message in a database.
+        """By node, what finds the body of a large message in a database or an object store.
 
         Raises:
             JournalError: the database cannot be asked.
         """
         found: dict[str, list[Callable[[int], ReadableBody | None]]] = defaultdict(list)
         with ExitStack() as stack:
-            for place in self._tables:
+            for place in self._stores:
                 find = stack.enter_context(open_bodies(place))
                 found[self.origins[place.node]].append(find)
             yield found

@@ -15,12 +15,12 @@ from pipeline.sources.reading import FollowedSource, Reader, WholeJournal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     import pyarrow as pa
     from pyspark.sql.datasource import DataSourceReader, InputPartition
     from pyspark.sql.types import StructType
 
+    from journal.remote import AnyPath
     from pipeline.columns import Column
     from pipeline.options import SourceOptions
     from pipeline.places import Place
@@ -51,7 +51,7 @@ class RawReader(FileReader):
             else:
                 yield from self.file_tasks(place, self._files(place, place.folder))
 
-    def _files(self, place: Place, folder: Path) -> Iterator[FileToRead]:
+    def _files(self, place: Place, folder: AnyPath) -> Iterator[FileToRead]:
         plan = steady_plan(folder, place.name)
         files = [file for file in plan.files if not file.is_short]
         newest = newest_with_data(files, self.options.user_version)

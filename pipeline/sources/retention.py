@@ -16,11 +16,11 @@ from pipeline.sources.reading import FollowedSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyspark.sql.datasource import DataSourceReader, InputPartition
     from pyspark.sql.types import StructType
 
+    from journal.remote import AnyPath
     from pipeline.columns import Column
     from pipeline.options import SourceOptions
     from pipeline.places import Place
@@ -41,7 +41,7 @@ class HistoryReader(FileReader):
             yield from self.file_tasks(place, _copies(place, place.folder))
 
 
-def _copies(place: Place, folder: Path) -> Iterator[FileToRead]:
+def _copies(place: Place, folder: AnyPath) -> Iterator[FileToRead]:
     for copy in list_history(folder, place.name):
         (file,) = order_files([(copy.name, copy.path)])
         if file.is_short:

@@ -5,6 +5,7 @@ Needs PySpark 4.2, whose streams know limits; the rest of `sources` does not imp
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -209,7 +210,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for place in places:
             if place.folder is None:
                 raise OptionError(f"{place.journal}: a database cannot be followed")
-            key = str(place.folder.resolve())
+            key = os.path.realpath(place.folder)
             # One that is gone is left out, and keeps its position.
             found[key] = self._followers.get(key) or Follower(
                 place,
