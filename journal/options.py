@@ -286,7 +286,16 @@ class JournalOptions:
 
 
 SIZE_UNITS: Final = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-TIME_UNITS_NS: Final = {"": 1, "ns": 1, "us": 1000, "ms": 10**6, "s": 10**9, "m": 60 * 10**9}
+TIME_UNITS_NS: Final = {
+    "": 1,
+    "ns": 1,
+    "us": 1000,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+    "d": 86400 * 10**9,
+}
 
 
 def parse_size(text: str) -> int:
@@ -305,17 +314,17 @@ def parse_size(text: str) -> int:
 
 
 def parse_duration_ns(text: str) -> int:
-    """Nanoseconds of `500000`, `500000ns`, `0.5ms`, `2s`.
+    """Nanoseconds of `500000`, `500000ns`, `0.5ms`, `2s`, `5m`, `12h`, `7d`.
 
     Raises:
         OptionError: anything else.
 
-    >>> parse_duration_ns("0.5ms")
-    500000
+    >>> parse_duration_ns("0.5ms"), parse_duration_ns("7d") // 10**9
+    (500000, 604800)
     """
-    match = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*(ns|us|ms|s|m|)\s*", text)
+    match = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*(ns|us|ms|s|m|h|d|)\s*", text)
     if match is None:
-        raise OptionError(f"{text!r} is not a time; write 500000ns, 0.5ms or 2s")
+        raise OptionError(f"{text!r} is not a time; write 500000ns, 0.5ms, 2s, 5m, 12h or 7d")
     return round(float(match[1]) * TIME_UNITS_NS[match[2]])
 
 

@@ -78,10 +78,11 @@ def _is_gone() -> Column:
 def _never_accepted() -> Column:
     from pyspark.sql import functions as f
 
-    return f.format_string(
-        "acknowledged in %s, and %s never accepted it",
-        "queue",
-        f.coalesce("target", f.lit("no node")),
+    return f.when(
+        f.col("target").isNull(),
+        f.format_string("acknowledged in %s, and no node has accepted it", "queue"),
+    ).otherwise(
+        f.format_string("acknowledged in %s, and %s has not accepted it", "queue", "target")
     )
 
 

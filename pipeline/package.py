@@ -11,10 +11,12 @@ need the same kind of machine, and the same version of Python.
 
 from __future__ import annotations
 
-import importlib
+import os
 import re
 import tarfile
+import uuid
 from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
@@ -28,38 +30,48 @@ __all__ = ["OWN_PACKAGES", "package", "requirements"]
 OWN_PACKAGES: Final = ("journal", "jdbcstore", "broker", "pipeline")
 _DISTRIBUTION: Final = "quiver-mq"
 # The extras of ours that sources use; of each what is installed.
-_EXTRAS: Final = ("spark", "sql", "postgresql", "mysql")
+_EXTRAS: Final = ("spark", "sql", "postgresql", "mysql", "object-store")
 _FROM_SPARK: Final = ("pyspark", "py4j")
-# Of our own tree: what a build needs and a run does not.
-_SOURCES: Final = (".c", ".cpp", ".pxd", ".pyx", ".pyi")
+# What a build needs and a run does not.
+_SOURCES: Final = (
+    *(".c", ".cc", ".cpp", ".h", ".hh", ".hpp", ".pxd", ".pxi", ".pyx", ".pyi", ".a", ".cmake"),
+)
+_NOT_RUN: Final = ("__pycache__", "tests", "test")
 _REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)\s*(?:\[([^]]*)\])?[^;]*(?:;\s*(.*))?")
 _EXTRA: Final = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
 
 
-def package(target: Path, *, without: Collection[str] = ()) -> list[str]:
-    """Write the archive.
+def package(target: Path, *, without: Collection[str] = (), overwrite: bool = False) -> list[str]:
+    """Write the archive: it has its name when it is whole.
 
     Args:
-        target: a `.tar.gz` that is not there yet.
+        target: a `.tar.gz`.
         without: distributions that the workers have.
+        overwrite: replace one that is there.
 
     Returns:
         The names of what is in it: ours, then other distributions.
 
     Raises:
-        WrongUse: the target is there, or a name in `without` is of nothing that would be in it.
+        WrongUse: the target is there, and is not to be replaced, or a name in `without` is of
+            nothing that would be in it.
+        OSError: it cannot be written.
     """
+    if target.exists() and not overwrite:
+        raise WrongUse(f"{target} is there already: --overwrite replaces it")
     names = [name for name in sorted(requirements()) if name not in _FROM_SPARK]
     unknown = sorted(set(without) - set(names))
     if unknown:
         raise WrongUse(f"{unknown[0]} would not be in it; what would: {', '.join(names)}")
     names = [name for name in names if name not in without]
+    partial = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
-        with tarfile.open(target, "x:gz", compresslevel=6) as archive:
+        with tarfile.open(partial, "x:gz", compresslevel=6) as archive:
             for path, inside in _files(names):
                 archive.add(path, str(inside), recursive=False)
-    except FileExistsError:
-        raise WrongUse(f"{target} is there already") from None
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
     return [*OWN_PACKAGES, *names]
 
 
@@ -104,9 +116,12 @@ def _parsed(requirement: str) -> tuple[str, frozenset[str], str | None]:
 def _files(names: list[str]) -> Iterator[tuple[Path, PurePath]]:
     """Each file, and where it is in the archive."""
     for own in OWN_PACKAGES:
-        (place,) = importlib.import_module(own).__path__
+        # Not imported: one that needs a package which is not installed here is of use without it.
+        found = find_spec(own)
+        assert found is not None, own
+        (place,) = list(found.submodule_search_locations or [])
         for path in sorted(Path(place).rglob("*")):
-            if path.is_file() and path.suffix not in _SOURCES and _is_wanted(path):
+            if path.is_file() and _is_wanted(path.relative_to(place)):
                 yield path, own / path.relative_to(place)
     for name in names:
         for file in distribution(name).files or ():
@@ -117,4 +132,4 @@ def _files(names: list[str]) -> Iterator[tuple[Path, PurePath]]:
 
 
 def _is_wanted(path: PurePath) -> bool:
-    return "__pycache__" not in path.parts
+    return path.suffix not in _SOURCES and not set(_NOT_RUN) & set(path.parts)

@@ -55,6 +55,7 @@ class ReplaySender:
     Attributes:
         count: of messages that the broker has confirmed.
         problems: what could not be sent, and why.
+        unsent: how many messages that is.
 
     Raises:
         WrongUse: the address is not there, keeps too few duplicate ids, or does not say how many.
@@ -69,6 +70,7 @@ class ReplaySender:
         self._progress = progress
         self.count = 0
         self.problems: list[str] = []
+        self.unsent = 0
         self._waiting: deque[tuple[Found, int, Message, Future[None]]] = deque()
         # By node: how many were found so far; of these, those that the runs before had come past;
         # and how many they had found then.
@@ -126,6 +128,7 @@ class ReplaySender:
             self._settle(0)
             for node in before:
                 if count := self._unknown(node):
+                    self.unsent += count
                     self.problems.append(
                         f"{node}: {count} messages that no run before has found have ids below"
                         f" {before[node]}, up to which all were sent: another --job sends all again"
@@ -239,6 +242,7 @@ class ReplaySender:
             self._unnoted = 0
 
     def _tell(self, found: Found, problem: str) -> None:
+        self.unsent += 1
         self.problems.append(f"{found.node}: message {found.message_id}: {problem}")
 
     def close(self) -> None:

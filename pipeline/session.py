@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import socket
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from journal.errors import WrongUse
@@ -17,10 +20,19 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["check_installed", "open_session", "settings_for"]
+__all__ = ["check_installed", "check_master", "open_session", "settings_for"]
 
 # What the sources need, and what installs it.
 _PACKAGES: Final = ("pyspark", "pyarrow")
+# Masters that are asked over the network, and how long we wait for one: Spark tries for a minute.
+_MASTER: Final = re.compile(r"(?:spark|k8s)://(?:https?://)?(.+)")
+_HOST: Final = re.compile(r"\[?([^\]/]+?)\]?:(\d+)/?")
+MASTER_TIMEOUT_S: Final = 20.0
+# Errors come as exceptions, and are told in a line: what Spark logs beside them goes nowhere, but
+# for the news that a job waits for a cluster without workers.
+_LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_LOGGING_OPTION: Final = "-Dlog4j2.configurationFile="
 
 # Of files, what one partition of a shuffle is made of: its columns are a third of it, or less.
 BYTES_PER_PARTITION: Final = 64 << 20
@@ -62,6 +74,29 @@ def settings_for(size: int) -> dict[str, str]:
     return settings
 
 
+def check_master(master: str) -> None:
+    """Make sure that a master's host answers, if it is one of a network.
+
+    Raises:
+        WrongUse: none of its hosts does, within 20 s.
+    """
+    found = _MASTER.fullmatch(master)
+    hosts = [_HOST.fullmatch(one) for one in found[1].split(",")] if found else []
+    failures = []
+    for host in hosts:
+        if host is None:
+            return  # Spark says what is wrong with it.
+        try:
+            address = (host[1], int(host[2]))
+            socket.create_connection(address, MASTER_TIMEOUT_S / len(hosts)).close()
+        except (OSError, OverflowError) as error:
+            failures.append(getattr(error, "strerror", None) or str(error))
+        else:
+            return
+    if failures:
+        raise WrongUse(f"no master of Spark answers at {master}: {failures[0]}")
+
+
 def open_session(
     master: str, settings: Mapping[str, str] | None = None, size: int | None = None
 ) -> SparkSession:
@@ -74,9 +109,10 @@ def open_session(
             its partitions.
 
     Raises:
-        WrongUse: see check_installed().
+        WrongUse: see check_installed() and check_master().
     """
     check_installed()
+    check_master(master)
     from pyspark.sql import SparkSession
 
     # Workers would take the `python3` of the PATH, which may be another one.
@@ -86,11 +122,18 @@ def open_session(
     for name, value in {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
         **(settings_for(size) if is_new and size is not None else {}),
         **(settings or {}),
+        _JAVA_OPTIONS: _with_logging((settings or {}).get(_JAVA_OPTIONS, "")),
     }.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     register(spark)
     return spark
+
+
+def _with_logging(java_options: str) -> str:
+    """The options of Spark's Java with our settings of log4j, unless they name others."""
+    if _LOGGING_OPTION in java_options:
+        return java_options
+    return f"{java_options} {_LOGGING_OPTION}{_LOGGING.as_uri()}".strip()

@@ -26,6 +26,10 @@ COUNTS: Final = ("sent", "completed", "received")
 LATENCIES: Final = {"sending": "send to confirmation", "transfer": "send to receipt"}
 
 
+# Columns of a table that goes to no terminal: more than it has.
+WIDTH: Final = 1000
+
+
 class PerfView:
     """Shows one run; use it in a `with` block. Threads: one.
 
@@ -72,7 +76,8 @@ class PerfView:
         if self._is_json:
             click.echo(json.dumps(_sample("summary", measured)))
         else:
-            Console(width=None if sys.stdout.isatty() else 100).print(_table(measured, "all"))
+            # As wide as it is where there is no terminal to fit.
+            Console(width=None if sys.stdout.isatty() else WIDTH).print(_table(measured, "all"))
 
 
 def _sample(kind: str, measured: Measured) -> dict[str, object]:

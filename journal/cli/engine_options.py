@@ -78,7 +78,7 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # Generic only since cli
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]  # As above.
-    """A time: 500000ns, 0.5ms, 2s; a bare number is in the parameter's own unit.
+    """A time: 500000ns, 0.5ms, 2s, 5m, 12h, 7d; a bare number is in the parameter's own unit.
 
     Args:
         unit_ns: nanoseconds of that unit.
@@ -301,7 +301,8 @@ OPTIONS: Final = (
         type=DURATION_MS,
         default=-1,
         show_default=True,
-        help="How long a history copy is kept, in ms or with a unit; -1 without limit.",
+        help="How long a history copy is kept, such as 7d, 12h, 30m or 45s; a bare number is ms; -1"
+        " without limit.",
     ),
     click.option(
         "--retention-max-bytes",

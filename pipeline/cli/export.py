@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from journal.cli.engine_options import SIZE
 from journal.cli.folder import example
 from pipeline.cli.sources import read, source_options, spark_of
 from pipeline.export import FORMATS, Target
@@ -30,13 +31,32 @@ __all__ = ["export"]
     show_default=True,
     help="Which of the sources of docs/guide/pipeline.md.",
 )
+@click.option(
+    "--columns",
+    metavar="NAME,...",
+    default="",
+    help="Those that are written, in this order. [default: all]",
+)
+@click.option(
+    "--where", metavar="SQL", help="A condition: rows that do not fulfil it are left out."
+)
+@click.option(
+    "--file-size",
+    type=SIZE,
+    help="Bytes of a file, about: small ones of many tasks become one. [default: each task's own]",
+)
 @click.option("--overwrite", is_flag=True, help="Replace what is in FOLDER.")
+@click.option("--append", is_flag=True, help="Add to what is in FOLDER.")
 def export(
     sources: tuple[str, ...],
     *,
     target: str,
     what: str,
+    columns: str,
+    where: str | None,
+    file_size: int | None,
     overwrite: bool,
+    append: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
     """Export what is in SOURCE: instances, data folders, journal folders, globs, URLs of databases.
@@ -44,10 +64,23 @@ def export(
     Parquet is partitioned, messages by node, address and hour (UTC) of their timestamp. Nothing in
     SOURCE is touched. Exit status 1: something in it is damaged, and nothing was exported.
     """
+    if overwrite and append:
+        raise click.UsageError("--overwrite and --append exclude each other")
+    if file_size is not None and file_size < 1:
+        raise click.UsageError("--file-size must be 1 or more")
     place = Target.parse(target)
     spark = spark_of(given)
     try:
-        write(read(spark, what, sources, given), what, place, overwrite=overwrite)
+        write(
+            read(spark, what, sources, given),
+            what,
+            place,
+            columns=[name.strip() for name in columns.split(",") if name.strip()],
+            where=where,
+            file_size=file_size,
+            overwrite=overwrite,
+            append=append,
+        )
     finally:
         spark.stop()
     return 0

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["plain_error", "run"]
 
 _OURS: Final = re.compile(
-    r"^(?:pyspark\S*: )?(?:journal|pipeline|broker)\.[\w.]*?(\w+): (.+)$", re.MULTILINE
+    r"(?:^|: )(?:pyspark\S*: )?(?:journal|pipeline|broker)\.[\w.]*?(\w+): (.+)$", re.MULTILINE
 )
+# Before what Java raised, where that is no error of Spark's analysis.
+_CALLED: Final = re.compile(r"An error occurred while calling \S+\s*: (?:[\w.$]+: )?")
 # Ours that say that data are damaged.
 _DAMAGE: Final = ("DataLoss", "JournalDamaged")
 
@@ -31,13 +33,17 @@ def plain_error(text: str) -> tuple[str, bool]:
 
     >>> plain_error("Traceback ...\npipeline.errors.DataLoss: a: b\n at org.apache...")
     ('a: b', True)
+    >>> plain_error("[PYTHON_DATA_SOURCE_ERROR] Failed: journal.errors.WrongUse: a: no\n SQLSTATE")
+    ('a: no', False)
+    >>> plain_error("An error occurred while calling o.x.\n: java.io.IOException: no\n\tat a.b")
+    ('no', False)
     >>> plain_error("[PATH_ALREADY_EXISTS] Path file:/out already exists. SQLSTATE: 42K04\n...")
     ('[PATH_ALREADY_EXISTS] Path file:/out already exists. SQLSTATE: 42K04', False)
     """
     found = _OURS.search(text)
     if found is not None:
         return found[2], found[1] in _DAMAGE
-    return text.strip().partition("\n")[0], False
+    return _CALLED.sub("", text.strip(), count=1).partition("\n")[0], False
 
 
 def run(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> int:

@@ -19,15 +19,16 @@ __all__ = ["package"]
     metavar="FILE",
     required=True,
     type=click.Path(path_type=Path, dir_okay=False),
-    help="a .tar.gz that is not there yet",
+    help="a .tar.gz",
 )
 @click.option("--without", metavar="NAME", multiple=True, help="a package that the workers have")
-def package(target: Path, without: tuple[str, ...]) -> None:
+@click.option("--overwrite", is_flag=True, help="replace FILE if it is there")
+def package(target: Path, without: tuple[str, ...], *, overwrite: bool) -> None:
     """Write an archive of this Quiver, and of what its sources import, for a cluster's workers.
 
     They need the same kind of machine and the same version of Python; PySpark comes with Spark.
     """
-    names = write_package(target, without=without)
+    names = write_package(target, without=without, overwrite=overwrite)
     click.echo(f"{target}: {', '.join(names)}", err=True)
     click.echo(
         f"spark-submit --archives {target}#quiver"

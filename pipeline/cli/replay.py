@@ -195,7 +195,7 @@ def replay(
     if as_json:
         done = {"found": total, "sent": sender.count, "problems": problems, "job": job}
         write_lines(iter([json.dumps(done, ensure_ascii=False)]))
-    _tell(problems, total, sender.count, target)
+    _tell(problems, total, sender.count, sender.unsent, target)
     return DAMAGED if problems else 0
 
 
@@ -212,12 +212,16 @@ def _translated(selector: str | None) -> str | None:
         raise click.BadParameter(str(error), param_hint="--filter") from None
 
 
-def _tell(problems: Sequence[str], total: int, sent: int, target: str) -> None:
+def _tell(problems: Sequence[str], total: int, sent: int, unsent: int, target: str) -> None:
     for problem in problems[:_PROBLEMS_SHOWN]:
         say(problem)
     if len(problems) > _PROBLEMS_SHOWN:
         say(f"... and {len(problems) - _PROBLEMS_SHOWN} more (--json has them all)")
-    say(f"{sent} of {total} messages sent to {target}; the others were there, or could not be sent")
+    earlier = max(0, total - sent - unsent)
+    said = [f"{sent} of {total} messages sent to {target}"]
+    said += [f"{earlier} were sent by a run before"] if earlier else []
+    said += [f"{unsent} could not be sent"] if unsent else []
+    say("; ".join(said))
 
 
 class _Stored:

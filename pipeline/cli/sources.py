@@ -59,7 +59,7 @@ def spark_of(given: Mapping[str, Any], nodes: Nodes | None = None) -> SparkSessi
         nodes: what will be read, if that is known: partitions are as many as it wants.
 
     Raises:
-        WrongUse: PySpark or Java is missing.
+        WrongUse: PySpark or Java is missing, or the master does not answer.
         click.UsageError: a setting is no NAME=VALUE.
     """
     settings = {}

@@ -15,7 +15,8 @@ from pipeline.broker_rows import received_rows, row_batches
 from pipeline.columns import chosen, spark_schema
 from pipeline.schema import BROKER
 from pipeline.sources.broker_sink import BatchWriter, StreamWriter
-from pipeline.sources.reading import fields_of
+from pipeline.sources.plain_errors import plainly
+from pipeline.sources.reading import fields_of, refuse_table
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -45,6 +46,7 @@ class QueuePart(InputPartition):
     queue: str
 
 
+@plainly
 class QueueReader(DataSourceReader):
     """A task a queue; nothing is taken out of it.
 
@@ -99,6 +101,7 @@ class QueueReader(DataSourceReader):
             )
 
 
+@plainly
 class BrokerSource(DataSource):
     """A running broker; the only source that can be written to, and then the broker keeps it."""
 
@@ -111,6 +114,7 @@ class BrokerSource(DataSource):
 
     def schema(self) -> str:
         """The columns of what is read, as DDL."""
+        refuse_table(self.short_name, self.options, "url '...', queue '...'")
         return spark_schema(BROKER)
 
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -19,6 +19,7 @@ from pyspark.sql.datasource import (
 )
 
 from pipeline.broker_sending import Sender, overfull
+from pipeline.sources.plain_errors import plainly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,6 +79,7 @@ def _task() -> TaskContext:
     return task
 
 
+@plainly
 class BatchWriter(DataSourceArrowWriter):
     """Sends the rows of a frame.
 
@@ -102,6 +104,7 @@ class BatchWriter(DataSourceArrowWriter):
         _commit(messages)
 
 
+@plainly
 class StreamWriter(DataSourceStreamArrowWriter):
     """Sends the rows of a query's batches.
 

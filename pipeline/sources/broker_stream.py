@@ -16,6 +16,7 @@ from pipeline.broker_connection import BrokerConnection, is_transient
 from pipeline.broker_queue import StreamQueue, ids_of, runs_of, shares_of
 from pipeline.broker_rows import received_rows, row_batches
 from pipeline.schema import BROKER
+from pipeline.sources.plain_errors import plainly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -49,6 +50,7 @@ class BatchPart(InputPartition):
     runs: Runs
 
 
+@plainly
 class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads a queue that is the query's own; what a batch has is removed once it is done.
 

@@ -21,6 +21,7 @@ from pipeline.columns import Column, chosen, spark_schema
 from pipeline.filters import Wanted
 from pipeline.live_journal import ATTEMPTS_MAX, table_parts
 from pipeline.options import SourceOptions
+from pipeline.sources.plain_errors import plain_errors, plainly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from pipeline.places import Place
 
-__all__ = ["BatchSource", "FollowedSource", "Reader", "WholeJournal", "fields_of"]
+__all__ = ["BatchSource", "FollowedSource", "Reader", "WholeJournal", "fields_of", "refuse_table"]
 
 
 @dataclass
@@ -45,6 +46,7 @@ class WholeJournal(InputPartition):
     place: Place
 
 
+@plainly
 class Reader(DataSourceReader):
     """Plans the tasks of one query, and is sent to them.
 
@@ -88,7 +90,11 @@ class Reader(DataSourceReader):
         """Give a task's rows as record batches."""
         if type(partition) is InputPartition:
             return iter(())  # Nothing is wanted: Spark asks for one task at least.
-        return self._steady_batches(partition)
+        return self._told_batches(partition)
+
+    def _told_batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
+        with plain_errors():
+            yield from self._steady_batches(part)
 
     def _steady_batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task, begun again where a broker uses its files again before the first."""
@@ -154,11 +160,24 @@ def fields_of(schema: StructType) -> Iterator[tuple[str, str, bool]]:
 _NOT_NULL: Final = re.compile(r'"(?:nullable|containsNull|valueContainsNull)": false')
 
 
+def refuse_table(source: str, options: Mapping[str, str], example: str) -> None:
+    """Raise WrongUse for `CREATE TABLE`: Spark keeps its options, and hands none to a reader."""
+    if "provider" in options:
+        raise WrongUse(
+            f"CREATE TABLE ... USING {source} makes a table that nobody can read: write CREATE"
+            f" TEMPORARY VIEW name USING {source} OPTIONS ({example}), or CREATE TABLE name AS"
+            " SELECT ... from that view"
+        )
+
+
 class BatchSource(DataSource):
     """A source of fixed columns."""
 
     short_name: ClassVar[str]
     columns: ClassVar[tuple[Column, ...]]
+
+    def __init_subclass__(cls) -> None:
+        plainly(cls)
 
     @classmethod
     def name(cls) -> str:
@@ -166,7 +185,13 @@ class BatchSource(DataSource):
         return cls.short_name
 
     def schema(self) -> str:
-        """The columns, as DDL."""
+        """The columns, as DDL.
+
+        Raises:
+            WrongUse: for a table of Spark SQL.
+        """
+        with plain_errors():
+            refuse_table(self.short_name, self.options, "path '...'")
         return spark_schema(self.columns)
 
     def chosen(self, schema: StructType) -> tuple[Column, ...]:

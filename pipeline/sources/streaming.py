@@ -22,6 +22,7 @@ from journal.errors import OptionError
 from pipeline.filters import LONG_MAX
 from pipeline.places import find_histories, find_places
 from pipeline.sources.file_tasks import shares
+from pipeline.sources.plain_errors import plainly
 from pipeline.stream import BEGIN, Follower, Position
 from pipeline.stream_rows import segment_batches
 
@@ -55,6 +56,7 @@ class Part(InputPartition):
     segments: tuple[Segment, ...]
 
 
+@plainly
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows the journals, or histories, that a query names; new ones, too.
 

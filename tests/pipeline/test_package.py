@@ -1,5 +1,6 @@
 """The archive for workers: tried in executors that are processes of their own."""
 
+import errno
 import json
 import os
 import shutil
@@ -15,6 +16,8 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark
 import pyspark
 
 from journal.errors import WrongUse
+from pipeline.cli.guard import run
+from pipeline.cli.main import pipeline as commands
 from pipeline.package import package, requirements
 from pipeline.session import check_installed
 
@@ -51,9 +54,54 @@ def test_a_package_that_would_not_be_in_it_is_refused(tmp_path):
 def test_an_archive_that_is_there_is_kept(tmp_path):
     (tmp_path / "q.tar.gz").write_bytes(b"mine")
 
-    with pytest.raises(WrongUse, match="is there already"):
+    with pytest.raises(WrongUse, match="is there already: --overwrite replaces it"):
         package(tmp_path / "q.tar.gz")
     assert (tmp_path / "q.tar.gz").read_bytes() == b"mine"
+
+
+def test_an_archive_that_is_there_is_replaced_if_that_is_asked_for(tmp_path):
+    (tmp_path / "q.tar.gz").write_bytes(b"mine")
+    others = sorted(requirements() - {"pyspark", "py4j", "click"})
+    words = ["package", "--to", str(tmp_path / "q.tar.gz"), "--overwrite"]
+
+    assert run(commands, "pipeline", [*words, *(f"--without={name}" for name in others)]) == 0
+
+    assert tarfile.is_tarfile(tmp_path / "q.tar.gz")
+    assert [path.name for path in tmp_path.iterdir()] == ["q.tar.gz"]
+
+
+def test_what_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
+    def full(*given, **named):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tarfile.TarFile, "add", full)
+
+    with pytest.raises(OSError, match="No space left"):
+        package(tmp_path / "q.tar.gz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_sqlalchemy_it_is_written(tmp_path):
+    """As with the extra `spark` alone: nothing of ours is imported to find its files."""
+    (tmp_path / "sqlalchemy.py").write_text("raise ModuleNotFoundError(name='sqlalchemy')")
+    others = sorted(requirements() - {"pyspark", "py4j", "click"})
+    words = ["package", "--to", str(tmp_path / "q.tar.gz")]
+
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pipeline.cli.main", *words),
+            *(f"--without={name}" for name in others),
+        ],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    with tarfile.open(tmp_path / "q.tar.gz") as archive:
+        assert "jdbcstore/database.py" in archive.getnames()
 
 
 def test_it_has_extension_modules_and_no_sources_of_them(tmp_path):
@@ -67,6 +115,19 @@ def test_it_has_extension_modules_and_no_sources_of_them(tmp_path):
     assert {"pipeline/places.py", "click/core.py"} <= set(files)
     assert any(name.startswith("journal/format.") and name.endswith(".so") for name in files)
     assert not [name for name in files if name.endswith((".pyx", ".c")) or "__pycache__" in name]
+
+
+@pytest.mark.slow
+def test_it_has_no_headers_and_no_tests(tmp_path):
+    others = sorted(requirements() - {"pyspark", "py4j", "pyarrow"})
+
+    package(tmp_path / "q.tar.gz", without=others)
+
+    with tarfile.open(tmp_path / "q.tar.gz") as archive:
+        files = archive.getnames()
+    assert "pyarrow/lib.py" in files or any(name.startswith("pyarrow/lib.") for name in files)
+    assert not [name for name in files if name.endswith((".h", ".hpp", ".pxd", ".cc", ".pyi"))]
+    assert not [name for name in files if "/tests/" in name]
 
 
 @pytest.mark.slow
