@@ -171,7 +171,9 @@ def test_a_folder_that_is_there_is_replaced_only_if_that_is_asked_for(pipeline, 
 
     status, out, err = pipeline(*words)
     assert (status, out) == (2, "")
-    assert err == f"pipeline: {target} is there already: --overwrite replaces it\n"
+    assert err == (
+        f"pipeline: {target} is there already: --overwrite replaces it, --append adds to it\n"
+    )
     assert [path.name for path in target.iterdir()] == ["kept"]
 
     assert pipeline(*words, "--overwrite")[0] == 0
