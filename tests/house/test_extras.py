@@ -121,7 +121,7 @@ def environment(tmp_path):
 
 def test_every_extra_has_its_test():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    tested = {"sql", *URLS, "spark", "report"}
+    tested = {"sql", *URLS, "spark", "report", "object-store"}
 
     # What is left has no code of ours to import it.
     assert set(extras["optional-dependencies"]) - tested <= {"test", "bench", "dev", "uvloop"}
@@ -142,6 +142,11 @@ def test_without_any_each_driver_is_answered_with_its_line(environment):
     assert "pip install 'quiver-mq[report]'" in said
     said = plain.run("pipeline", "audit", plain.unpack(), status=2)
     assert "pip install 'quiver-mq[spark]'" in said
+    for url in ("s3a://b/a", "abfss://c@a.dfs.core.windows.net/a", "gs://b/a"):
+        said = plain.run("pipeline", "audit", url, status=2)
+        assert said.endswith("pip install 'quiver-mq[object-store]'\n"), url
+    said = plain.run("pipeline", "audit", "postgresql://h/a", status=2)
+    assert said.endswith("pip install 'quiver-mq[postgresql]'\n")
 
 
 def test_sql(environment):
@@ -199,9 +204,28 @@ def test_spark(environment, extra):
     spark.unpack()
     shown = spark.run("python", "-c", SPARK, SPARK_LOCAL_IP="127.0.0.1")
     assert int(shown.splitlines()[-1]) > 0
+    assert "spark-submit --archives" in spark.run("pipeline", "package", "--to", "quiver.tar.gz")
+    assert (spark.folder / "quiver.tar.gz").stat().st_size > 0
     if extra == "report":
         spark.run(
             *("pipeline", "report", "try", "--to", "page.html", "--master", "local[1]"),
             SPARK_LOCAL_IP="127.0.0.1",
         )
         assert (spark.folder / "page.html").stat().st_size > 0
+
+
+def test_object_store(environment):
+    """Its packages ask a server that is not there; tests/pipeline/test_object_store.py has one."""
+    one = environment("object-store")
+
+    said = one.run(
+        *("pipeline", "audit", "s3a://bucket/orders"),
+        status=2,
+        AWS_ENDPOINT_URL=f"http://127.0.0.1:{free_port()}",
+        AWS_ACCESS_KEY_ID="me",
+        AWS_SECRET_ACCESS_KEY="secret",
+    )
+    assert said.startswith("pipeline: s3a://bucket/orders: ")
+    assert "onnect" in said
+    assert len(said.splitlines()) == 1
+    one.run("python", "-c", "import adlfs, gcsfs, s3fs")

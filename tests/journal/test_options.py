@@ -212,6 +212,8 @@ def test_what_is_no_size(text):
         ("3us", 3000),
         ("2s", 2 * 10**9),
         ("1m", 60 * 10**9),
+        ("12h", 12 * 3600 * 10**9),
+        ("7d", 7 * 86400 * 10**9),
         ("-1", -1),
     ],
 )
@@ -219,7 +221,7 @@ def test_durations(text, ns):
     assert parse_duration_ns(text) == ns
 
 
-@pytest.mark.parametrize("text", ["", "ms", "1h", "1e3", "1 2", "1,5ms"])
+@pytest.mark.parametrize("text", ["", "ms", "1w", "1e3", "1 2", "1,5ms"])
 def test_what_is_no_duration(text):
     with pytest.raises(OptionError, match="is not a time"):
         parse_duration_ns(text)

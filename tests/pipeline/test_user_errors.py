@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
 from journal.errors import WrongUse
+from pipeline.cli.audit import _table
 from pipeline.options import SourceOptions
 from pipeline.places import find_histories, find_places
 from pipeline.session import check_installed, check_master, open_session
@@ -158,6 +159,13 @@ def test_a_command_prints_nothing_of_log4j(words, status, count, golden, tmp_pat
     found, lines, _ = pipeline("export", *words, "--to", f"csv:{tmp_path / 'out'}")
 
     assert (found, len(lines)) == (status, count), lines
+
+
+def test_a_table_of_findings_is_as_wide_as_it_is():
+    (_, line) = _table([("lost", "deleted", "node", "address" * 30, "queue" * 30, 5)])
+
+    assert len(line) > 300
+    assert line.split() == ["lost", "deleted", "node", "address" * 30, "queue" * 30, "5"]
 
 
 def test_settings_of_java_are_kept(monkeypatch):

@@ -10,8 +10,10 @@ import pytest
 
 from broker.cli.guard import run
 from broker.cli.latencies import Latencies
+from broker.cli.load import Measured
 from broker.cli.main import broker as commands
 from broker.cli.perf import Limits, intervals
+from broker.cli.perf_view import PerfView
 from broker.client import Client
 from tests.broker.serve import BrokerProcess
 
@@ -94,6 +96,21 @@ def test_people_get_a_table(perf):
     assert (status, lines[0].startswith("all: ")) == (0, True)
     row = next(line for line in lines if "received" in line)
     assert row.split("│")[2].strip() == "10"
+
+
+def test_a_table_that_is_piped_is_as_wide_as_it_is(capsys):
+    measured = Measured(10**15, 10**15, 10**15, elapsed_s=1.0)
+    for latencies in (measured.sending, measured.transfer):
+        for _ in range(3):
+            latencies.add(10**18)
+
+    with PerfView(is_json=False) as view:
+        view.summary(measured)
+
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) > 120
+    assert "…" not in "".join(lines)
+    assert sum("1,000,000,000,000,000" in line for line in lines) == 3
 
 
 def test_it_ends_in_time_and_the_warm_up_does_not_count(perf):

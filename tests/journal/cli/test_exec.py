@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from journal.cli.append import append
+
 SCRIPTS = sorted(Path(__file__).parents[2].joinpath("scripts").glob("*.txt"))
 TYPES = ["NIO", "ASYNCIO", "MAPPED", "IO_URING"]
 SMALL = ("--file-size", "64K", "--buffer-size", "16K")
@@ -290,3 +292,13 @@ def test_two_journals_in_one_folder_ask_for_a_name(tmp_path, call, shell):
 
     assert (status, len(err)) == (2, 1)
     assert "give --prefix and --extension" in err[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "period_ms"),
+    [("7d", 604_800_000), ("12h", 43_200_000), ("30m", 1_800_000), ("45s", 45_000), ("9", 9)],
+)
+def test_a_retention_period_has_a_unit(text, period_ms):
+    (option,) = [one for one in append.params if one.name == "retention_period_ms"]
+
+    assert option.type.convert(text, option, None) == period_ms
