@@ -54,12 +54,16 @@ class RemotePath(os.PathLike[str]):
         """What is in the folder, as it is now."""
 
     @abstractmethod
+    def sizes(self) -> dict[str, int]:
+        """Bytes of each file of the folder, by its name, as they are now."""
+
+    @abstractmethod
     def size(self) -> int:
         """Bytes of the file; ENOENT where there is none."""
 
     @abstractmethod
     def read(self, offset: int, size: int) -> bytes:
-        """Bytes of the file, all within its size()."""
+        """So many bytes of the file, all within its size(); ESTALE where there are fewer."""
 
     def read_bytes(self) -> bytes:
         """All of a small file."""

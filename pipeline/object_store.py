@@ -140,15 +140,13 @@ class ObjectPath(RemotePath):
     def names(self) -> list[str]:
         """See RemotePath."""
         with self._asked("list") as (files, path):
-            files.invalidate_cache()
             found = [str(one).rstrip("/") for one in files.ls(path, detail=False)]
             # A folder may be in its own list, as an object without bytes.
             return [one.rpartition("/")[2] for one in found if one != path]
 
     def sizes(self) -> dict[str, int]:
-        """The bytes of each file of the folder, by name."""
+        """See RemotePath."""
         with self._asked("list") as (files, path):
-            files.invalidate_cache()
             return {
                 one["name"].rpartition("/")[2]: int(one["size"])
                 for one in files.ls(path, detail=True)
@@ -165,12 +163,15 @@ class ObjectPath(RemotePath):
         if not size:
             return b""
         with self._asked("read") as (files, path):
-            return bytes(files.cat_file(path, start=offset, end=offset + size))
+            data = bytes(files.cat_file(path, start=offset, end=offset + size))
+        if len(data) != size:
+            what = f"{self}: changed while it was being read"
+            raise JournalIOError(errno.ESTALE, what, str(self))
+        return data
 
     def folders(self) -> list[ObjectPath]:
         """The folders that this path means, read as a glob; in order."""
         with self._asked("list") as (files, path):
-            files.invalidate_cache()
             found = files.glob(path, detail=True)
         prefix = f"{self.bucket}/"
         return [
@@ -190,7 +191,10 @@ class ObjectPath(RemotePath):
             JournalIOError: the store refuses, or cannot be reached.
         """
         try:
-            yield self._files(), f"{self.bucket}/{self.key}".rstrip("/")
+            files = self._files()
+            # Of what another query of this process has listed, perhaps long ago.
+            files.invalidate_cache()
+            yield files, f"{self.bucket}/{self.key}".rstrip("/")
         except JournalError:
             raise
         except Exception as error:  # Each store's package has errors of its own.

@@ -40,10 +40,10 @@ class RemotePages:
 
     def sizes(self) -> dict[int, int]:
         """See ReadablePages."""
-        names = self.place.names()
-        found = ((page_number(name), name) for name in names)
+        sizes = self.place.sizes()
+        found = ((page_number(name), name) for name in sizes)
         self._names = {page: name for page, name in found if page is not None}
-        return {page: (self.place / name).size() for page, name in sorted(self._names.items())}
+        return {page: sizes[name] for page, name in sorted(self._names.items())}
 
     def read(self, page: int, offset: int, size: int) -> bytes:
         """See ReadablePages; of a page that sizes() gave."""

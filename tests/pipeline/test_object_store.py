@@ -15,7 +15,6 @@ pytest.importorskip("s3fs", reason="s3fs is not installed: quiver-mq[object-stor
 pytest.importorskip("moto.server", reason="moto is not installed: quiver-mq[test] brings it")
 
 import boto3
-import s3fs
 from moto.server import ThreadedMotoServer
 
 import pipeline.object_store
@@ -247,10 +246,37 @@ def test_a_file_that_is_replaced_while_it_is_read_is_told(bucket, tmp_path, acce
     for file in (tmp_path / "journal").iterdir():
         file.write_bytes(file.read_bytes()[:-1])
     bucket(tmp_path, "changing")
-    s3fs.S3FileSystem.clear_instance_cache()
 
     with pytest.raises(JournalIOError, match="changed while it was being read") as raised:
         list(journal.records())
+    assert raised.value.errno == errno.ESTALE
+
+
+def test_what_came_since_another_query_is_seen(bucket, tmp_path, options_of):
+    options = JournalOptions(directory=tmp_path / "one" / "journal", file_size=1 << 16)
+    url = f"s3://{BUCKET}/growing"
+
+    def found():
+        return [row["record_id"] for row in read(RawReader(options_of(f"{url}/*/journal")))]
+
+    for count in range(1, 4):
+        with Journal(options) as journal:
+            journal.load()
+            journal.add(count, 45, b"body" * count)
+        bucket(tmp_path, "growing")
+        assert found() == list(range(1, count + 1))
+
+    (tmp_path / "one").rename(tmp_path / "two")
+    bucket(tmp_path, "growing")
+    assert found() == [1, 2, 3] * 2
+
+
+def test_an_object_that_is_shorter_than_it_was_is_told(bucket, tmp_path, access):
+    (tmp_path / "file").write_bytes(b"0123456789")
+    bucket(tmp_path, "short")
+
+    with pytest.raises(JournalIOError, match="changed while it was being read") as raised:
+        ObjectPath.parse(f"s3://{BUCKET}/short/file", access).read(5, 10)
     assert raised.value.errno == errno.ESTALE
 
 
