@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["acquire_folder_lock", "foreign_owner", "is_locked"]
 
 RETRY_S: Final = 0.1
+# Of a file system that has no locks, such as that of a cloud's volumes: nobody can own a folder.
+NO_LOCKS: Final = (errno.ENOSYS, errno.ENOTSUP)
 FOREIGN_LOCKS: Final = ("serverlock.1", "server.lock")
 # struct flock of Linux on 64-bit machines: type, whence, start, length, pid.
 FLOCK: Final = "hhqqi4x"
@@ -85,6 +87,8 @@ def is_locked(path: str | os.PathLike[str]) -> bool:
         except BlockingIOError:
             return True
         except OSError as error:
+            if error.errno in NO_LOCKS:
+                return False
             raise JournalIOError(error.errno or 0, "cannot lock", str(path)) from error
     return False
 

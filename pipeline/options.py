@@ -111,7 +111,7 @@ class SourceOptions:
     large_body_bytes_max: int = 0
     takes_filters: bool = False
     where: str | None = None
-    storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
+    storage_options: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     starting_offsets: Offsets = "earliest"
     starting_timestamp_ms: int | None = None
     ending_offsets: Offsets | None = None

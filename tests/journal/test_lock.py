@@ -1,6 +1,7 @@
 """One owner of a folder: for ever, not at all, or for so many milliseconds."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import subprocess
@@ -178,3 +179,17 @@ def test_shared_lookers_do_not_see_each_other(folders):
     fcntl.flock(folders[0].fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
     assert not is_locked(folders[1].path)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK])
+def test_where_there_are_no_locks_nobody_has_one(number, tmp_path, monkeypatch):
+    def refused(fd, operation):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+
+    if number == errno.ENOLCK:  # Of NFS whose server of locks is down: somebody may have one.
+        with pytest.raises(JournalIOError, match="cannot lock"):
+            is_locked(tmp_path)
+    else:
+        assert not is_locked(tmp_path)
