@@ -24,8 +24,8 @@ TIME_MAX_MS: Final = 253_402_300_800_000
 _TIMED: Final = {"messages": "timestamp_ms"}
 # What the names of files end with, but for a word about their compression.
 _EXTENSIONS: Final = {"parquet": "parquet", "jsonl": "json", "csv": "csv"}
-# Bytes of a part that `rebalance` makes.
-_PART_SIZE: Final = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+# What Spark's settings of `rebalance` begin with.
+_ADAPTIVE: Final = "spark.sql.adaptive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +171,23 @@ def _sized(frame: DataFrame, keys: Sequence[str], size: int | None) -> Iterator[
         return
     # Spark counts the bytes that its tasks hand over, compressed.
     settings = frame.sparkSession.conf
-    before = settings.get(_PART_SIZE)
-    settings.set(_PART_SIZE, str(size))
+    changes = {
+        f"{_ADAPTIVE}.advisoryPartitionSizeInBytes": str(size),
+        # Else parts are as many as there are cores, and of 1 MiB at least.
+        f"{_ADAPTIVE}.coalescePartitions.parallelismFirst": "false",
+        f"{_ADAPTIVE}.coalescePartitions.minPartitionSize": str(min(size, 1 << 20)),
+    }
+    before = {name: settings.get(name, None) for name in changes}
+    for name, value in changes.items():
+        settings.set(name, value)
     try:
         yield frame.hint("rebalance", *keys)
     finally:
-        settings.set(_PART_SIZE, before or "64MB")  # Spark's own default.
+        for name, old in before.items():
+            if old is None:
+                settings.unset(name)
+            else:
+                settings.set(name, old)
 
 
 class _Place:

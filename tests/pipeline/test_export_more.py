@@ -106,7 +106,7 @@ def test_files_of_many_tasks_become_few(spark, frame, tmp_path):
     export(frame, "messages", Target("parquet", str(tmp_path / "plain")))
     export(frame, "messages", Target("parquet", str(tmp_path / "sized")), file_size=1 << 20)
     export(frame, "messages", Target("jsonl", str(tmp_path / "one")), file_size=1 << 20)
-    export(frame, "messages", Target("jsonl", str(tmp_path / "small")), file_size=2000)
+    export(frame, "messages", Target("jsonl", str(tmp_path / "small")), file_size=200)
 
     folders = {path.parent for path in data_files(tmp_path / "plain")}
     assert files_of("sized") == len(folders) < files_of("plain")
