@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -33,6 +34,8 @@ MASTER_TIMEOUT_S: Final = 20.0
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOGGING_OPTION: Final = "-Dlog4j2.configurationFile="
+# Of PySpark's Python, which print an error that is raised, too.
+_PYTHON_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 # Of files, what one partition of a shuffle is made of: its columns are a third of it, or less.
 BYTES_PER_PARTITION: Final = 64 << 20
@@ -113,8 +116,11 @@ def open_session(
     """
     check_installed()
     check_master(master)
+    from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
+    for name in _PYTHON_LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
     # Workers would take the `python3` of the PATH, which may be another one.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     is_new = SparkSession.getActiveSession() is None
