@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from broker.storage.encoding import RecordFormatError
-from journal.errors import JournalIOError
 from pipeline.columns import arrow_schema, stored, with_times
 from pipeline.errors import DataLoss
 from pipeline.filters import LONG_MAX, LONG_MIN

@@ -96,6 +96,8 @@ _DELIVERY: Final = "_AMQ_SCHED_DELIVERY"
 _ORIGINAL: Final = "_AMQ_ORIG_MESSAGE_ID"
 _ORIGINAL_QUEUE: Final = "_AMQ_ORIG_QUEUE"
 _PROPERTIES: Final = (_GROUP, _DELIVERY, _ORIGINAL, _ORIGINAL_QUEUE)
+# What is made of a message's content for that.
+_MADE: Final = (*_TAKEN, "properties")
 _CONTENT: Final = pa.schema(
     [
         ("address", pa.string()),
@@ -326,14 +328,14 @@ def _content(batch: pa.RecordBatch, rows: list[int]) -> tuple[pa.RecordBatch, pa
     """What messages say, in the order of their rows; and whether each can be read."""
     ends, data = _bodies(batch)
     types, ids = batch.column("user_type").to_pylist(), batch.column("record_id").to_pylist()
-    packer = MessagePacker(property_text, DUPLICATE_ID, LONG_MIN, LONG_MAX)
+    packer = MessagePacker(property_text, DUPLICATE_ID, LONG_MIN, LONG_MAX, _MADE)
     records = (
         _Record(types[row], ids[row], bytes(data[ends[row] : ends[row + 1]])) for row in rows
     )
     # It asks for no more than these have.
     given = cast("Iterator[LiveRecord]", records)
     others = packer.fill(given, rows_max=len(rows) + 1, bodies_max=LONG_MAX) or []
-    core = core_arrays(packer.columns())
+    core = core_arrays(packer.columns(), _MADE)
     found = pa.RecordBatch.from_arrays(
         [
             *(core[name] for name in _TAKEN),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from journal.remote import RemotePath
 from pipeline.options import SourceOptions
 from pipeline.places import check_names, find_histories, find_places, node_id_of
 from pipeline.session import open_session
@@ -16,9 +17,10 @@ from pipeline.story import read_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from journal.remote import AnyPath
 
 __all__ = ["Nodes", "files_of", "nodes_of", "read", "source_options", "spark_of", "steps_of"]
 
@@ -152,8 +154,10 @@ def nodes_of(sources: Sequence[str], histories: Sequence[str], given: Mapping[st
     )
 
 
-def _size_of(folder: Path) -> int:
+def _size_of(folder: AnyPath) -> int:
     """Bytes of the files of a journal; some may go while they are looked at."""
+    if isinstance(folder, RemotePath):
+        return sum(folder.sizes().values())
     size = 0
     for one in os.scandir(folder):
         with suppress(FileNotFoundError):
