@@ -55,7 +55,7 @@ class QueueReader(DataSourceReader):
         columns: those that are wanted, in their order.
     """
 
-    def __init__(self, options: BrokerOptions, columns: tuple[Column, ...]) -> None:
+    def __init__(self, options: BrokerOptions, columns: tuple[Column, ...] = BROKER) -> None:
         self.options = options
         self.columns = columns
 

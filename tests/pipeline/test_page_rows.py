@@ -212,7 +212,7 @@ def test_pages_of_the_reference_hold_what_it_says(tmp_path):
     )
     assert {queue_id: counts[queue_id] for queue_id in QUEUE_IDS} == expected
     assert sum(row["state"] == "prepared" for row in rows) == prepared_count
-    assert all(row["body"] and row["damage"] is None for row in rows)
+    assert all((row["body"] or row["text"]) and row["damage"] is None for row in rows)
 
 
 @pytest.mark.parametrize("new_database_of", ["sqlite", "postgresql", "mariadb"])
