@@ -29,6 +29,8 @@ _PACKAGES: Final = ("pyspark", "pyarrow")
 _MASTER: Final = re.compile(r"(?:spark|k8s)://(?:https?://)?(.+)")
 _HOST: Final = re.compile(r"\[?([^\]/]+?)\]?:(\d+)/?")
 MASTER_TIMEOUT_S: Final = 20.0
+# All that Spark's spark-submit looks at.
+_KINDS: Final = ("local", "spark", "k8s")
 # Errors come as exceptions, and are told in a line: what Spark logs beside them goes nowhere, but
 # for the news that a job waits for a cluster without workers.
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
@@ -78,11 +80,16 @@ def settings_for(size: int) -> dict[str, str]:
 
 
 def check_master(master: str) -> None:
-    """Make sure that a master's host answers, if it is one of a network.
+    """Make sure that a master is of a kind that Spark knows, and of a network's that a host answers.
 
     Raises:
-        WrongUse: none of its hosts does, within 20 s.
+        WrongUse: it is not; or none of its hosts answers, within 20 s.
     """
+    if master != "yarn" and not master.startswith(_KINDS):
+        # Spark's own answer is an exception of Java's main(), which is printed before we see it.
+        raise WrongUse(
+            f"Spark knows no master {master!r}: local[*], spark://HOST:PORT, yarn or k8s://HOST:PORT"
+        )
     found = _MASTER.fullmatch(master)
     hosts = [_HOST.fullmatch(one) for one in found[1].split(",")] if found else []
     failures = []
