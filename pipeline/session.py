@@ -80,7 +80,7 @@ def settings_for(size: int) -> dict[str, str]:
 
 
 def check_master(master: str) -> None:
-    """Make sure that a master is of a kind that Spark knows, and of a network's that a host answers.
+    """Make sure that Spark knows this kind of master, and that one of a network answers.
 
     Raises:
         WrongUse: it is not; or none of its hosts answers, within 20 s.
