@@ -331,7 +331,7 @@ def main() -> None:
     parser.add_argument("--conf", action="append", default=[])
     arguments = parser.parse_args()
     adopt_orphans()
-    print(machine_line())
+    print(machine_line(arguments.folder or Path(tempfile.gettempdir())))
     for size in arguments.size:
         with tempfile.TemporaryDirectory(dir=arguments.folder) as place:
             if shutil.disk_usage(place).free < 2 * size:
