@@ -53,6 +53,9 @@ venv-run:
 venv: ## make .venv with everything the tests need, and the commands `journal`, `broker`, `pipeline`
 	$(call VENV_FOR,test)
 
+venv-all:
+	$(call VENV_FOR,test-all)
+
 dev: ## the same, with the tools of `make check` and `make coverage`
 	$(call VENV_FOR,dev)
 
@@ -72,10 +75,10 @@ test: venv build ## what a developer runs before a commit
 fresh: ## README's lines on a new Debian: make fresh SUITE=trixie (root and debootstrap are needed)
 	@.ci/fresh $(SUITE)
 
-test-all: venv build ## all of it: crash states, kills, fuzzing, the reference; long runs at a tenth of their length
+test-all: venv-all build ## all of it: crash states, kills, fuzzing, the reference; long runs at a tenth of their length
 	$(PYTEST) -m "not soak" --effort $(EFFORT_ALL) $(call PARALLEL,$(TEST_JOBS))
 
-soak: venv build ## the long runs in full; figures at the end
+soak: venv-all build ## the long runs in full; figures at the end
 	$(PYTEST) --effort 1 $(call PARALLEL,$(SOAK_JOBS)) -o timeout=7200 $(SOAK_TESTS)
 
 test-db: venv build ## the store's suites on a database of yours, which must be empty: make test-db URL=jdbc:postgresql://…
@@ -129,4 +132,4 @@ clean: ## remove what was built; .venv stays
 
 # Each target takes all cores itself.
 .NOTPARALLEL:
-.PHONY: bench-peers venv-run help fresh venv dev build debug run test test-all test-db soak check sanitize coverage bench bench-compare clean
+.PHONY: bench-peers venv-run venv-all help fresh venv dev build debug run test test-all test-db soak check sanitize coverage bench bench-compare clean

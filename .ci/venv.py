@@ -2,7 +2,7 @@
 
     python3 .ci/venv.py interpreter       print the interpreter
     python3 .ci/venv.py run [--chosen]    install what `make run` needs into .venv
-    python3 .ci/venv.py test [--chosen]   the same for `make test`; `dev` and `bench` likewise
+    python3 .ci/venv.py test [--chosen]   the same for `make test`; `test-all`, `dev` and `bench` likewise
 
 An interpreter outside of `.venv` that has what the tests import is used as it is. Any other one
 makes `.venv`, once: it is made again if the tree was moved, if its interpreter is gone, or if
@@ -28,6 +28,7 @@ BUILD_TOOLS = ["pip", "setuptools>=77", "Cython>=3.1"]
 STAGES = {
     "run": ("", "about 20 MB, some 10 seconds"),
     "test": ("[test]", "about 450 MB, 1.3 GB on disk, 1 to 3 minutes: Spark, drivers, pytest"),
+    "test-all": ("[test-all]", "about 60 MB: clients of object stores, and a server of S3"),
     "dev": ("[dev]", "linters and type checkers, beside what the tests need"),
     "bench": ("[bench]", "other engines to compare with"),
 }
@@ -35,6 +36,7 @@ STAGES = {
 INCLUDED = {
     "run": ["run"],
     "test": ["run", "test"],
+    "test-all": ["run", "test", "test-all"],
     "dev": ["run", "test", "dev"],
     "bench": ["run", "bench"],
 }

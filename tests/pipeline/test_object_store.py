@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 pytest.importorskip("s3fs", reason="s3fs is not installed: quiver-mq[object-store] brings it")
-pytest.importorskip("moto.server", reason="moto is not installed: quiver-mq[test] brings it")
+pytest.importorskip("moto.server", reason="moto is not installed: quiver-mq[test-all] brings it")
 
 import boto3
 from moto.server import ThreadedMotoServer
