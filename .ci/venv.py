@@ -2,7 +2,7 @@
 
     python3 .ci/venv.py interpreter       print the interpreter
     python3 .ci/venv.py run [--chosen]    install what `make run` needs into .venv
-    python3 .ci/venv.py test [--chosen]   the same for `make test`; `test-all`, `dev` and `bench` likewise
+    python3 .ci/venv.py test [--chosen]   that of `make test`; also `test-all`, `dev`, `bench`
 
 An interpreter outside of `.venv` that has what the tests import is used as it is. Any other one
 makes `.venv`, once: it is made again if the tree was moved, if its interpreter is gone, or if
