@@ -53,7 +53,7 @@ venv-run:
 venv: ## make .venv with everything the tests need, and the commands `journal`, `broker`, `pipeline`
 	$(call VENV_FOR,test)
 
-venv-all:
+venv-all: venv
 	$(call VENV_FOR,test-all)
 
 dev: ## the same, with the tools of `make check` and `make coverage`

@@ -36,7 +36,7 @@ STAGES = {
 INCLUDED = {
     "run": ["run"],
     "test": ["run", "test"],
-    "test-all": ["run", "test", "test-all"],
+    "test-all": ["test-all"],
     "dev": ["run", "test", "dev"],
     "bench": ["run", "bench"],
 }
