@@ -22,14 +22,14 @@ from pathlib import Path
 import uvloop
 
 from benchmarks.bench_broker_start import options_of
-from broker.message import Message
+from broker.model.message import Message
+from broker.model.routing_type import RoutingType
 from broker.options import AcceptorOptions
 from broker.protocols.core import packet_message as messages
 from broker.protocols.core import packet_queue as queues
 from broker.protocols.core import packet_session as sessions
 from broker.protocols.core.packets import decode_packet
-from broker.server import Broker
-from broker.storage.binding_records import RoutingType
+from broker.server.server import Broker
 from tests.broker.protocols.core.peer import CHANNEL, VERSION, Peer
 
 BODY_SIZE = 1024

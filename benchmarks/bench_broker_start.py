@@ -37,15 +37,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.peers.brokers import Kind, ours, reference
-from broker.message import Message
+from broker.model.message import Message
+from broker.model.properties import Property, PropertyType
+from broker.model.routing_type import RoutingType
 from broker.options import AcceptorOptions, BrokerOptions
-from broker.queue_defaults import QueueRequest
-from broker.server import Broker
-from broker.session import Session, SessionOptions
-from broker.settings import AddressSettings, SettingsRepository
-from broker.storage.binding_records import RoutingType
+from broker.server.server import Broker
+from broker.sessions.session import Session, SessionOptions
+from broker.settings.queue_defaults import QueueRequest
+from broker.settings.settings import AddressSettings, SettingsRepository
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
-from broker.storage.properties import Property, PropertyType
 
 BODY_SIZE = 1024
 QUEUE = "waiting"
@@ -62,7 +62,7 @@ SERVE = """
 import asyncio, sys
 from benchmarks.bench_broker_start import options_of
 from broker.cli.run import loop_factory
-from broker.server import Broker
+from broker.server.server import Broker
 async def main():
     broker = Broker(options_of(sys.argv[1]))
     await broker.start()

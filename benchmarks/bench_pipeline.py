@@ -43,9 +43,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from benchmarks.measure import machine_line
-from broker.message import Message
-from broker.storage.properties import Property, PropertyType
-from broker.storage.wire import RecordType
+from broker.model.message import Message
+from broker.model.properties import Property, PropertyType
+from broker.model.wire import RecordType
 from journal import Journal, JournalOptions
 from pipeline.columns import spark_schema
 from pipeline.export import Target, export

@@ -35,14 +35,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.measure import machine_line
-from broker.duplicates import BRIDGE_PREFIX
-from broker.message import Message
-from broker.storage.binding_records import QueueBinding, RoutingType
-from broker.storage.message_records import DuplicateId
+from broker.model.message import Message
+from broker.model.properties import Property, PropertyType
+from broker.model.routing_type import RoutingType
+from broker.model.wire import RecordType
+from broker.records.binding_records import QueueBinding
+from broker.records.message_records import DuplicateId
+from broker.records.records import encode_record
+from broker.routing.duplicates import BRIDGE_PREFIX
 from broker.storage.node_lock import NodeLock
-from broker.storage.properties import Property, PropertyType
-from broker.storage.records import encode_record
-from broker.storage.wire import RecordType
 from journal import Journal, JournalOptions
 from journal.options import parse_size
 

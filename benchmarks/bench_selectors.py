@@ -28,15 +28,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.peers.brokers import PASSWORD, USER, Unavailable, ours, reference
-from broker.message import Message
+from broker.model.message import Message
+from broker.model.properties import PropertyType
+from broker.model.routing_type import RoutingType
 from broker.protocols.core import packet_connection as connections
 from broker.protocols.core import packet_message as messages
 from broker.protocols.core import packet_queue as queues
 from broker.protocols.core import packet_session as sessions
 from broker.protocols.core import versions
 from broker.protocols.core.frames import MAGIC, FrameReader
-from broker.storage.binding_records import RoutingType
-from broker.storage.properties import PropertyType
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,29 +11,29 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from broker.notifications import Unheard
-from broker.repository import HierarchicalRepository
-from broker.resource_limits import ResourceLimits
 from broker.security.counts import SecurityCounts
-from broker.send_marks import SendMarks
+from broker.sessions.resource_limits import ResourceLimits
+from broker.sessions.send_marks import SendMarks
+from broker.settings.repository import HierarchicalRepository
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.consumer import Filter
-    from broker.dead_letters import DeadLetters
-    from broker.limits import Limits
-    from broker.message import Message
+    from broker.model.message import Message
     from broker.notifications import Notifications
     from broker.paging.paging import Paging
-    from broker.postoffice import PostOffice
-    from broker.retroactive import Retroactive
+    from broker.queues.consumer import Filter
+    from broker.queues.limits import Limits
+    from broker.routing.dead_letters import DeadLetters
+    from broker.routing.postoffice import PostOffice
+    from broker.routing.retroactive import Retroactive
     from broker.security.permission import RoleTable
     from broker.security.users import Users
-    from broker.settings import AddressSettings
+    from broker.settings.settings import AddressSettings
     from broker.storage.history import MessageHistory
     from broker.storage.large_bodies import LargeBodies
     from broker.storage.manager import StorageManager
-    from broker.xa import XaTransactions
+    from broker.transactions.xa import XaTransactions
 
 __all__ = ["Core", "Counters", "OpenDoor", "Security", "Settings", "Timer", "Timers"]
 
@@ -58,7 +58,7 @@ class Timers(Protocol):
 
 
 class Settings(Protocol):
-    """Where the effective settings of an address are looked up: `broker.settings`."""
+    """Where the effective settings of an address are looked up: `broker.settings.settings`."""
 
     def match(self, address: str) -> AddressSettings:
         """Give them; the same object until one changes."""

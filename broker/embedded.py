@@ -6,7 +6,8 @@
     with EmbeddedBroker.in_folder("data") as broker:            # threads
         ... Client(f"tcp://127.0.0.1:{broker.port}")
 
-`broker.server.Broker` has all of it; here is what a program would write around that each time.
+`broker.server.server.Broker` has all of it; here is what a program would write around that each
+time.
 docs/guide/embedding.md has both at length.
 """
 
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Self
 from broker.config.file import ConfigurationFile
 from broker.config.options import broker_options, security_of
 from broker.options import BrokerOptions
-from broker.server import Broker
+from broker.server.server import Broker
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.transport.acceptor import AcceptorOptions
 from journal.errors import JournalError
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from broker.core import Security
-    from broker.reload import ConfigurationSource
+    from broker.server.reload import ConfigurationSource
 
 __all__ = ["EmbeddedBroker"]
 

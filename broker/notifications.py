@@ -11,11 +11,11 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from broker.addresses import Address
-    from broker.consumer import Consumer, Sink
-    from broker.divert import Divert
-    from broker.message import Message
-    from broker.queue import Queue
+    from broker.model.message import Message
+    from broker.queues.consumer import Consumer, Sink
+    from broker.queues.queue import Queue
+    from broker.routing.addresses import Address
+    from broker.routing.divert import Divert
 
 __all__ = [
     "IN_PROCESS",

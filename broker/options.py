@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from broker.address import DEFAULT_WILDCARDS, WildcardConfiguration
 from broker.config import BrokerConfig
-from broker.settings import SettingsRepository
+from broker.model.address import DEFAULT_WILDCARDS, WildcardConfiguration
+from broker.settings.settings import SettingsRepository
 from broker.transport.acceptor import AcceptorOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from broker.queue_defaults import QueueRequest
-    from broker.resource_limits import UserLimits
-    from broker.storage.binding_records import Divert, RoutingType
+    from broker.model.routing_type import RoutingType
+    from broker.records.binding_records import Divert
+    from broker.sessions.resource_limits import UserLimits
+    from broker.settings.queue_defaults import QueueRequest
     from broker.storage.open import FileStoreOptions
     from jdbcstore.options import DatabaseStoreOptions
 

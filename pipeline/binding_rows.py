@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from broker.storage.encoding import RecordFormatError
-from broker.storage.json_view import json_view
-from broker.storage.records import decode_record
-from broker.storage.wire import RecordType
+from broker.model.encoding import RecordFormatError
+from broker.model.wire import RecordType
+from broker.printing.json_view import json_view
+from broker.records.records import decode_record
 from pipeline.columns import arrow_schema
 from pipeline.errors import DataLoss
 from pipeline.live_journal import FolderJournal, open_journal
@@ -20,7 +20,7 @@ from pipeline.schema import BINDINGS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from broker.storage.json_view import JSON
+    from broker.printing.json_view import JSON
     from journal.delivery import LiveRecord
     from pipeline.columns import Column
     from pipeline.places import Place

@@ -6,7 +6,6 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from broker.bodies import encode_text, property_of
 from broker.client.content import (
     CORRELATION_ID,
     DUPLICATE_ID,
@@ -14,10 +13,11 @@ from broker.client.content import (
     REPLY_TO,
     SCHEDULED_DELIVERY,
 )
-from broker.message import PRIORITY_DEFAULT, Message
-from broker.storage.binding_records import RoutingType
-from broker.storage.properties import Property, PropertyType, PropertyValue
-from broker.storage.stored_messages import MessageType
+from broker.model.bodies import encode_text, property_of
+from broker.model.message import PRIORITY_DEFAULT, Message
+from broker.model.message_types import MessageType
+from broker.model.properties import Property, PropertyType, PropertyValue
+from broker.model.routing_type import RoutingType
 from journal.errors import OptionError, WrongUse
 from pipeline.schema import SENT
 

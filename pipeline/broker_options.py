@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.client import Client
 from broker.client.uri import parse_uri
-from broker.storage.binding_records import RoutingType
+from broker.model.routing_type import RoutingType
 from journal.errors import OptionError
 from pipeline.options import flag_of, integer_of, one_of, values_of
 

@@ -32,8 +32,8 @@ from broker.client.management import (
     operation_request,
     result_of,
 )
-from broker.storage.binding_records import RoutingType
-from broker.storage.properties import PropertyType
+from broker.model.properties import PropertyType
+from broker.model.routing_type import RoutingType
 from journal.errors import WrongUse
 from pipeline.errors import DataLoss
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from broker.client import Session
-    from broker.message import Message
+    from broker.model.message import Message
     from pipeline.broker_options import BrokerOptions
 
 __all__ = ["Sender", "checked_id_cache_size", "id_cache_size", "overfull", "refuse_no_address"]

@@ -5,7 +5,7 @@ from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport uint8_t, uint32_t
 from libc.stdlib cimport free, realloc
 
-from broker.storage.java_text import whole_pairs
+from broker.model.java_text import whole_pairs
 
 cdef const char *DIGITS = b"0123456789abcdef"
 
@@ -74,7 +74,7 @@ cdef bint has_half(const uint8_t *data, size_t size) noexcept nogil:
 
 
 cdef int put_uuid(Room *room, const uint8_t *data) except -1:
-    """16 bytes as broker.storage.java_text.uuid_text gives them."""
+    """16 bytes as broker.model.java_text.uuid_text gives them."""
     cdef char[36] text
     cdef int at = 0, i
     cdef uint8_t value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker.storage.wire import RecordType
+from broker.model.wire import RecordType
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -16,7 +16,7 @@ from pipeline.raw_rows import BODIES_MAX
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from broker.large_body import ReadableBody
+    from broker.model.large_body import ReadableBody
     from journal.remote import AnyPath
     from pipeline.places import Place
 

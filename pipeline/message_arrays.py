@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
-from broker.storage.stored_messages import Persister
+from broker.model.message_types import Persister
 from pipeline.message_columns import PROPERTY_TYPES, TYPES
 from pipeline.message_states import MESSAGE_STATES, REFERENCE_STATES
 

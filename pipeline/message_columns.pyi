@@ -1,7 +1,7 @@
 from collections.abc import Callable, Collection, Iterator
 from typing import Final, NamedTuple, final
 
-from broker.storage.properties import PropertyValue
+from broker.model.properties import PropertyValue
 from journal.delivery import LiveCursor, LiveRecord
 
 __all__ = ["PROPERTY_TYPES", "TYPES", "CoreColumns", "MessagePacker"]

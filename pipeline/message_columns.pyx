@@ -1,7 +1,7 @@
 """Core messages as the buffers of Arrow columns: no Python object a message.
 
 Bytes are looked at where the journal's window has them (journal.delivery.LiveCursor), and what is
-found there (broker.storage.core_form) goes into buffers that grow. What is not taken, of another
+found there (broker.records.core_form) goes into buffers that grow. What is not taken, of another
 protocol, large or damaged, is given back to whoever reads those one by one (pipeline.message_rows).
 """
 
@@ -13,8 +13,8 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp
 
-from broker.storage.properties import PropertyType, read_value
-from broker.storage.stored_messages import MessageType
+from broker.model.properties import PropertyType, read_value
+from broker.model.message_types import MessageType
 from pipeline.message_states import MESSAGE_TYPES
 
 from journal.delivery cimport LiveCursor
@@ -22,7 +22,7 @@ from journal.delivery cimport LiveCursor
 from pipeline.column_room cimport (
     Room, Texts, end_text, free_texts, has_half, put, put_byte, put_long, put_str, put_units,
     put_uuid, taken, taken_texts)
-from broker.storage.core_form cimport NO_TEXT, CoreForm, int_at, read_core, value_size
+from broker.records.core_form cimport NO_TEXT, CoreForm, int_at, read_core, value_size
 
 __all__ = ["PROPERTY_TYPES", "TYPES", "CoreColumns", "MessagePacker"]
 

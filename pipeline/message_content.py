@@ -9,14 +9,15 @@ import json
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.bodies import encode_text
-from broker.storage.describe_amqp import amqp_user_id, sections_of
-from broker.storage.encoding import NSS, BodyReader, RecordFormatError
-from broker.storage.java_text import uuid_text, whole_pairs
-from broker.storage.json_view import json_view
-from broker.storage.properties import PropertyType, last_values
-from broker.storage.records import decode_record
-from broker.storage.stored_messages import (
+from broker.model.bodies import encode_text
+from broker.model.encoding import NSS, BodyReader, RecordFormatError
+from broker.model.java_text import uuid_text, whole_pairs
+from broker.model.message_types import MessageType, Persister
+from broker.model.properties import PropertyType, last_values
+from broker.printing.describe_amqp import amqp_user_id, sections_of
+from broker.printing.json_view import json_view
+from broker.records.records import decode_record
+from broker.records.stored_messages import (
     AMQP_ADDRESS_PROPERTY,
     AmqpLargeMessage,
     AmqpMessageV1,
@@ -24,18 +25,16 @@ from broker.storage.stored_messages import (
     AmqpMessageV3,
     CoreMessage,
     LargeCoreMessage,
-    MessageType,
-    Persister,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from broker.message import Message
-    from broker.storage.json_view import JSON
-    from broker.storage.properties import Property, PropertyValue
-    from broker.storage.stored_messages import MessageHeaders
-    from broker.storage.wire import WireRecord
+    from broker.model.message import Message
+    from broker.model.properties import Property, PropertyValue
+    from broker.model.wire import WireRecord
+    from broker.printing.json_view import JSON
+    from broker.records.stored_messages import MessageHeaders
 
 __all__ = [
     "DUPLICATE_ID",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from broker.storage.encoding import RecordFormatError
+from broker.model.encoding import RecordFormatError
 from pipeline.columns import arrow_schema, stored, with_times
 from pipeline.errors import DataLoss
 from pipeline.filters import LONG_MAX, LONG_MIN

@@ -1,7 +1,7 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple, final
 
-from broker.storage.wire import RecordType
+from broker.model.wire import RecordType
 from journal.delivery import LiveCursor, LiveRecord
 from journal.loaded import PreparedTransaction
 

@@ -11,11 +11,10 @@ from typing import NamedTuple
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 
-from broker.storage.encoding import RecordFormatError
-from broker.storage.message_records import (
-    AcknowledgeRef, AddRef, DeliveryCount, ScheduledDelivery)
-from broker.storage.records import decode_record
-from broker.storage.wire import RecordType, fixed_layout
+from broker.model.encoding import RecordFormatError
+from broker.records.message_records import AcknowledgeRef, AddRef, DeliveryCount, ScheduledDelivery
+from broker.records.records import decode_record
+from broker.model.wire import RecordType, fixed_layout
 
 from journal.delivery cimport LiveCursor
 from journal.id_map cimport IdMap, id_map_free, id_map_get, id_map_init, id_map_put

@@ -5,22 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self
 
-from broker.storage.encoding import RecordFormatError
-from broker.storage.live_messages import LiveMessages
-from broker.storage.message_records import (
-    AcknowledgeCursor,
-    PageTransaction,
-    PageTransactionUpdate,
-)
-from broker.storage.page_records import NO_TX
-from broker.storage.records import decode_record
-from broker.storage.wire import RecordType
+from broker.model.encoding import RecordFormatError
+from broker.model.wire import RecordType
+from broker.printing.live_messages import LiveMessages
+from broker.records.message_records import AcknowledgeCursor, PageTransaction, PageTransactionUpdate
+from broker.records.page_records import NO_TX
+from broker.records.records import decode_record
 from pipeline.live_journal import open_journal
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from broker.storage.page_records import PageEntry
+    from broker.records.page_records import PageEntry
     from journal.delivery import LiveRecord
     from pipeline.live_journal import LiveJournal
     from pipeline.places import Place
@@ -39,7 +35,7 @@ class PageFacts:
     """What the records of a journal say of pages. Use it in a `with` block.
 
     Memory: ids of transactions; what was acknowledged is in a temporary database on disk
-    (broker.storage.live_messages).
+    (broker.printing.live_messages).
 
     Attributes:
         queue_ids: of the queues that there are; None: not known, all are taken to be there.

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from broker.schedule import SCHEDULED, time_ms
-from broker.storage.encoding import BodyReader, RecordFormatError
+from broker.model.encoding import BodyReader, RecordFormatError
+from broker.queues.schedule import SCHEDULED, time_ms
+from broker.records.page_records import entries
+from broker.records.stored_messages import LargeCoreMessage, read_message
 from broker.storage.page_folders import FileFolders
-from broker.storage.page_records import entries
-from broker.storage.stored_messages import LargeCoreMessage, read_message
 from journal.errors import JournalIOError
 from journal.remote import RemotePath
 from pipeline.columns import arrow_schema, stored, with_times
@@ -33,7 +33,7 @@ from pipeline.schema import MESSAGES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from broker.storage.page_records import PageEntry
+    from broker.records.page_records import PageEntry
     from pipeline.columns import Column
     from pipeline.filters import Wanted
     from pipeline.places import Place

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker.message import Message
+from broker.model.encoding import RecordFormatError
+from broker.model.message import Message
+from broker.model.message_types import Persister
+from broker.model.wire import RecordType
 from broker.selector import parse
-from broker.storage.encoding import RecordFormatError
-from broker.storage.stored_messages import Persister
-from broker.storage.wire import RecordType
 from pipeline.history import BODY_PART, MESSAGES, NEEDED, SENT_KINDS, TRANSACTION, counted, once
 from pipeline.message_content import message_content
 

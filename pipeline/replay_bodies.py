@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from broker.large_body import ReadableBody
-    from broker.message import Message
+    from broker.model.large_body import ReadableBody
+    from broker.model.message import Message
     from pipeline.replay import Part
 
 __all__ = ["MissingBody", "ReplayBodies"]

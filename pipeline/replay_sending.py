@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Final, Self
 
 from broker.client.content import DUPLICATE_ID
 from broker.client.errors import ClientError, DuplicateId
-from broker.storage.properties import PropertyType
+from broker.model.properties import PropertyType
 from journal.errors import WrongUse
 from pipeline.broker_connection import BrokerConnection
 from pipeline.broker_sending import checked_id_cache_size
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import TracebackType
 
-    from broker.message import Message
+    from broker.model.message import Message
     from pipeline.broker_options import BrokerOptions
     from pipeline.replay import Found
     from pipeline.replay_bodies import ReplayBodies

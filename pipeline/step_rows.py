@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker.storage.encoding import RecordFormatError
-from broker.storage.wire import RecordType
+from broker.model.encoding import RecordFormatError
+from broker.model.wire import RecordType
 from pipeline.columns import Column, arrow_schema
 from pipeline.filters import LONG_MAX, LONG_MIN
 from pipeline.message_arrays import core_arrays

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.peers.brokers import PASSWORD, USER, Unavailable
-from broker.message import Message
+from broker.model.message import Message
+from broker.model.routing_type import RoutingType
 from broker.protocols.core import packet_connection as connections
 from broker.protocols.core import packet_message as messages
 from broker.protocols.core import packet_queue as queues
 from broker.protocols.core import packet_session as sessions
 from broker.protocols.core import versions
 from broker.protocols.core.frames import MAGIC, FrameReader
-from broker.storage.binding_records import RoutingType
 
 if TYPE_CHECKING:
     from broker.protocols.core.packet import Packet

@@ -15,8 +15,8 @@ from broker.cli.passwords import PASSWORD_VARIABLE
 from broker.config.cluster import MessageLoadBalancing
 from broker.config.template import InstanceOptions, NamedDestination
 from broker.config.transport import parse_transport
-from broker.policies import AddressFullPolicy
-from broker.storage.binding_records import RoutingType
+from broker.model.routing_type import RoutingType
+from broker.settings.policies import AddressFullPolicy
 from journal.cli.folder import example
 from journal.cli.guard import say
 from journal.options import JournalType

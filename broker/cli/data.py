@@ -13,7 +13,7 @@ from broker.cli.data_print import print_command
 from broker.cli.data_recover import recover
 from broker.cli.instance import INSTANCE
 from broker.cli.stored_data import TITLES, layout_of
-from broker.storage.print_data import section_lines
+from broker.printing.print_data import section_lines
 from journal.cli.folder import example
 from journal.cli.guard import run
 from journal.cli.main import journal

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from broker.cli.stored_data import data_options, layout_of, open_stored
-from broker.storage.encoding import RecordFormatError
-from broker.storage.live_messages import LiveMessages
-from broker.storage.xml.export import UNDEFINED_PREFIX, Exporter
+from broker.model.encoding import RecordFormatError
+from broker.printing.live_messages import LiveMessages
+from broker.printing.xml.export import UNDEFINED_PREFIX, Exporter
 from journal.cli.folder import example
 from journal.cli.guard import DAMAGED, say
 from journal.cli.progress import Progress

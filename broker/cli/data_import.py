@@ -14,7 +14,7 @@ from broker.cli.importing import Importer
 from broker.cli.instance import INSTANCE
 from broker.cli.offline import broker_on
 from broker.client import AckMode
-from broker.storage.xml.reader import DocumentError, read_document, read_sorted
+from broker.printing.xml.reader import DocumentError, read_document, read_sorted
 from journal.cli.folder import example
 from journal.cli.guard import say
 from journal.cli.progress import Progress

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from broker.cli.stored_data import TITLES, data_options, layout_of, open_stored
-from broker.storage.encoding import RecordFormatError
-from broker.storage.live_messages import LiveMessages
+from broker.model.encoding import RecordFormatError
+from broker.model.wire import RecordType
+from broker.printing.journal_decoder import JournalDecoder
+from broker.printing.live_messages import LiveMessages
+from broker.printing.print_data import section_lines
+from broker.printing.print_pages import PagePrinter
 from broker.storage.node_lock import stored_node_id
-from broker.storage.print_data import section_lines
-from broker.storage.print_pages import PagePrinter
-from broker.storage.records import JournalDecoder
-from broker.storage.wire import RecordType
 from journal.cli.folder import example, write_lines
 from journal.cli.guard import DAMAGED, say
 from journal.cli.progress import Progress

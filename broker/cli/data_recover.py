@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from broker.cli.stored_data import data_options, layout_of, open_stored
+from broker.recovery.recover_messages import MessageRecovery
 from broker.storage.open import messages_options
-from broker.storage.recover_messages import MessageRecovery
 from journal.cli.folder import example, refuse_locked
 from journal.cli.guard import DAMAGED, say
 from journal.cli.progress import Progress

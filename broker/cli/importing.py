@@ -12,9 +12,9 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from broker.client.errors import BrokerRefused
-from broker.storage.binding_records import RoutingType
-from broker.storage.properties import PropertyType
-from broker.storage.xml.reader import (
+from broker.model.properties import PropertyType
+from broker.model.routing_type import RoutingType
+from broker.printing.xml.reader import (
     AddressElement,
     DocumentError,
     MessageElement,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from broker.client import Session
-    from broker.storage.xml.reader import Element
+    from broker.printing.xml.reader import Element
 
 __all__ = ["Importer"]
 

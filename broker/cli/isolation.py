@@ -12,14 +12,14 @@ import logging
 from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError
-from broker.server import Broker
+from broker.server.server import Broker
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
     from broker.core import Security
-    from broker.network_check import NetworkCheck
     from broker.options import BrokerOptions
-    from broker.reload import ConfigurationSource
+    from broker.server.network_check import NetworkCheck
+    from broker.server.reload import ConfigurationSource
 
 __all__ = ["WatchedBroker"]
 

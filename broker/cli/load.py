@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Final
 from broker.cli.latencies import Latencies
 from broker.client import AckMode, make_message
 from broker.client.errors import QueueExists
-from broker.storage.binding_records import RoutingType
-from broker.storage.properties import PropertyType
+from broker.model.properties import PropertyType
+from broker.model.routing_type import RoutingType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.cli.connect import Destination
     from broker.client.aio import AsyncClient, AsyncProducer, AsyncSession
-    from broker.message import Message
+    from broker.model.message import Message
     from broker.protocols.core.packet import Packet
 
 __all__ = ["ConsumerLoad", "Load", "Measured", "ProducerLoad"]

@@ -13,7 +13,7 @@ import click
 
 from broker.cli.connect import Destination, DestinationType, connected, connecting
 from broker.client import AckMode, make_message
-from broker.storage.binding_records import RoutingType
+from broker.model.routing_type import RoutingType
 from journal.cli.engine_options import SIZE
 from journal.cli.folder import example
 from journal.cli.guard import say
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from broker.client import Received, Session
-    from broker.message import Message
+    from broker.model.message import Message
 
 __all__ = ["browser", "consumer", "producer"]
 

@@ -23,7 +23,7 @@ from broker.errors import BrokerError
 from broker.options import BrokerOptions, ManagementOptions
 from broker.security import SecurityManager
 from broker.security.door import Door
-from broker.server import Broker
+from broker.server.server import Broker
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.transport.acceptor import AcceptorOptions
 

@@ -13,7 +13,7 @@ from rich.cells import cell_len, set_cell_size
 from broker.cli.connect import connected, connecting
 from broker.cli.names import named, named_or_all
 from broker.client import ClientError
-from broker.storage.binding_records import RoutingType
+from broker.model.routing_type import RoutingType
 from journal.cli.folder import example
 from journal.cli.guard import say
 from journal.cli.progress import Progress

@@ -20,7 +20,7 @@ from broker.config.effect import without_effect
 from broker.config.file import ConfigurationFile
 from broker.config.options import broker_options, network_check_of, security_of
 from broker.errors import BrokerError
-from broker.server import Broker
+from broker.server.server import Broker
 from journal.cli.folder import example
 from journal.cli.guard import say
 

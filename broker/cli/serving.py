@@ -13,7 +13,7 @@ from journal.errors import JournalError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.server import Broker
+    from broker.server.server import Broker
 
 __all__ = ["EXIT_FAILED", "EXIT_OK", "serve"]
 

@@ -24,7 +24,7 @@ from journal.errors import JournalLocked, OptionError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from broker.large_body import ReadableBody
+    from broker.model.large_body import ReadableBody
     from broker.storage.page_folders import PageFolder
     from jdbcstore.options import DatabaseStoreOptions
     from journal.tools.stored import StoredRecords

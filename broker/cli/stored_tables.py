@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.storage.encoding import BodyReader, RecordFormatError
+from broker.model.encoding import BodyReader, RecordFormatError
 from broker.storage.page_tables import TableFolder
 from jdbcstore.blobs import SqlFiles
 from jdbcstore.pages import ADDRESS_FILE, DIRECTORY_FILE
@@ -60,7 +60,7 @@ class StoredTables:
 
 
 class LargeRows:
-    """One body; what `broker.message.ReadableBody` says, for reading alone."""
+    """One body; what `broker.model.message.ReadableBody` says, for reading alone."""
 
     def __init__(self, file: SqlFile) -> None:
         self._file = file

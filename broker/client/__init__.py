@@ -38,9 +38,9 @@ from broker.client.errors import (
 )
 from broker.client.options import ClientOptions, ClientSettings
 from broker.client.session_state import AckMode
-from broker.message import Message
-from broker.storage.binding_records import RoutingType
-from broker.storage.message_records import Xid
+from broker.model.message import Message
+from broker.model.routing_type import RoutingType
+from broker.model.xid import Xid
 
 __all__ = [
     "AckMode",

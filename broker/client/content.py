@@ -6,7 +6,7 @@ import time
 import zlib
 from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict
 
-from broker.bodies import (
+from broker.model.bodies import (
     decode_map,
     decode_stream,
     decode_text,
@@ -15,9 +15,9 @@ from broker.bodies import (
     encode_text,
     property_of,
 )
-from broker.message import PRIORITY_DEFAULT, Message
-from broker.storage.properties import Property, PropertyType, PropertyValue
-from broker.storage.stored_messages import MessageType
+from broker.model.message import PRIORITY_DEFAULT, Message
+from broker.model.message_types import MessageType
+from broker.model.properties import Property, PropertyType, PropertyValue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

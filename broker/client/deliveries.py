@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.client.channel import Channel
-    from broker.message import Message
+    from broker.model.message import Message
 
 FORCED_DELIVERY: Final = "_hornetq.forced.delivery.seq"
 

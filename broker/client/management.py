@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from broker.client.content import make_message
 from broker.client.errors import BrokerRefused
 from broker.errors import ErrorCode
-from broker.storage.properties import PropertyType
+from broker.model.properties import PropertyType
 
 if TYPE_CHECKING:
-    from broker.message import Message
+    from broker.model.message import Message
 
 __all__ = ["MANAGEMENT_ADDRESS", "attribute_request", "operation_request", "result_of"]
 

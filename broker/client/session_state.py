@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.client.link import Link
+    from broker.model.xid import Xid
     from broker.protocols.core.packet import Packet
     from broker.protocols.core.packet_queue import CreateQueue, QueueQueryResponse
-    from broker.storage.message_records import Xid
 
 
 class AckMode(Enum):

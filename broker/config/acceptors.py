@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.config.binding import Context, nearest
 from broker.config.transport import TransportConfig, transports
-from broker.kinds import TEXTS
+from broker.settings.value_types import TEXTS
 
 if TYPE_CHECKING:
     from broker.config.document import Element

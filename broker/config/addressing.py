@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.address import WildcardConfiguration
 from broker.config.binding import (
     Context,
     attribute,
@@ -21,9 +20,10 @@ from broker.config.binding import (
     optional_attribute,
     read,
 )
-from broker.kinds import BOOLEAN, INT, LONG, TEXT, choice, minus_one_or_more_than
-from broker.settings import SETTINGS, AddressSettings
-from broker.storage.binding_records import RoutingType
+from broker.model.address import WildcardConfiguration
+from broker.model.routing_type import RoutingType
+from broker.settings.settings import SETTINGS, AddressSettings
+from broker.settings.value_types import BOOLEAN, INT, LONG, TEXT, choice, minus_one_or_more_than
 
 if TYPE_CHECKING:
     from broker.config.document import Element

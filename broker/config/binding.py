@@ -16,7 +16,7 @@ import difflib
 import logging
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from broker.kinds import TEXT, Kind
+from broker.settings.value_types import TEXT, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

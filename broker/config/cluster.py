@@ -31,7 +31,7 @@ from broker.config.binding import (
 from broker.config.connectors import connectors
 from broker.config.core import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
 from broker.config.ha import HaPolicy, ha_policy
-from broker.kinds import (
+from broker.settings.value_types import (
     BOOLEAN,
     DOUBLE,
     INT,

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 from broker.config.binding import element, optional, secret, unused
-from broker.kinds import (
+from broker.settings.value_types import (
     BOOLEAN,
     INT,
     LONG,

@@ -17,7 +17,7 @@ from broker.config.ha import (
     SharedStoreBackup,
     SharedStorePrimary,
 )
-from broker.settings import SETTINGS
+from broker.settings.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker.config.load import load
 from broker.config.options import broker_options
-from broker.reload import Reloadable
+from broker.server.reload import Reloadable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,7 @@ __all__ = ["ConfigurationFile"]
 
 
 class ConfigurationFile:
-    """Implements `broker.reload.ConfigurationSource`.
+    """Implements `broker.server.reload.ConfigurationSource`.
 
     Args:
         path: of broker.xml; files that it includes are read with it and not watched, as in Artemis.

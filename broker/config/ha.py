@@ -19,7 +19,7 @@ from broker.config.binding import (
     read,
     read_groups,
 )
-from broker.kinds import BOOLEAN, INT, LONG, TEXT, at_least, minus_one_or_more_than
+from broker.settings.value_types import BOOLEAN, INT, LONG, TEXT, at_least, minus_one_or_more_than
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

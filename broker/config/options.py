@@ -17,16 +17,17 @@ from broker.config.effect import NOTIFICATION_PLUGIN
 from broker.config.errors import ConfigError
 from broker.config.ha import SharedStoreBackup, SharedStorePrimary
 from broker.config.tls import server_context
-from broker.kinds import BOOLEAN, INT, TEXTS, Kind, at_least
-from broker.network_check import NetworkCheck
+from broker.model.routing_type import RoutingType
 from broker.options import BrokerOptions, ManagementOptions, NotificationOptions, WebOptions
-from broker.queue_defaults import QueueRequest
-from broker.resource_limits import UserLimits
+from broker.records.binding_records import Divert, Transformer
 from broker.security.door import Door
 from broker.security.login_config import read_login
 from broker.security.manager import SecurityManager
-from broker.settings import SettingsRepository
-from broker.storage.binding_records import Divert, RoutingType, Transformer
+from broker.server.network_check import NetworkCheck
+from broker.sessions.resource_limits import UserLimits
+from broker.settings.queue_defaults import QueueRequest
+from broker.settings.settings import SettingsRepository
+from broker.settings.value_types import BOOLEAN, INT, TEXTS, Kind, at_least
 from broker.storage.open import REPLACEABLE, FileStoreOptions
 from broker.transport.acceptor import AcceptorOptions
 from journal.errors import OptionError
@@ -34,10 +35,10 @@ from journal.errors import OptionError
 if TYPE_CHECKING:
     from typing import TypeVar
 
-    from broker.address import WildcardConfiguration
     from broker.config.addressing import DivertConfig, QueueConfig
     from broker.config.load import BrokerConfig
     from broker.config.transport import TransportConfig
+    from broker.model.address import WildcardConfiguration
     from jdbcstore.options import DatabaseStoreOptions
 
     T = TypeVar("T")
@@ -55,7 +56,7 @@ CGROUP_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 
 
 def broker_options(config: BrokerConfig) -> BrokerOptions:
-    """What `broker.server.Broker` is started with.
+    """What `broker.server.server.Broker` is started with.
 
     Raises:
         ConfigError: the engine refuses a value; a certificate cannot be read.

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from broker.config.binding import Context, check_names, custom
-from broker.kinds import TEXTS
 from broker.security.permission import DEPRECATED_PERMISSIONS, Permission, RoleTable
+from broker.settings.value_types import TEXTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -23,7 +23,7 @@ from broker.config.binding import (
     optional_attribute,
 )
 from broker.config.errors import ConfigError
-from broker.kinds import (
+from broker.settings.value_types import (
     BOOLEAN,
     INT,
     INT_MAX,

@@ -21,7 +21,7 @@ from broker.config.ha import (
     SharedStorePrimary,
 )
 from broker.security.permission import Permission
-from broker.settings import SETTINGS
+from broker.settings.settings import SETTINGS
 from journal.options import JournalType
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from broker.storage.binding_records import RoutingType
+from broker.model.routing_type import RoutingType
 from journal.masking import mask
 
 __all__ = ["InstanceOptions", "NamedDestination", "render_broker_xml", "render_login_config"]

@@ -14,8 +14,8 @@ import ssl
 from typing import TYPE_CHECKING, Final
 
 from broker.config.errors import ConfigError
-from broker.keystores import load_key, load_trusted
-from broker.kinds import BOOLEAN, TEXTS
+from broker.security.keystores import load_key, load_trusted
+from broker.settings.value_types import BOOLEAN, TEXTS
 
 if TYPE_CHECKING:
     from pathlib import Path

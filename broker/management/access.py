@@ -1,4 +1,4 @@
-"""What management sees of a broker; `broker.server.Broker` is one."""
+"""What management sees of a broker; `broker.server.server.Broker` is one."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from broker.administration import Administration
     from broker.core import Core
     from broker.management.message_counters import MessageCounters
     from broker.options import BrokerOptions
     from broker.protocols.peer import Handler
-    from broker.session import Session
-    from broker.stored_connectors import StoredConnectors
-    from broker.stored_permissions import StoredPermissions
-    from broker.stored_settings import StoredSettings
+    from broker.routing.administration import Administration
+    from broker.server.stored_connectors import StoredConnectors
+    from broker.server.stored_permissions import StoredPermissions
+    from broker.server.stored_settings import StoredSettings
+    from broker.sessions.session import Session
     from broker.transport.acceptor import Acceptor
 
 __all__ = ["ManagedBroker", "Web"]

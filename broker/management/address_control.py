@@ -10,16 +10,16 @@ from broker.management.json_texts import json_text
 from broker.management.replaying import replay_all, replay_between
 from broker.management.roles import role_arrays
 from broker.management.sending import send_message
-from broker.retroactive import is_retroactive
+from broker.routing.retroactive import is_retroactive
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from broker.addresses import Address
     from broker.management.access import ManagedBroker
     from broker.management.invocation import Getters
     from broker.paging.store import PagingStore
-    from broker.settings import AddressSettings
+    from broker.routing.addresses import Address
+    from broker.settings.settings import AddressSettings
 
 __all__ = ["AddressControl", "limit_percent"]
 

@@ -22,8 +22,8 @@ from broker.management.replaying import replay_all, replay_between
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
-    from broker.addresses import Address
-    from broker.storage.binding_records import RoutingType
+    from broker.model.routing_type import RoutingType
+    from broker.routing.addresses import Address
 
 __all__ = ["BrokerControl"]
 

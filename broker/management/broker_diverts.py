@@ -6,18 +6,18 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from broker.divert import Divert
 from broker.errors import BrokerError, ErrorCode
 from broker.management.broker_part import BrokerPart
 from broker.management.errors import ManagementError
 from broker.management.invocation import BOOLEAN, MAP, NAME, TEXT, operation
 from broker.management.json_texts import read_object
+from broker.model.routing_type import RoutingType
 from broker.notifications import NotificationType
-from broker.storage.binding_records import Divert as DivertRecord
-from broker.storage.binding_records import RoutingType
+from broker.records.binding_records import Divert as DivertRecord
+from broker.routing.divert import Divert
 
 if TYPE_CHECKING:
-    from broker.addresses import Address
+    from broker.routing.addresses import Address
 
 __all__ = ["BrokerDiverts"]
 

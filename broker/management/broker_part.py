@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.address import Matcher
 from broker.management.invocation import Control
 from broker.management.lists import Rows
+from broker.model.address import Matcher
 
 if TYPE_CHECKING:
-    from broker.addresses import Address
-    from broker.divert import Divert
     from broker.management.access import ManagedBroker
-    from broker.queue import Queue
+    from broker.queues.queue import Queue
+    from broker.routing.addresses import Address
+    from broker.routing.divert import Divert
 
 __all__ = ["BrokerPart"]
 

@@ -20,14 +20,14 @@ from broker.management.lists import (
 )
 from broker.management.transactions import prepared_details, prepared_html
 from broker.management.views import consumer_row, java_date
-from broker.storage.describe import xid_base64, xid_text
+from broker.printing.describe import xid_base64, xid_text
 from journal.version import __version__
 
 if TYPE_CHECKING:
     from broker.management.invocation import Getters
-    from broker.session import Session
-    from broker.storage.message_records import Xid
-    from broker.transaction import Transaction
+    from broker.model.xid import Xid
+    from broker.sessions.session import Session
+    from broker.transactions.transaction import Transaction
 
 __all__ = ["BrokerQueries"]
 

@@ -25,11 +25,11 @@ from broker.management.queue_texts import (
     queue_text,
     routing_type_of,
 )
-from broker.queue_defaults import QueueRequest
+from broker.settings.queue_defaults import QueueRequest
 
 if TYPE_CHECKING:
     from broker.management.invocation import Kind
-    from broker.queue import Queue
+    from broker.queues.queue import Queue
 
 __all__ = ["BrokerQueues"]
 

@@ -9,7 +9,7 @@ from broker.management.broker_part import BrokerPart
 from broker.management.errors import ManagementError
 from broker.management.invocation import BOOLEAN, DOUBLE, INT, LONG, NAME, TEXT, operation
 from broker.management.json_texts import json_text, read_object
-from broker.settings import SETTINGS, AddressSettings
+from broker.settings.settings import SETTINGS, AddressSettings
 
 if TYPE_CHECKING:
     from broker.management.invocation import Kind

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Final
 
 from broker.management.errors import ManagementError
 from broker.management.transactions import acknowledged_of
-from broker.moves import ORIGINAL_ADDRESS, ORIGINAL_QUEUE
 from broker.paging.browsing import PageBrowser
+from broker.routing.message_mover import ORIGINAL_ADDRESS, ORIGINAL_QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
-    from broker.consumer import Consumer, Filter
     from broker.core import Core
     from broker.management.access import ManagedBroker
-    from broker.moves import Moving
-    from broker.queue import Queue
-    from broker.reference import Reference
+    from broker.queues.consumer import Consumer, Filter
+    from broker.queues.queue import Queue
+    from broker.queues.reference import Reference
+    from broker.routing.message_mover import Moving
 
 __all__ = [
     "LOOK_COUNT",

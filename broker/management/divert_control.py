@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from broker.management.invocation import Control
 from broker.management.json_texts import json_text
-from broker.retroactive import is_retroactive
+from broker.routing.retroactive import is_retroactive
 
 if TYPE_CHECKING:
     from broker.core import Core
-    from broker.divert import Divert
     from broker.management.invocation import Getters
+    from broker.routing.divert import Divert
 
 __all__ = ["DivertControl"]
 

@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 from broker.management.errors import ManagementError
-from broker.storage.encoding import BodyReader, BodyWriter, RecordFormatError
+from broker.model.encoding import BodyReader, BodyWriter, RecordFormatError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

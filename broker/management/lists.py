@@ -13,15 +13,15 @@ from broker.management.views import View, java_date
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from broker.addresses import Address
-    from broker.consumer import Consumer
     from broker.management.access import ManagedBroker
     from broker.notifications import Origin
     from broker.paging.store import PagingStore
-    from broker.producer import Producer
-    from broker.queue import Queue
-    from broker.session import Session
-    from broker.settings import AddressSettings
+    from broker.queues.consumer import Consumer
+    from broker.queues.queue import Queue
+    from broker.routing.addresses import Address
+    from broker.sessions.producer import Producer
+    from broker.sessions.session import Session
+    from broker.settings.settings import AddressSettings
 
 __all__ = [
     "ADDRESSES",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from broker.core import Core, Timer
-    from broker.queue import Queue
+    from broker.queues.queue import Queue
 
 __all__ = ["DayCounter", "MessageCounter", "MessageCounters", "java_short_time"]
 

@@ -6,8 +6,8 @@ import uuid
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from broker.message import Message
-    from broker.storage.properties import PropertyValue
+    from broker.model.message import Message
+    from broker.model.properties import PropertyValue
 
 __all__ = ["message_map"]
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from prometheus_client.core import Metric
 
-    from broker.addresses import Address
     from broker.management.access import ManagedBroker
-    from broker.queue import Queue
+    from broker.queues.queue import Queue
+    from broker.routing.addresses import Address
 
 __all__ = ["SERIES_MAX", "Metrics"]
 

@@ -16,21 +16,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker.message import Message
+from broker.model.message import Message
+from broker.model.properties import Property, PropertyType
+from broker.model.routing_type import RoutingType
 from broker.notifications import NotificationType
-from broker.storage.binding_records import RoutingType
-from broker.storage.properties import Property, PropertyType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.addresses import Address
-    from broker.consumer import Consumer
     from broker.core import Core
-    from broker.divert import Divert
     from broker.notifications import Origin, Subject
     from broker.options import NotificationOptions
-    from broker.queue import Queue
+    from broker.queues.consumer import Consumer
+    from broker.queues.queue import Queue
+    from broker.routing.addresses import Address
+    from broker.routing.divert import Divert
 
 __all__ = ["NotificationMessages"]
 

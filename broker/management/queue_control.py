@@ -13,9 +13,9 @@ from broker.management.sending import send_message
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from broker.moves import Moving
-    from broker.queue import Queue
-    from broker.reference import Reference
+    from broker.queues.queue import Queue
+    from broker.queues.reference import Reference
+    from broker.routing.message_mover import Moving
 
 __all__ = ["QueueControl"]
 

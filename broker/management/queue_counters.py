@@ -12,7 +12,7 @@ from broker.management.message_counters import HOURS, UNKNOWN, java_short_time
 if TYPE_CHECKING:
     from broker.management.access import ManagedBroker
     from broker.management.message_counters import DayCounter, MessageCounter
-    from broker.queue import Queue
+    from broker.queues.queue import Queue
 
 __all__ = ["QueueCounters"]
 

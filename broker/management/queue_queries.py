@@ -12,17 +12,17 @@ from broker.management.message_maps import message_map
 from broker.management.queue_counters import QueueCounters
 from broker.management.transactions import acknowledged_of
 from broker.management.views import consumer_row
-from broker.retroactive import is_retroactive
+from broker.routing.retroactive import is_retroactive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from broker.consumer import Filter
     from broker.management.access import ManagedBroker
     from broker.management.invocation import Getters
-    from broker.message import Message
-    from broker.queue import Queue
-    from broker.reference import Reference
+    from broker.model.message import Message
+    from broker.queues.consumer import Filter
+    from broker.queues.queue import Queue
+    from broker.queues.reference import Reference
 
 __all__ = ["QueueQueries"]
 

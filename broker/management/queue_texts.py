@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from broker.kinds import BOOLEAN, INT, LONG, TEXT
 from broker.management.errors import ManagementError
 from broker.management.json_texts import json_text, read_object
-from broker.queue_defaults import QueueRequest
-from broker.storage.binding_records import RoutingType
+from broker.model.routing_type import RoutingType
+from broker.settings.queue_defaults import QueueRequest
+from broker.settings.value_types import BOOLEAN, INT, LONG, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from broker.kinds import Kind
-    from broker.queue import Queue
+    from broker.queues.queue import Queue
+    from broker.settings.value_types import Kind
 
 __all__ = ["changes_of", "queue_line", "queue_request", "queue_text", "routing_type_of"]
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from broker.management.errors import ManagementError
-from broker.replay import replay
+from broker.recovery.replay import replay
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -8,11 +8,11 @@ import uuid
 from typing import TYPE_CHECKING, Final
 
 from broker.management.errors import ManagementError
-from broker.message import Message
-from broker.session import Session, SessionOptions
-from broker.storage.encoding import BodyWriter
-from broker.storage.properties import Property, PropertyType
-from broker.storage.stored_messages import MessageType
+from broker.model.encoding import BodyWriter
+from broker.model.message import Message
+from broker.model.message_types import MessageType
+from broker.model.properties import Property, PropertyType
+from broker.sessions.session import Session, SessionOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,13 +19,13 @@ import uuid
 from types import GeneratorType
 from typing import TYPE_CHECKING, Final
 
-from broker.address import split_fqqn
 from broker.errors import BrokerError
 from broker.management.errors import ManagementError
 from broker.management.json_texts import arguments_of, result_body
-from broker.message import Message
-from broker.storage.properties import Property, PropertyType
-from broker.storage.stored_messages import MessageType
+from broker.model.address import split_fqqn
+from broker.model.message import Message
+from broker.model.message_types import MessageType
+from broker.model.properties import Property, PropertyType
 from journal.errors import JournalError
 
 if TYPE_CHECKING:

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Final
 from broker.management.json_texts import json_text
 from broker.management.message_counters import java_short_time
 from broker.management.message_maps import message_map
-from broker.storage.describe import xid_base64
-from broker.storage.stored_messages import MessageType
+from broker.model.message_types import MessageType
+from broker.printing.describe import xid_base64
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from broker.consumer import Consumer
     from broker.management.access import ManagedBroker
-    from broker.queue import Queue
-    from broker.reference import Reference
-    from broker.session import Session
-    from broker.transaction import Transaction
+    from broker.queues.consumer import Consumer
+    from broker.queues.queue import Queue
+    from broker.queues.reference import Reference
+    from broker.sessions.session import Session
+    from broker.transactions.transaction import Transaction
 
 __all__ = [
     "acknowledged_of",

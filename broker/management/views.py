@@ -20,8 +20,8 @@ from broker.management.transactions import uncommitted_count
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from broker.consumer import Consumer
-    from broker.session import Session
+    from broker.queues.consumer import Consumer
+    from broker.sessions.session import Session
 
 __all__ = ["View", "consumer_row", "java_date"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from broker.paging.cursor import Cursor
 from broker.paging.reference import PagedReference
-from broker.reference import Reference
+from broker.queues.reference import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from broker.storage.page_records import entries
+from broker.records.page_records import entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable

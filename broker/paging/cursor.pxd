@@ -3,7 +3,7 @@
 cimport cython
 
 from broker.paging.page cimport Page
-from broker.storage.page_records cimport PageEntries, PageEntry
+from broker.records.page_records cimport PageEntries, PageEntry
 
 
 cdef class LateRange:

@@ -14,14 +14,14 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from broker.storage.page_records import PageEntries, entry_size
+from broker.records.page_records import PageEntries, entry_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.paging.page import Page
     from broker.paging.store import PagingStore
-    from broker.storage.page_records import PageEntry
+    from broker.records.page_records import PageEntry
 
 __all__ = ["Cursor", "Found", "LateRange"]
 

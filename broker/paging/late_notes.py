@@ -19,8 +19,8 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.storage.encoding import RecordFormatError
-from broker.storage.page_records import entries
+from broker.model.encoding import RecordFormatError
+from broker.records.page_records import entries
 from journal.errors import RecordTooLarge
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ import logging
 import struct
 from typing import TYPE_CHECKING, Final
 
+from broker.model.wire import RecordType
 from broker.paging.counting import HELD, Counting, apply, summarize
 from broker.paging.transactions import PageTransaction
-from broker.storage.page_records import entries
-from broker.storage.wire import RecordType
+from broker.records.page_records import entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from broker.paging.store import PagingStore
     from broker.paging.subscription import PageSubscription
     from broker.storage.page_folders import PageFolder
-    from broker.transaction import Transaction
+    from broker.transactions.transaction import Transaction
 
 __all__ = ["PageLoader"]
 

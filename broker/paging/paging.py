@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING, Final
 
 from broker.paging.store import PagingStore
 from broker.paging.transactions import PagedPart, PageTransactions
-from broker.policies import AddressFullPolicy
+from broker.settings.policies import AddressFullPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias, TypeVar
 
     from broker.core import Core
-    from broker.memory import AddressMemory
-    from broker.message import Message
+    from broker.model.message import Message
     from broker.paging.page import Page
     from broker.paging.subscription import PageSubscription
-    from broker.queue import Queue
+    from broker.queues.memory import AddressMemory
+    from broker.queues.queue import Queue
     from broker.storage.context import OperationContext
     from broker.storage.page_appends import PageAppends
     from broker.storage.page_folders import PageFolder, PageFolders
     from broker.storage.page_work import PageWork
     from broker.storage.page_writer import PageWriter
-    from broker.transaction import Transaction
+    from broker.transactions.transaction import Transaction
 
     T = TypeVar("T")
     # Where a message goes, the message, and the queues there that get it.

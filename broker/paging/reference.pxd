@@ -1,8 +1,8 @@
 # Fields of paging/reference.py's class, compiled; see setup.py (COMPILED).
 
-from broker.message cimport Message
+from broker.model.message cimport Message
 from broker.paging.page cimport Page
-from broker.reference cimport Reference
+from broker.queues.reference cimport Reference
 
 
 cdef class PagedReference(Reference):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.reference import Reference
+from broker.queues.reference import Reference
 
 if TYPE_CHECKING:
-    from broker.message import Message
+    from broker.model.message import Message
     from broker.paging.page import Page
     from broker.paging.subscription import PageSubscription
     from broker.paging.transactions import PageTransaction
-    from broker.transaction import Transaction
+    from broker.transactions.transaction import Transaction
 
 __all__ = ["PagedReference"]
 

@@ -2,7 +2,7 @@
 
 cimport cython
 
-from broker.message cimport Message
+from broker.model.message cimport Message
 from broker.paging.page cimport Page
 
 

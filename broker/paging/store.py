@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING, Final
 from broker.errors import broker_error
 from broker.paging.page import Page
 from broker.paging.subscription import PageSubscription
-from broker.storage.page_records import NO_TX, encode_entry
+from broker.records.page_records import NO_TX, encode_entry
 from journal.errors import JournalFull
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from broker.large_body import LargeBody
-    from broker.memory import AddressMemory
-    from broker.message import Message
+    from broker.model.large_body import LargeBody
+    from broker.model.message import Message
     from broker.paging.paging import Paging
-    from broker.queue import Queue
+    from broker.queues.memory import AddressMemory
+    from broker.queues.queue import Queue
     from broker.storage.history import MessageHistory
     from broker.storage.page_folders import PageFolder
-    from broker.transaction import Transaction
+    from broker.transactions.transaction import Transaction
 
 __all__ = ["PagingStore"]
 

@@ -2,14 +2,14 @@
 
 cimport cython
 
-from broker.memory cimport AddressMemory
-from broker.message cimport Message
+from broker.queues.memory cimport AddressMemory
+from broker.model.message cimport Message
 from broker.paging.cursor cimport Cursor, Found, LateRange
 from broker.paging.page cimport Page
 from broker.paging.reference cimport PagedReference
-from broker.queue cimport Queue
+from broker.queues.queue cimport Queue
 from broker.storage.page_appends cimport PageAppends
-from broker.storage.page_records cimport PageEntry
+from broker.records.page_records cimport PageEntry
 
 
 cdef class PageSubscription:

@@ -15,18 +15,18 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from broker.model.encoding import RecordFormatError
 from broker.paging.cursor import Cursor, Found, LateRange
 from broker.paging.reference import PagedReference
-from broker.schedule import SCHEDULED, time_ms
-from broker.storage.encoding import RecordFormatError
+from broker.queues.schedule import SCHEDULED, time_ms
 
 if TYPE_CHECKING:
-    from broker.message import Message
+    from broker.model.message import Message
     from broker.paging.page import Page
     from broker.paging.store import PagingStore
-    from broker.queue import Queue
-    from broker.storage.page_records import PageEntry
-    from broker.transaction import Transaction
+    from broker.queues.queue import Queue
+    from broker.records.page_records import PageEntry
+    from broker.transactions.transaction import Transaction
 
 __all__ = ["PageSubscription"]
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from broker.message import Message
+    from broker.model.message import Message
     from broker.paging.cursor import LateRange
     from broker.paging.page import Page
     from broker.paging.subscription import PageSubscription

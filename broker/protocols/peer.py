@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from broker.notifications import Origin
-    from broker.session import Session
+    from broker.sessions.session import Session
 
 __all__ = ["Handler", "Peer"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.address import join_fqqn
+from broker.model.address import join_fqqn
 from broker.security.manager import ANYBODY, Subject
 from broker.security.permission import Permission
 from broker.security.users import Users

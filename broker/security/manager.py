@@ -20,11 +20,11 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
-from broker.address import DEFAULT_WILDCARDS, WildcardConfiguration, split_fqqn
 from broker.errors import BrokerError, broker_error
-from broker.repository import HierarchicalRepository
+from broker.model.address import DEFAULT_WILDCARDS, WildcardConfiguration, split_fqqn
 from broker.security.counts import SecurityCounts
 from broker.security.permission import Permission, RoleTable
+from broker.settings.repository import HierarchicalRepository
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker.model.properties import PropertyType
 from broker.selector.headers import fetcher
 from broker.selector.tree import And, Compare, Identifier, Literal, Node
-from broker.storage.properties import PropertyType
 
 if TYPE_CHECKING:
     from broker.selector.values import SupportsProperties

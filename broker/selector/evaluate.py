@@ -15,6 +15,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from broker.model.properties import PropertyType
 from broker.selector.headers import fetcher
 from broker.selector.like import compile_like
 from broker.selector.tree import (
@@ -43,7 +44,6 @@ from broker.selector.values import (
     negate,
 )
 from broker.selector.xpath import compile_xpath
-from broker.storage.properties import PropertyType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

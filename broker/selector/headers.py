@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker.storage.java_text import uuid_text
-from broker.storage.properties import PropertyType
+from broker.model.java_text import uuid_text
+from broker.model.properties import PropertyType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.model.properties import PropertyType
 from broker.selector.lexer import END, SelectorError, Token, tokens
 from broker.selector.tree import (
     And,
@@ -39,7 +40,6 @@ from broker.selector.tree import (
     is_boolean,
 )
 from broker.selector.values import BIG, INT_MAX, INT_MIN, LONG_MAX
-from broker.storage.properties import PropertyType
 
 __all__ = ["DEPTH_MAX", "parse_tree"]
 

@@ -22,8 +22,8 @@ import re
 import struct
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from broker.storage.java_text import double_text, float_text
-from broker.storage.properties import Property, PropertyType
+from broker.model.java_text import double_text, float_text
+from broker.model.properties import Property, PropertyType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -94,7 +94,7 @@ class EvaluationError(Exception):
 
 
 class SupportsProperties(Protocol):
-    """What a selector asks of a message; `broker.message.Message` has it."""
+    """What a selector asks of a message; `broker.model.message.Message` has it."""
 
     @property
     def address(self) -> str | None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker.storage.encoding import NSS, BodyReader, RecordFormatError
-from broker.storage.stored_messages import MessageType
+from broker.model.encoding import NSS, BodyReader, RecordFormatError
+from broker.model.message_types import MessageType
 
 if TYPE_CHECKING:
     from collections.abc import Callable

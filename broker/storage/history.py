@@ -24,10 +24,10 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-import broker.packed as packed
-from broker.storage.message_records import PageTransaction
-from broker.storage.records import encode_record
-from broker.storage.wire import RecordType
+import broker.model.packed as packed
+from broker.model.wire import RecordType
+from broker.records.message_records import PageTransaction
+from broker.records.records import encode_record
 from journal.folder import JournalName
 from journal.reader import read_file
 from journal.retention import list_history
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from broker.message import Message
+    from broker.model.message import Message
     from journal import Journal
     from journal.api import Done
     from journal.reader import RawRecord

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker.storage.binding_records import IdCounter
-from broker.storage.records import encode_record
+from broker.records.binding_records import IdCounter
+from broker.records.records import encode_record
 
 if TYPE_CHECKING:
     from journal.api import RecordStore

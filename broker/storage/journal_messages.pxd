@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 
-from broker.storage.core_form cimport CoreForm
+from broker.records.core_form cimport CoreForm
 from journal.delivery cimport LiveCursor
 
 cdef enum:

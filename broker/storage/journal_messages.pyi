@@ -3,7 +3,7 @@ from typing import Any
 
 from typing_extensions import disjoint_base
 
-from broker.message import Message
+from broker.model.message import Message
 from broker.storage.pinned_files import LoadedFile, PinnedFile
 
 __all__ = ["JournalMessages", "QueueRows"]

@@ -15,10 +15,10 @@ from libc.stdint cimport INT32_MAX, int64_t, uint8_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp
 
-from broker.storage.core_form cimport int_at, long_at, read_core
+from broker.records.core_form cimport int_at, long_at, read_core
 
-from broker.message import Message
-from broker.storage.wire import RecordType
+from broker.model.message import Message
+from broker.model.wire import RecordType
 
 __all__ = ["JournalMessages", "QueueRows"]
 

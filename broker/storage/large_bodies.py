@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from broker.large_body import LargeCopy
+from broker.model.large_body import LargeCopy
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from broker.large_body import LargeBody
+    from broker.model.large_body import LargeBody
 
 __all__ = ["LargeBodies", "LargeUpload"]
 

@@ -1,7 +1,7 @@
 # Fields of manager.py's classes, compiled; see setup.py (COMPILED).
 
-cimport broker.packed as packed
-from broker.message cimport Message
+cimport broker.model.packed as packed
+from broker.model.message cimport Message
 from broker.storage.context cimport Completions, Counter
 from broker.storage.identifiers cimport IdGenerator
 

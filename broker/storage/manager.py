@@ -22,14 +22,14 @@ import logging
 import struct
 from typing import TYPE_CHECKING, Final, Protocol
 
-import broker.packed as packed
+import broker.model.packed as packed
 from broker.errors import BrokerError, broker_error
+from broker.model.wire import RecordType
+from broker.records.message_records import DuplicateId, HeuristicCompletion
+from broker.records.records import encode_prepared, encode_record
 from broker.storage.context import Completions, OperationContext
 from broker.storage.identifiers import IdGenerator
-from broker.storage.message_records import DuplicateId, HeuristicCompletion
 from broker.storage.page_appends import PageAppends
-from broker.storage.records import encode_prepared, encode_record
-from broker.storage.wire import RecordType
 from journal.api import RecordStore
 from journal.errors import JournalFull
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterator
 
-    from broker.message import Message
+    from broker.model.message import Message
+    from broker.model.wire import WireRecord
+    from broker.model.xid import Xid
     from broker.storage.context import After
-    from broker.storage.message_records import Xid
     from broker.storage.page_writer import PageWriter
-    from broker.storage.wire import WireRecord
 
 __all__ = ["LoopStore", "NullStorage", "StorageManager"]
 

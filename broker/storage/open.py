@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack, cast
 
+from broker.model.wire import RecordType
 from broker.storage.history import MessageHistory
 from broker.storage.large_files import LargeFiles
 from broker.storage.large_tables import LargeTable
@@ -20,7 +21,6 @@ from broker.storage.node_lock import NodeLock
 from broker.storage.page_folders import FileFolders
 from broker.storage.page_tables import TableFolders
 from broker.storage.waiting import StartWait
-from broker.storage.wire import RecordType
 from journal import Journal
 from journal.errors import JournalError, JournalLocked, OptionError
 from journal.options import JournalOptions, JournalType

@@ -1,6 +1,6 @@
 # Fields of page_appends.py's class, compiled; see setup.py (COMPILED).
 
-cimport broker.packed as packed
+cimport broker.model.packed as packed
 
 cdef int _ACKNOWLEDGE
 

@@ -19,9 +19,9 @@ import logging
 import struct
 from typing import TYPE_CHECKING, Final
 
-import broker.packed as packed
+import broker.model.packed as packed
 from broker.errors import BrokerError, broker_error
-from broker.storage.wire import RecordType
+from broker.model.wire import RecordType
 from journal.errors import JournalFull, UnknownTransaction
 
 if TYPE_CHECKING:

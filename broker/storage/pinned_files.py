@@ -1,6 +1,6 @@
 """Files of the message journal that stay open after a start, since messages in them still wait.
 
-    PinnedFiles.open(file) ─▶ PinnedFile.read() ─▶ was_read() ─▶ … forgotten again (bytes_aside.py)
+    PinnedFiles.open(file) ─▶ PinnedFile.read() ─▶ was_read() ─▶ … forgotten again (spill_file.py)
 
 A message that a start found is not copied: its bytes are read from the journal's file when they are
 wanted. The journal may move records meanwhile: a compaction copies those that are live and deletes
@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
-    from broker.message_form import MessageForm
-    from broker.storage.bytes_aside import BytesAside
+    from broker.model.message_form import MessageForm
+    from broker.storage.spill_file import BytesAside
 
 __all__ = ["LoadedFile", "PinnedFile", "PinnedFiles", "PinningStore"]
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from broker.large_body import ReadableBody
+    from broker.model.large_body import ReadableBody
 
 __all__ = ["replay"]
 

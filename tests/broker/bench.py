@@ -3,22 +3,22 @@
 import heapq
 from collections import deque
 
-from broker.address import WildcardConfiguration
-from broker.administration import Administration
 from broker.core import Core
-from broker.dead_letters import DeadLetters
-from broker.filters import parse_filter
-from broker.limits import Limits
-from broker.memory import GlobalMemory
-from broker.message import Message
-from broker.postoffice import PostOffice
-from broker.queue_defaults import QueueRequest
-from broker.session import Session, SessionOptions
-from broker.settings import AddressSettings, SettingsRepository
-from broker.storage.binding_records import RoutingType
+from broker.model.address import WildcardConfiguration
+from broker.model.message import Message
+from broker.model.properties import PropertyType
+from broker.model.routing_type import RoutingType
+from broker.queues.limits import Limits
+from broker.queues.memory import GlobalMemory
+from broker.routing.administration import Administration
+from broker.routing.dead_letters import DeadLetters
+from broker.routing.postoffice import PostOffice
+from broker.selector.filters import parse_filter
+from broker.sessions.session import Session, SessionOptions
+from broker.settings.queue_defaults import QueueRequest
+from broker.settings.settings import AddressSettings, SettingsRepository
 from broker.storage.manager import NullStorage
-from broker.storage.properties import PropertyType
-from broker.xa import XaTransactions
+from broker.transactions.xa import XaTransactions
 
 START_MS = 1_700_000_000_000
 UNLIMITED = -1

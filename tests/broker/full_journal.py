@@ -2,7 +2,7 @@
 
 import errno
 
-from broker import server
+from broker.server import server
 from journal.errors import JournalFull
 
 

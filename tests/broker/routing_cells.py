@@ -16,9 +16,9 @@ from typing import NamedTuple
 from broker.client.aio import AsyncClient
 from broker.client.errors import BrokerRefused
 from broker.errors import BrokerError, ErrorCode
-from broker.message import Message
-from broker.storage.binding_records import RoutingType
-from broker.storage.properties import PropertyType
+from broker.model.message import Message
+from broker.model.properties import PropertyType
+from broker.model.routing_type import RoutingType
 from tests.broker.bench import Bench, done
 
 TABLE = Path(__file__).with_name("routing.json")

@@ -17,8 +17,8 @@ from pathlib import Path
 from broker.cli.serving import serve
 from broker.errors import BrokerError
 from broker.options import BrokerOptions
-from broker.server import Broker
-from broker.settings import AddressSettings, SettingsRepository
+from broker.server.server import Broker
+from broker.settings.settings import AddressSettings, SettingsRepository
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.transport.acceptor import AcceptorOptions
 from jdbcstore.options import DatabaseStoreOptions

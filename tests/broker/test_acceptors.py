@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-import broker.server
+import broker.server.server
 from broker.cli.run import loop_factory
 from broker.errors import BrokerError
 from broker.options import BrokerOptions
-from broker.server import Broker
+from broker.server.server import Broker
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.transport.acceptor import Acceptor, AcceptorOptions
 
@@ -29,7 +29,7 @@ def options(folder, **acceptor):
 
 def test_a_port_in_use_is_told_before_data_are_loaded(tmp_path, monkeypatch):
     loads = []
-    monkeypatch.setattr(broker.server, "recover", lambda *found: loads.append(found))
+    monkeypatch.setattr(broker.server.server, "recover", lambda *found: loads.append(found))
 
     async def start(port):
         await Broker(options(tmp_path, port=port)).start()
@@ -56,7 +56,7 @@ def test_while_data_are_loaded_the_port_is_taken_and_nobody_can_connect(tmp_path
         seen.append(port)
         return recover(*found)
 
-    monkeypatch.setattr(broker.server, "recover", look)
+    monkeypatch.setattr(broker.server.server, "recover", look)
 
     async def serve():
         await made.start()
@@ -90,7 +90,7 @@ def test_a_failed_start_gives_the_port_up(tmp_path, monkeypatch):
     def fail(*_):
         raise BrokerError(1, "no")
 
-    monkeypatch.setattr(broker.server, "recover", fail)
+    monkeypatch.setattr(broker.server.server, "recover", fail)
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.address import AddressTree, Matcher, WildcardConfiguration
+from broker.model.address import AddressTree, Matcher, WildcardConfiguration
 
 MATCHING = [
     ("abcde", "abcde"),

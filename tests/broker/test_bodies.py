@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker import bodies
-from broker.storage.encoding import RecordFormatError
-from broker.storage.properties import Property, PropertyType
+from broker.model import bodies
+from broker.model.encoding import RecordFormatError
+from broker.model.properties import Property, PropertyType
 
 VALUES = st.one_of(
     st.none(),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.message import Message
+from broker.model.message import Message
 from broker.protocols.core import packet_connection as connections
 from broker.protocols.core import packet_message as messages
 from broker.protocols.core import packet_queue as queues

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from broker.reaper import ExpiryReaper
+from broker.server.scanner import ExpiryReaper
 from tests.broker.bench import Bench, Sink, done, message
 from tests.broker.test_recovery import Life
 

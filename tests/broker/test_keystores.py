@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from broker.keystores import load_key, load_trusted, read_key_store
+from broker.security.keystores import load_key, load_trusted, read_key_store
 from tests.broker.certificates import Authority, openssl
 from tests.broker.test_tls import by_client, serving
 

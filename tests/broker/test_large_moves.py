@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.settings import AddressSettings, SettingsRepository
-from broker.storage.binding_records import Divert, RoutingType
+from broker.model.routing_type import RoutingType
+from broker.records.binding_records import Divert
+from broker.settings.settings import AddressSettings, SettingsRepository
 from jdbcstore.blobs import SqlFiles
 from jdbcstore.options import DatabaseStoreOptions
 from journal.errors import JournalIOError

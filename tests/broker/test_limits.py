@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.disk import DiskMonitor, DiskSpace, disk_space
 from broker.errors import BrokerError, ErrorCode
-from broker.policies import AddressFullPolicy, DiskFullPolicy
+from broker.server.disk import DiskMonitor, DiskSpace, disk_space
+from broker.settings.policies import AddressFullPolicy, DiskFullPolicy
 from tests.broker.bench import Answers, Bench, done, message
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from broker.loaded_messages import LoadedMessages
-from broker.message import Message
-from broker.storage.encoding import RecordFormatError
-from broker.storage.records import RecordType
+from broker.model.encoding import RecordFormatError
+from broker.model.message import Message
+from broker.model.wire import RecordType
+from broker.recovery.loaded_messages import LoadedMessages
 
 
 @dataclass

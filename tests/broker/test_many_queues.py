@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker.client import AckMode, AsyncClient, make_message
-from broker.storage.binding_records import RoutingType
+from broker.model.routing_type import RoutingType
 from tests.interop.our_broker import OurBroker
 
 COUNT = 10_000

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.message import Message
-from broker.storage.binding_records import RoutingType
-from broker.storage.encoding import BodyReader, BodyWriter, RecordFormatError
-from broker.storage.properties import TYPED_PROPERTIES, Property, PropertyType
-from broker.storage.records import RecordType
-from broker.storage.stored_messages import CoreMessage, LargeCoreMessage, read_message
+from broker.model.encoding import BodyReader, BodyWriter, RecordFormatError
+from broker.model.message import Message
+from broker.model.properties import TYPED_PROPERTIES, Property, PropertyType
+from broker.model.routing_type import RoutingType
+from broker.model.wire import RecordType
+from broker.records.stored_messages import CoreMessage, LargeCoreMessage, read_message
 from tests.broker.storage.reference import SCENARIOS, Scenario
 
 # Made by the reference's encoder; docs/format/records.md shows it field by field.

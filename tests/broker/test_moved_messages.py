@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from broker.reaper import ExpiryReaper
-from broker.settings import AddressSettings, SettingsRepository
+from broker.server.scanner import ExpiryReaper
+from broker.settings.settings import AddressSettings, SettingsRepository
 from journal.errors import RecordTooLarge
 from tests.broker.bench import Bench, done, message
 from tests.broker.test_recovery import Life, durable

@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from broker.cli.isolation import WatchedBroker
-from broker.network_check import NetworkCheck
 from broker.options import BrokerOptions
+from broker.server.network_check import NetworkCheck
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.transport.acceptor import AcceptorOptions
 from tests.broker.log_lines import Lines

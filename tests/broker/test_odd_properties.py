@@ -11,12 +11,12 @@ import math
 
 import pytest
 
-from broker.divert import Divert
 from broker.errors import BrokerError
-from broker.message import Message
-from broker.storage.binding_records import Divert as DivertRecord
-from broker.storage.binding_records import RoutingType
-from broker.storage.properties import PropertyType
+from broker.model.message import Message
+from broker.model.properties import PropertyType
+from broker.model.routing_type import RoutingType
+from broker.records.binding_records import Divert as DivertRecord
+from broker.routing.divert import Divert
 from tests.broker.bench import START_MS, Bench, done
 from tests.broker.test_recovery import Life, durable
 

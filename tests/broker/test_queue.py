@@ -3,7 +3,7 @@
 import pytest
 
 from broker.errors import BrokerError, ErrorCode
-from broker.storage.binding_records import RoutingType
+from broker.model.routing_type import RoutingType
 from tests.broker.bench import START_MS, UNLIMITED, Answers, Bench, done, message
 
 

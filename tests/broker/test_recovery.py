@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from broker.errors import BrokerError
+from broker.model.routing_type import RoutingType
+from broker.model.xid import Xid
 from broker.options import BrokerOptions
-from broker.queue_defaults import QueueRequest
-from broker.server import Broker
-from broker.session import SessionOptions
-from broker.settings import AddressSettings, SettingsRepository
-from broker.storage import bytes_aside
-from broker.storage.binding_records import RoutingType
-from broker.storage.message_records import Xid
+from broker.server.server import Broker
+from broker.sessions.session import SessionOptions
+from broker.settings.queue_defaults import QueueRequest
+from broker.settings.settings import AddressSettings, SettingsRepository
+from broker.storage import spill_file
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from journal.errors import JournalIOError, JournalLocked
 from tests.broker.bench import Sink, message
@@ -286,9 +286,9 @@ def test_nobody_gets_a_success_after_the_storage_failed(tmp_path):
 
 def test_messages_whose_bytes_lie_aside_are_as_they_were(tmp_path, monkeypatch):
     """More than anybody reads back at once; moved, browsed, expired and delivered in order."""
-    monkeypatch.setattr(bytes_aside, "KEPT_SIZE", 0)
-    monkeypatch.setattr(bytes_aside, "READ_BACK_SIZE", 2000)
-    monkeypatch.setattr(bytes_aside, "SEGMENT_SIZE", 10_000)
+    monkeypatch.setattr(spill_file, "KEPT_SIZE", 0)
+    monkeypatch.setattr(spill_file, "READ_BACK_SIZE", 2000)
+    monkeypatch.setattr(spill_file, "SEGMENT_SIZE", 10_000)
     numbers = [str(number) for number in range(300)]
 
     async def all_of(life, name, count):

@@ -8,14 +8,14 @@ import pytest
 from broker.config.file import ConfigurationFile
 from broker.config.options import broker_options, security_of
 from broker.errors import BrokerError
-from broker.message import Message
+from broker.model.message import Message
+from broker.model.routing_type import RoutingType
 from broker.options import BrokerOptions
-from broker.queue_defaults import QueueRequest
 from broker.security.permission import Permission
-from broker.server import Broker
-from broker.session import SessionOptions
-from broker.settings import AddressSettings
-from broker.storage.binding_records import RoutingType
+from broker.server.server import Broker
+from broker.sessions.session import SessionOptions
+from broker.settings.queue_defaults import QueueRequest
+from broker.settings.settings import AddressSettings
 
 ANYCAST, MULTICAST = RoutingType.ANYCAST, RoutingType.MULTICAST
 

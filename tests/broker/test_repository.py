@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.address import WildcardConfiguration
-from broker.repository import CACHE_SIZE_MAX, HierarchicalRepository
+from broker.model.address import WildcardConfiguration
+from broker.settings.repository import CACHE_SIZE_MAX, HierarchicalRepository
 
 
 def repository(*matches, **options):

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from broker.address import DEFAULT_WILDCARDS
+from broker.model.address import DEFAULT_WILDCARDS
+from broker.model.routing_type import RoutingType
 from broker.options import BrokerOptions
-from broker.queue_defaults import QueueRequest
-from broker.retroactive import Retroactive
-from broker.server import Broker
-from broker.session import SessionOptions
-from broker.settings import AddressSettings, SettingsRepository
-from broker.storage.binding_records import RoutingType
+from broker.routing.retroactive import Retroactive
+from broker.server.server import Broker
+from broker.sessions.session import SessionOptions
+from broker.settings.queue_defaults import QueueRequest
+from broker.settings.settings import AddressSettings, SettingsRepository
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from tests.broker.bench import Bench, done, message
 

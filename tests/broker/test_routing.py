@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from broker.address import AddressTree, Matcher
+from broker.model.address import AddressTree, Matcher
 from tests.broker import routing_cells
 from tests.broker.bench import Bench
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.filters import parse_filter
-from broker.storage.properties import PropertyType
+from broker.model.properties import PropertyType
+from broker.selector.filters import parse_filter
 from tests.broker.bench import UNLIMITED, Bench, done, message
 
 SELECTORS = (

@@ -4,8 +4,8 @@ import asyncio
 import logging
 
 from broker.options import BrokerOptions
-from broker.server import Broker
-from broker.server_dump import server_dump
+from broker.server.server import Broker
+from broker.server.server_dump import server_dump
 from tests.broker.bench import Bench, done, message
 from tests.broker.log_lines import Lines
 

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from broker.policies import (
+from broker.model.routing_type import RoutingType
+from broker.settings.policies import (
     AddressFullPolicy,
     DeletionPolicy,
     PageFullPolicy,
     SlowConsumerPolicy,
     SlowConsumerUnit,
 )
-from broker.settings import SETTINGS, AddressSettings, SettingsRepository
-from broker.storage.binding_records import RoutingType
+from broker.settings.settings import SETTINGS, AddressSettings, SettingsRepository
 from tests.unpack import unpack
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"

@@ -7,10 +7,10 @@ import pytest
 from broker.client import errors
 from broker.client.aio import AsyncClient
 from broker.options import BrokerOptions
-from broker.policies import SlowConsumerPolicy, SlowConsumerUnit
-from broker.server import Broker
-from broker.settings import AddressSettings, SettingsRepository
-from broker.slow_consumers import SlowConsumers
+from broker.queues.slow_consumers import SlowConsumers
+from broker.server.server import Broker
+from broker.settings.policies import SlowConsumerPolicy, SlowConsumerUnit
+from broker.settings.settings import AddressSettings, SettingsRepository
 from broker.transport.acceptor import AcceptorOptions
 from tests.broker.bench import done, message
 from tests.broker.management.managed import ManagedBench

@@ -10,11 +10,11 @@ import weakref
 import pytest
 
 from benchmarks.bench_broker_start import QUEUE, message, options_of
-from broker.message import Message
-from broker.queue_defaults import QueueRequest
-from broker.server import Broker
-from broker.session import SessionOptions
-from broker.storage.binding_records import RoutingType
+from broker.model.message import Message
+from broker.model.routing_type import RoutingType
+from broker.server.server import Broker
+from broker.sessions.session import SessionOptions
+from broker.settings.queue_defaults import QueueRequest
 
 COUNT = 20
 
@@ -64,7 +64,7 @@ async def nothing(broker):
 
 @pytest.mark.parametrize("found", [False, True], ids=["sent", "found by a start"])
 def test_stopped_broker_with_waiting_messages_is_collected(tmp_path, found, monkeypatch):
-    monkeypatch.setattr("broker.storage.bytes_aside.KEPT_SIZE", 0)
+    monkeypatch.setattr("broker.storage.spill_file.KEPT_SIZE", 0)
     gone = asyncio.run(start_and_stop(tmp_path, send))
     if found:
         gone = asyncio.run(start_and_stop(tmp_path, nothing))

@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from broker.reaper import ExpiryReaper
-from broker.reference import StoredRun
-from broker.storage import bytes_aside, pinned_files
-from broker.storage.binding_records import RoutingType
-from broker.storage.message_records import Xid
+from broker.model.routing_type import RoutingType
+from broker.model.xid import Xid
+from broker.queues.reference import StoredRun
+from broker.server.scanner import ExpiryReaper
+from broker.storage import pinned_files, spill_file
 from journal.errors import JournalIOError
 from tests.broker.bench import message
 from tests.broker.test_recovery import Life, durable
@@ -160,7 +160,7 @@ def test_all_kinds_of_messages_keep_their_order(tmp_path, seed):
 
 
 def test_bytes_stay_while_a_compaction_moves_records(tmp_path, monkeypatch):
-    monkeypatch.setattr(bytes_aside, "READ_BACK_SIZE", 5000)
+    monkeypatch.setattr(spill_file, "READ_BACK_SIZE", 5000)
     folder = tmp_path / "data"
     numbers = [f"{number:05}" * 200 for number in range(400)]
 
@@ -237,7 +237,7 @@ def test_a_prepared_transaction_finds_what_it_has_taken(tmp_path, decision):
 
 def test_without_descriptors_messages_are_copied_as_before(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(pinned_files, "_SHARE", 10**9)
-    monkeypatch.setattr(bytes_aside, "KEPT_SIZE", 0)
+    monkeypatch.setattr(spill_file, "KEPT_SIZE", 0)
     numbers = [str(number) for number in range(300)]
 
     async def first(life):

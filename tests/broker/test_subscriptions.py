@@ -3,9 +3,9 @@
 import pytest
 
 from broker.errors import BrokerError, ErrorCode
-from broker.queue_defaults import QueueRequest
-from broker.reaper import ExpiryReaper
-from broker.storage.binding_records import RoutingType
+from broker.model.routing_type import RoutingType
+from broker.server.scanner import ExpiryReaper
+from broker.settings.queue_defaults import QueueRequest
 from tests.broker.bench import START_MS, Bench, done, message
 
 

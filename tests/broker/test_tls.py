@@ -12,7 +12,7 @@ from broker.client.errors import NotConnected
 from broker.config.tls import server_context
 from broker.config.transport import parse_transport
 from broker.options import BrokerOptions
-from broker.server import Broker
+from broker.server.server import Broker
 from broker.transport.acceptor import AcceptorOptions
 from tests.broker.certificates import Authority
 

@@ -6,11 +6,12 @@ import pytest
 
 from broker.core import OpenDoor
 from broker.errors import BrokerError, ErrorCode
-from broker.policies import AddressFullPolicy
-from broker.postoffice import Routing
-from broker.storage.binding_records import Divert, RoutingType
-from broker.storage.message_records import Xid
-from broker.xa import XaCode, XaError
+from broker.model.routing_type import RoutingType
+from broker.model.xid import Xid
+from broker.records.binding_records import Divert
+from broker.routing.postoffice import Routing
+from broker.settings.policies import AddressFullPolicy
+from broker.transactions.xa import XaCode, XaError
 from tests.broker.bench import Answers, Bench, done, message
 
 XID = Xid(7, b"branch", b"global")
@@ -517,7 +518,7 @@ def test_an_unknown_address_is_made_with_its_queue():
 
 @pytest.mark.parametrize("is_exclusive", [True, False])
 def test_diverts(bench, is_exclusive):
-    from broker.divert import Divert as LiveDivert
+    from broker.routing.divert import Divert as LiveDivert
 
     bench.queue("copy")
     record = Divert(

@@ -8,14 +8,14 @@ import pytest
 
 from broker.client.aio import AsyncClient
 from broker.errors import BrokerError
+from broker.model.routing_type import RoutingType
 from broker.options import BrokerOptions, WebOptions
-from broker.queue_defaults import QueueRequest
-from broker.resource_limits import ResourceLimits, UserLimits
-from broker.send_marks import SendMarks
-from broker.server import Broker
-from broker.session import Session, SessionOptions
-from broker.settings import AddressSettings, SettingsRepository
-from broker.storage.binding_records import RoutingType
+from broker.server.server import Broker
+from broker.sessions.resource_limits import ResourceLimits, UserLimits
+from broker.sessions.send_marks import SendMarks
+from broker.sessions.session import Session, SessionOptions
+from broker.settings.queue_defaults import QueueRequest
+from broker.settings.settings import AddressSettings, SettingsRepository
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.transport.acceptor import AcceptorOptions
 from tests.broker.bench import Bench, Sink, done, message

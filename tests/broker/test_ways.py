@@ -4,13 +4,13 @@ import time
 
 import pytest
 
-from broker.divert import Divert
 from broker.errors import BrokerError, ErrorCode
-from broker.message import Message
-from broker.policies import AddressFullPolicy
-from broker.postoffice import Routing
-from broker.storage.binding_records import Divert as DivertRecord
-from broker.storage.binding_records import RoutingType
+from broker.model.message import Message
+from broker.model.routing_type import RoutingType
+from broker.records.binding_records import Divert as DivertRecord
+from broker.routing.divert import Divert
+from broker.routing.postoffice import Routing
+from broker.settings.policies import AddressFullPolicy
 from tests.broker.bench import Bench, done, message
 
 

@@ -3,7 +3,8 @@
 import socket
 from collections import defaultdict, deque
 
-from broker.message import Message
+from broker.model.message import Message
+from broker.model.routing_type import RoutingType
 from broker.protocols.core import packet_cluster as cluster
 from broker.protocols.core import packet_connection as connections
 from broker.protocols.core import packet_message as messages
@@ -12,7 +13,6 @@ from broker.protocols.core import packet_session as sessions
 from broker.protocols.core import versions
 from broker.protocols.core.frames import MAGIC, FrameReader
 from broker.protocols.core.packets import decode_packet
-from broker.storage.binding_records import RoutingType
 
 CHANNEL = 10
 WAIT_S = 60

@@ -16,7 +16,9 @@ import atheris
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 with atheris.instrument_imports(include=["broker", "journal"]):
-    from broker.storage.records import JournalDecoder, RecordFormatError, decode_record
+    from broker.model.encoding import RecordFormatError
+    from broker.printing.journal_decoder import JournalDecoder
+    from broker.records.records import decode_record
     from journal.control import decode_control_list
     from journal.errors import JournalError
     from journal.reader import FileView

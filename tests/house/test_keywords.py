@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from broker.addresses import QueueChanges
-from broker.settings import SETTINGS, AddressSettingsChanges
-from broker.storage.binding_records import QueueBinding
+from broker.records.binding_records import QueueBinding
+from broker.routing.addresses import QueueChanges
+from broker.settings.settings import SETTINGS, AddressSettingsChanges
 
 ROOT = Path(__file__).resolve().parents[2]
 # The lines with `refused` at their end, and no others, are errors.
 PROGRAM = """\
 from pathlib import Path
 
-from broker.addresses import Addresses
+from broker.routing.addresses import Addresses
 from broker.client import AckMode, AsyncClient, Client
-from broker.settings import AddressSettings
+from broker.settings.settings import AddressSettings
 from broker.storage.open import bindings_options, messages_options
 from jdbcstore import DatabaseStoreOptions
 from journal import JournalOptions, JournalType

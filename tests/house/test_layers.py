@@ -17,15 +17,31 @@ ROOT = Path(__file__).resolve().parents[2]
 # Of the broker: what stands above its sessions, above its protocols, and beside its queues.
 BROKER_CLIENTS = (
     *("broker.client", "broker.bridges", "broker.cluster", "broker.ha", "broker.management"),
-    *("broker.server", "broker.cli"),
+    *("broker.server.server", "broker.cli"),
 )
 BROKER_EDGES = ("broker.transport", "broker.protocols", "broker.options", *BROKER_CLIENTS)
 BROKER_CORE = (
-    *("broker.queue", "broker.consumer", "broker.dispatch", "broker.reference", "broker.core"),
-    "broker.selector_index",
-    *("broker.postoffice", "broker.addresses", "broker.transaction", "broker.xa"),
-    *("broker.recovery", "broker.duplicates", "broker.dead_letters", "broker.divert"),
-    *("broker.paging", "broker.large", "broker.moves"),
+    *(
+        "broker.queues.queue",
+        "broker.queues.consumer",
+        "broker.queues.dispatch",
+        "broker.queues.reference",
+        "broker.core",
+    ),
+    "broker.queues.selector_index",
+    *(
+        "broker.routing.postoffice",
+        "broker.routing.addresses",
+        "broker.transactions.transaction",
+        "broker.transactions.xa",
+    ),
+    *(
+        "broker.recovery.recovery",
+        "broker.routing.duplicates",
+        "broker.routing.dead_letters",
+        "broker.routing.divert",
+    ),
+    *("broker.paging", "broker.large", "broker.routing.message_mover"),
 )
 
 # Who may use what: the longest prefix of the using module that is a key here decides.
@@ -99,50 +115,66 @@ MUST_NOT_USE = {
     # The rooms of the broker, the highest first: who moves messages knows no session, a session no
     # protocol, a protocol no socket, and nobody but the command line the server.
     "broker.cli": (),
-    "broker.server": ("broker.cli",),
+    "broker.server.server": ("broker.cli",),
     # The server, and what it is made of, for a program that is not the command line.
     "broker.embedded": ("broker.cli",),
     "broker.options": BROKER_CLIENTS,
     # A configuration is a value; what makes options of it belongs to whoever composes a broker.
     "broker.config.options": BROKER_CLIENTS,
     "broker.config.file": BROKER_CLIENTS,
-    "broker.management": ("broker.cli", "broker.server"),
-    "broker.bridges": ("broker.cli", "broker.server"),
-    "broker.cluster": ("broker.cli", "broker.server"),
-    "broker.ha": ("broker.cli", "broker.server"),
+    "broker.management": ("broker.cli", "broker.server.server"),
+    "broker.bridges": ("broker.cli", "broker.server.server"),
+    "broker.cluster": ("broker.cli", "broker.server.server"),
+    "broker.ha": ("broker.cli", "broker.server.server"),
     "broker.client": (
-        *("broker.transport", "broker.session", "broker.server", "broker.cli", "broker.options"),
+        *(
+            "broker.transport",
+            "broker.sessions.session",
+            "broker.server.server",
+            "broker.cli",
+            "broker.options",
+        ),
         *("broker.protocols.core.handler", "broker.protocols.core.session_channel"),
         *BROKER_CORE,
     ),
-    "broker.transport": (*BROKER_CLIENTS, "broker.session"),
+    "broker.transport": (*BROKER_CLIENTS, "broker.sessions.session"),
     "broker.protocols": (*BROKER_CLIENTS, "broker.transport"),
-    "broker.session": BROKER_EDGES,
-    "broker.session_large": BROKER_EDGES,
-    "broker.session_xa": BROKER_EDGES,
-    "broker": (*BROKER_EDGES, "broker.session"),
+    "broker.sessions.session": BROKER_EDGES,
+    "broker.sessions.session_large": BROKER_EDGES,
+    "broker.sessions.session_xa": BROKER_EDGES,
+    "broker": (*BROKER_EDGES, "broker.sessions.session"),
     # Objects become records below everything that moves messages.
-    "broker.storage": (*BROKER_EDGES, "broker.session", *BROKER_CORE),
+    "broker.storage": (*BROKER_EDGES, "broker.sessions.session", *BROKER_CORE),
     # What is stored is read without a broker that runs; the sources do without the command line.
     "pipeline": (
-        *("broker.session", "broker.server", "broker.transport", "broker.protocols"),
+        *(
+            "broker.sessions.session",
+            "broker.server.server",
+            "broker.transport",
+            "broker.protocols",
+        ),
         *(*BROKER_CORE, "pipeline.cli"),
     ),
-    "pipeline.cli": ("broker.session", "broker.server", "broker.transport", "broker.protocols"),
+    "pipeline.cli": (
+        "broker.sessions.session",
+        "broker.server.server",
+        "broker.transport",
+        "broker.protocols",
+    ),
     # Values stand by themselves.
     **dict.fromkeys(
         (
             *(
-                "broker.message",
-                "broker.message_form",
-                "broker.address",
-                "broker.settings",
+                "broker.model.message",
+                "broker.model.message_form",
+                "broker.model.address",
+                "broker.settings.settings",
                 "broker.selector",
             ),
             *("broker.config", "broker.security", "broker.errors"),
         ),
         (
-            *(*BROKER_EDGES, "broker.session", *BROKER_CORE, "broker.storage.manager"),
+            *(*BROKER_EDGES, "broker.sessions.session", *BROKER_CORE, "broker.storage.manager"),
             "broker.config.options",
             "broker.config.file",
         ),
@@ -229,7 +261,7 @@ def test_every_cython_module_has_a_row_in_the_table():
 @pytest.mark.parametrize(
     ("file", "target"),
     [
-        ("journal/reader.pyx", "broker.storage.records"),
+        ("journal/reader.pyx", "broker.records.records"),
         ("journal/api.py", "jdbcstore.store"),
         ("journal/journal.pyx", "journal.cli.main"),
         ("journal/loader.pyx", "journal.tools.stat"),
@@ -237,16 +269,16 @@ def test_every_cython_module_has_a_row_in_the_table():
         ("jdbcstore/store.py", "journal.format"),
         ("jdbcstore/lease.py", "jdbcstore.cli.locks"),
         ("journal/cli/main.py", "jdbcstore.cli.locks"),
-        ("broker/storage/records.py", "broker.session"),
-        ("broker/queue.py", "journal.journal"),
-        ("broker/queue.py", "broker.session"),
-        ("broker/storage/manager.py", "broker.queue"),
-        ("broker/message.py", "broker.queue"),
-        ("broker/session.py", "broker.protocols.core.handler"),
+        ("broker/records/records.py", "broker.sessions.session"),
+        ("broker/queues/queue.py", "journal.journal"),
+        ("broker/queues/queue.py", "broker.sessions.session"),
+        ("broker/storage/manager.py", "broker.queues.queue"),
+        ("broker/model/message.py", "broker.queues.queue"),
+        ("broker/sessions/session.py", "broker.protocols.core.handler"),
         ("broker/protocols/core/handler.py", "broker.transport.connection"),
-        ("broker/client/session.py", "broker.session"),
-        ("broker/server.py", "pipeline.export"),
-        ("pipeline/message_rows.py", "broker.queue"),
+        ("broker/client/session.py", "broker.sessions.session"),
+        ("broker/server/server.py", "pipeline.export"),
+        ("pipeline/message_rows.py", "broker.queues.queue"),
         ("pipeline/export.py", "pipeline.cli.export"),
     ],
 )
@@ -260,12 +292,12 @@ def test_a_use_of_a_higher_floor_is_noticed(file, target):
         ("journal/cli/main.py", "journal.tools.stat"),
         ("journal/tools/stat.py", "journal.reader"),
         ("jdbcstore/store.py", "journal.api"),
-        ("broker/storage/records.py", "journal.errors.JournalDamaged"),
+        ("broker/records/records.py", "journal.errors.JournalDamaged"),
         ("broker/storage/open.py", "journal.journal"),
-        ("broker/protocols/core/handler.py", "broker.session"),
-        ("broker/server.py", "broker.transport.acceptor"),
+        ("broker/protocols/core/handler.py", "broker.sessions.session"),
+        ("broker/server/server.py", "broker.transport.acceptor"),
         ("broker/client/session.py", "broker.protocols.core.frames"),
-        ("pipeline/message_rows.py", "broker.storage.records"),
+        ("pipeline/message_rows.py", "broker.records.records"),
     ],
 )
 def test_a_use_of_a_lower_floor_is_allowed(file, target):

@@ -9,7 +9,7 @@ from concurrent.futures import wait
 import pytest
 
 from broker.client import AckMode, Client, errors
-from broker.storage.message_records import Xid
+from broker.model.xid import Xid
 
 WAIT_S = 20
 

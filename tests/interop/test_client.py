@@ -12,10 +12,10 @@ from broker.client.aio import AsyncClient
 from broker.client.content import make_message
 from broker.client.session_state import AckMode
 from broker.errors import ErrorCode
-from broker.message import Message
-from broker.storage.binding_records import RoutingType
-from broker.storage.message_records import Xid
-from broker.storage.properties import Property, PropertyType
+from broker.model.message import Message
+from broker.model.properties import Property, PropertyType
+from broker.model.routing_type import RoutingType
+from broker.model.xid import Xid
 from tests.interop.asynchronous import asynchronous
 
 WAIT_S = 20

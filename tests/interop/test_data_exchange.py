@@ -12,8 +12,8 @@ import pytest
 from broker.cli.guard import run
 from broker.cli.main import broker as commands
 from broker.client import Client
-from broker.storage.binding_records import RoutingType
-from broker.storage.properties import Property, PropertyType
+from broker.model.properties import Property, PropertyType
+from broker.model.routing_type import RoutingType
 from journal.cli.main import journal
 from tests.interop.our_broker import OurBroker
 from tests.interop.reference import ReferenceUnavailableError

@@ -10,7 +10,7 @@ from broker.client.aio import AsyncClient
 from broker.management.address_control import AddressControl
 from broker.management.broker_control import BrokerControl
 from broker.management.queue_control import QueueControl
-from broker.storage.properties import PropertyType
+from broker.model.properties import PropertyType
 from tests.interop.asynchronous import asynchronous
 
 # Ours, or younger than the reference's broker of these tests.

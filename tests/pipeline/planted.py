@@ -2,18 +2,14 @@
 
 import struct
 
-from broker.duplicates import BRIDGE_PREFIX
-from broker.storage.binding_records import (
-    QueueBinding,
-    QueueStatus,
-    QueueStatusRecord,
-    RoutingType,
-)
-from broker.storage.message_records import DuplicateId
+from broker.model.properties import Property, PropertyType
+from broker.model.routing_type import RoutingType
+from broker.records.binding_records import QueueBinding, QueueStatus, QueueStatusRecord
+from broker.records.message_records import DuplicateId
+from broker.records.records import encode_record
+from broker.records.stored_messages import CoreMessage, MessageHeaders
+from broker.routing.duplicates import BRIDGE_PREFIX
 from broker.storage.node_lock import NodeLock
-from broker.storage.properties import Property, PropertyType
-from broker.storage.records import encode_record
-from broker.storage.stored_messages import CoreMessage, MessageHeaders
 from journal import Journal, JournalOptions
 
 NOW_MS = 1_800_000_000_000

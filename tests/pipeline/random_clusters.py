@@ -2,9 +2,10 @@
 
 import random
 
-from broker.storage.message_records import PageTransaction, Xid
-from broker.storage.records import encode_prepared, encode_record
-from broker.storage.stored_messages import CoreMessage, MessageHeaders
+from broker.model.xid import Xid
+from broker.records.message_records import PageTransaction
+from broker.records.records import encode_prepared, encode_record
+from broker.records.stored_messages import CoreMessage, MessageHeaders
 from tests.pipeline.planted import (
     ACK,
     BILLS,

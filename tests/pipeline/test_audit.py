@@ -7,11 +7,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
-from broker.storage.binding_records import QueueBinding, RoutingType
-from broker.storage.message_records import Xid
-from broker.storage.properties import Property, PropertyType
-from broker.storage.records import encode_prepared, encode_record
-from broker.storage.stored_messages import CoreMessage, MessageHeaders
+from broker.model.properties import Property, PropertyType
+from broker.model.routing_type import RoutingType
+from broker.model.xid import Xid
+from broker.records.binding_records import QueueBinding
+from broker.records.records import encode_prepared, encode_record
+from broker.records.stored_messages import CoreMessage, MessageHeaders
 from journal import Journal, JournalOptions
 from pipeline.audit import FINDINGS, NEEDED, Limits, findings, summary
 from pipeline.cli.guard import run

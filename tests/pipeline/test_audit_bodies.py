@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
-from broker.storage.records import encode_record
-from broker.storage.stored_messages import CoreMessage, LargeCoreMessage, MessageHeaders
+from broker.records.records import encode_record
+from broker.records.stored_messages import CoreMessage, LargeCoreMessage, MessageHeaders
 from pipeline.cli.guard import run
 from pipeline.cli.main import pipeline as commands
 from tests.pipeline.planted import ACK, MESSAGE, NOW_MS, ORDERS, REF, Node

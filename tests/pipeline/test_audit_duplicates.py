@@ -4,8 +4,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
-from broker.storage.binding_records import QueueBinding, RoutingType
-from broker.storage.records import encode_record
+from broker.model.routing_type import RoutingType
+from broker.records.binding_records import QueueBinding
+from broker.records.records import encode_record
 from pipeline.audit import NEEDED, Limits, findings
 from tests.pipeline.planted import BILLS, NOW_MS, ORDERS, QUEUE, Node
 

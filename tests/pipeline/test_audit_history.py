@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
-from broker.storage.message_records import Xid
-from broker.storage.records import encode_prepared
+from broker.model.xid import Xid
+from broker.records.records import encode_prepared
 from journal.folder import JournalName
 from journal.retention import list_history
 from pipeline.audit import FINDINGS

@@ -4,12 +4,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
-from broker.bodies import encode_text
 from broker.client import Client
-from broker.message import Message
-from broker.storage.binding_records import RoutingType
-from broker.storage.properties import Property, PropertyType
-from broker.storage.stored_messages import MessageType
+from broker.model.bodies import encode_text
+from broker.model.message import Message
+from broker.model.message_types import MessageType
+from broker.model.properties import Property, PropertyType
+from broker.model.routing_type import RoutingType
 from tests.broker.serve import BrokerProcess
 
 HEADERS = {

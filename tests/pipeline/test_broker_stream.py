@@ -15,7 +15,7 @@ pytest.importorskip(
 )
 
 from broker.client import AckMode, Client
-from broker.storage.binding_records import RoutingType
+from broker.model.routing_type import RoutingType
 from journal.errors import OptionError, WrongUse
 from pipeline.broker_options import BrokerOptions
 from pipeline.errors import DataLoss

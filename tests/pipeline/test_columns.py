@@ -9,8 +9,8 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark
 
 from pyspark.sql import functions as f
 
-from broker.bodies import encode_text
-from broker.storage.records import decode_record
+from broker.model.bodies import encode_text
+from broker.records.records import decode_record
 from journal.errors import OptionError, WrongUse
 from pipeline.broker_messages import message_of
 from pipeline.broker_options import BrokerOptions

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from broker.bodies import encode_text
+from broker.model.bodies import encode_text
 from tests.journal.golden import GOLDEN
 from tests.pipeline.conftest import rows_by
 

@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: quiver-mq[spark] brings it")
 
-from broker.storage.properties import Property, PropertyType
-from broker.storage.records import encode_record
-from broker.storage.stored_messages import (
+from broker.model.properties import Property, PropertyType
+from broker.records.records import encode_record
+from broker.records.stored_messages import (
     AmqpMessageV3,
     CoreMessage,
     LargeCoreMessage,

@@ -6,9 +6,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
-from broker.storage.message_records import Xid
-from broker.storage.records import encode_prepared, encode_record
-from broker.storage.stored_messages import CoreMessage, MessageHeaders
+from broker.model.xid import Xid
+from broker.records.records import encode_prepared, encode_record
+from broker.records.stored_messages import CoreMessage, MessageHeaders
 from journal import Journal, JournalOptions
 from pipeline.options import SourceOptions
 from pipeline.sources.messages import MessagesReader

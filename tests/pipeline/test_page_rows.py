@@ -8,11 +8,11 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
-from broker.message import Message
+from broker.model.message import Message
+from broker.model.properties import Property, PropertyType
+from broker.model.wire import RecordType
+from broker.records.page_records import encode_entry
 from broker.storage.page_folders import FileFolders
-from broker.storage.page_records import encode_entry
-from broker.storage.properties import Property, PropertyType
-from broker.storage.wire import RecordType
 from jdbcstore import Database, DatabaseStoreOptions
 from jdbcstore.pages import PageStores
 from jdbcstore.store import SqlStore

@@ -7,11 +7,11 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
-from broker.loaded_messages import decode_message
+from broker.model.wire import RecordType
+from broker.model.xid import Xid
 from broker.paging.late_notes import LateNotes
 from broker.paging.transactions import PagedPart
-from broker.storage.message_records import Xid
-from broker.storage.wire import RecordType
+from broker.recovery.loaded_messages import decode_message
 from pipeline.audit_queues import frame_of
 from pipeline.registration import register
 from pipeline.replay import Asked, select

@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
-from broker.storage.records import encode_record
-from broker.storage.stored_messages import AmqpMessageV3
+from broker.records.records import encode_record
+from broker.records.stored_messages import AmqpMessageV3
 from jdbcstore import SqlStore
 from jdbcstore.options import DatabaseStoreOptions
 from journal.reader import read_file

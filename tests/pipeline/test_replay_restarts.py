@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
 from broker.client import AckMode
-from broker.storage.binding_records import RoutingType
+from broker.model.routing_type import RoutingType
 from journal.errors import WrongUse
 from pipeline.session import check_installed
 from tests.pipeline.instances import ROOT, Instance

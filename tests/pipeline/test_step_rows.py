@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
-from broker.storage.message_records import DuplicateId
-from broker.storage.records import encode_record
+from broker.records.message_records import DuplicateId
+from broker.records.records import encode_record
 from pipeline.columns import arrow_schema
 from pipeline.raw_rows import ROWS_MAX
 from pipeline.schema import JOURNAL

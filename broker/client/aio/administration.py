@@ -6,6 +6,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
+from broker.model.routing_type import RoutingType
 from broker.protocols.core.packet_connection import NullResponse
 from broker.protocols.core.packet_queue import (
     BindingQuery,
@@ -17,7 +18,6 @@ from broker.protocols.core.packet_queue import (
     QueueQuery,
     QueueQueryResponse,
 )
-from broker.storage.binding_records import RoutingType
 
 if TYPE_CHECKING:
     from collections.abc import KeysView

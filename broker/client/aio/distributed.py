@@ -10,8 +10,8 @@ from broker.protocols.core import packet_xa as xa
 
 if TYPE_CHECKING:
     from broker.client.session_state import SessionState
+    from broker.model.xid import Xid
     from broker.protocols.core.packet import Packet
-    from broker.storage.message_records import Xid
 
 P = TypeVar("P", bound="Packet")
 

@@ -16,11 +16,11 @@ from broker.client.content import (
     make_message,
 )
 from broker.client.errors import ClosedError
-from broker.message import Message
+from broker.model.message import Message
+from broker.model.properties import PropertyType
 from broker.protocols.core.frames import HEADER_SIZE
 from broker.protocols.core.packet_message import Send, SendContinuation, SendLarge
 from broker.protocols.core.packet_session import RemoveProducer
-from broker.storage.properties import PropertyType
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from broker.client.aio.consumer import AsyncConsumer
     from broker.client.deliveries import Delivery
-    from broker.message import Message
-    from broker.storage.properties import Property, PropertyValue
+    from broker.model.message import Message
+    from broker.model.properties import Property, PropertyValue
 
 
 class AsyncReceived:

@@ -33,7 +33,10 @@ from broker.client.management import (
 from broker.client.selectors import translate_selector
 from broker.client.session_state import AckMode
 from broker.errors import ErrorCode
-from broker.message import Message
+from broker.model.encoding import RecordFormatError
+from broker.model.message import Message
+from broker.model.properties import PropertyType
+from broker.model.routing_type import RoutingType
 from broker.protocols.core.packet_connection import NullResponse
 from broker.protocols.core.packet_queue import QueueQueryResponse
 from broker.protocols.core.packet_session import (
@@ -46,9 +49,6 @@ from broker.protocols.core.packet_session import (
     Stop,
     UniqueAddMetadata,
 )
-from broker.storage.binding_records import RoutingType
-from broker.storage.encoding import RecordFormatError
-from broker.storage.properties import PropertyType
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

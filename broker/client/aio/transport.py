@@ -7,8 +7,8 @@ import ssl
 from typing import TYPE_CHECKING, Final
 
 from broker.client.errors import NotConnected
-from broker.keystores import load_key, load_trusted
 from broker.protocols.core.errors import PacketFormatError
+from broker.security.keystores import load_key, load_trusted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from broker.client.aio.consumer import AsyncConsumer
     from broker.client.aio.received import AsyncReceived
     from broker.client.blocking.runner import Runner
-    from broker.message import Message
-    from broker.storage.properties import Property, PropertyValue
+    from broker.model.message import Message
+    from broker.model.properties import Property, PropertyValue
 
 _log: Final = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from broker.client.aio.producer import AsyncProducer, Readable
     from broker.client.blocking.runner import Runner
     from broker.client.content import Content, MessageHeaders
-    from broker.message import Message
+    from broker.model.message import Message
 
 
 class Producer:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from broker.client.blocking.consumer import Consumer, Received
 from broker.client.blocking.producer import Producer
 from broker.client.errors import ClientError
-from broker.storage.binding_records import RoutingType
+from broker.model.routing_type import RoutingType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from broker.client.aio.session import AsyncSession
     from broker.client.blocking.runner import Runner
     from broker.client.content import Content, MessageHeaders
-    from broker.message import Message
+    from broker.model.message import Message
+    from broker.model.xid import Xid
     from broker.protocols.core.packet_queue import BindingQueryResponse, QueueQueryResponse
-    from broker.storage.message_records import Xid
 
 
 class Session:

@@ -2,7 +2,7 @@
 
 cimport cython
 
-cimport broker.message_bytes as walk
+cimport broker.model.message_bytes as walk
 
 cdef int _BODY_AT
 cdef int _LENGTH_SIZE

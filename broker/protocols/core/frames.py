@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from typing import Final, TypeAlias
 
-import broker.message_bytes as walk
+import broker.model.message_bytes as walk
 from broker.protocols.core.errors import PacketFormatError
 
 MAGIC: Final = b"ARTEMIS"

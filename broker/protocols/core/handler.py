@@ -25,12 +25,12 @@ from broker.protocols.core.frames import MAGIC, FrameReader
 from broker.protocols.core.packet_cluster import ClusterTopology, SubscribeTopology
 from broker.protocols.core.packets import decode_packet
 from broker.protocols.core.session_channel import SessionChannel
-from broker.session import SessionOptions
+from broker.sessions.session import SessionOptions
 
 if TYPE_CHECKING:
     from broker.protocols.core.packet import Packet
     from broker.protocols.peer import Peer
-    from broker.session import Session
+    from broker.sessions.session import Session
 
 __all__ = ["CoreConnection", "CoreProtocol", "Sessions"]
 

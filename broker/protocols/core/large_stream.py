@@ -9,9 +9,9 @@ from broker.protocols.core.packet_message import ReceiveContinuation
 from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
-    from broker.consumer import Consumer
-    from broker.large_body import LargeBody
+    from broker.model.large_body import LargeBody
     from broker.protocols.core.channel import Channel
+    from broker.queues.consumer import Consumer
 
 __all__ = ["LargeStream"]
 

@@ -8,7 +8,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from broker.packed cimport put_number
+from broker.model.packed cimport put_number
 
 cdef enum:
     LENGTH_SIZE = 4             # Does not count itself.

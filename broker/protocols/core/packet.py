@@ -21,9 +21,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
-from broker.protocols.core.frames import HEADER
-from broker.storage.binding_records import RoutingType
-from broker.storage.encoding import (
+from broker.model.encoding import (
     BOOLEAN,
     BYTE,
     INT,
@@ -33,6 +31,8 @@ from broker.storage.encoding import (
     Codec,
     RecordFormatError,
 )
+from broker.model.routing_type import RoutingType
+from broker.protocols.core.frames import HEADER
 
 T = TypeVar("T")
 

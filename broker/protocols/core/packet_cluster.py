@@ -5,14 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
-from broker.protocols.core import versions
-from broker.protocols.core.packet import Packet, field
-from broker.protocols.core.transport_configuration import (
-    OPTIONAL_TRANSPORT,
-    TRANSPORT,
-    TransportConfiguration,
-)
-from broker.storage.encoding import (
+from broker.model.encoding import (
     BOOLEAN,
     INT,
     LONG,
@@ -23,6 +16,13 @@ from broker.storage.encoding import (
     STR,
     BodyReader,
     BodyWriter,
+)
+from broker.protocols.core import versions
+from broker.protocols.core.packet import Packet, field
+from broker.protocols.core.transport_configuration import (
+    OPTIONAL_TRANSPORT,
+    TRANSPORT,
+    TransportConfiguration,
 )
 
 _V1, _V2, _V3, _V4 = 110, 114, 122, -17

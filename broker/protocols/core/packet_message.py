@@ -10,12 +10,12 @@ import struct
 from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
-from broker.message import Message
+from broker.model.encoding import RecordFormatError
+from broker.model.message import Message
 from broker.protocols.core import versions
 from broker.protocols.core.frames import HEADER
 from broker.protocols.core.packet import Packet
 from broker.protocols.core.packet_connection import NO_CORRELATION
-from broker.storage.encoding import RecordFormatError
 
 # Type and channel, which the length of a frame counts beside the body.
 _LENGTH_MIN: Final = 9

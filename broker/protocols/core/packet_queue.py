@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from broker.model.encoding import BOOLEAN, INT, LONG, NSS, SS, counted
 from broker.protocols.core import versions
 from broker.protocols.core.packet import (
     N_BOOLEAN,
@@ -15,10 +16,9 @@ from broker.protocols.core.packet import (
     Packet,
     field,
 )
-from broker.storage.encoding import BOOLEAN, INT, LONG, NSS, SS, counted
 
 if TYPE_CHECKING:
-    from broker.storage.binding_records import RoutingType
+    from broker.model.routing_type import RoutingType
 
 # An empty name: its length.
 _NAMES: Final = counted(SS, item_size_min=4)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from broker.model.encoding import BOOLEAN, INT, LONG, NSS, SS, STR
 from broker.protocols.core import versions
 from broker.protocols.core.packet import Packet, field
 from broker.protocols.core.packet_connection import NO_CORRELATION
-from broker.storage.encoding import BOOLEAN, INT, LONG, NSS, SS, STR
 
 
 @dataclass(slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from broker.model.encoding import BOOLEAN, INT, LONG, NSTR, Codec, counted
+from broker.model.wire import nested
+from broker.model.xid import Xid
 from broker.protocols.core import versions
 from broker.protocols.core.packet import Packet, field
 from broker.protocols.core.packet_connection import NO_CORRELATION
-from broker.storage.encoding import BOOLEAN, INT, LONG, NSTR, Codec, counted
-from broker.storage.message_records import Xid
-from broker.storage.wire import nested
 
 XID: Final[Codec[Xid]] = nested(Xid)
 # A format id and two lengths.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from broker.model.encoding import RecordFormatError
 from broker.protocols.core import (
     packet_cluster,
     packet_connection,
@@ -15,7 +16,6 @@ from broker.protocols.core import (
 )
 from broker.protocols.core.errors import PacketFormatError
 from broker.protocols.core.packet import Packet
-from broker.storage.encoding import RecordFormatError
 
 
 def _collect() -> dict[int, type[Packet]]:

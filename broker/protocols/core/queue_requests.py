@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker.model.routing_type import RoutingType
 from broker.protocols.core import packet_queue as queues
-from broker.queue_defaults import QueueRequest
-from broker.storage.binding_records import RoutingType
+from broker.settings.queue_defaults import QueueRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.protocols.core.packet import Packet
     from broker.protocols.core.session_channel import SessionChannel
-    from broker.session import QueueQuery
+    from broker.sessions.session import QueueQuery
 
 __all__ = ["QUEUE_REQUESTS"]
 

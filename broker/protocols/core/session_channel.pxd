@@ -2,14 +2,14 @@
 
 cimport cython
 
-cimport broker.message_bytes as walk
+cimport broker.model.message_bytes as walk
 cimport broker.protocols.core.packed as packed
 cimport broker.protocols.core.packet_message as messages
-from broker.consumer cimport Consumer
-from broker.message cimport Message
-from broker.producer cimport Producer
+from broker.queues.consumer cimport Consumer
+from broker.model.message cimport Message
+from broker.sessions.producer cimport Producer
 from broker.protocols.core.channel cimport Channel
-from broker.session cimport Session
+from broker.sessions.session cimport Session
 
 cdef int _SEND_TYPE
 cdef int _ACKNOWLEDGE_TYPE

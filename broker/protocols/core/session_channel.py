@@ -14,12 +14,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-import broker.message_bytes as walk
+import broker.model.message_bytes as walk
 import broker.protocols.core.packed as packed
 import broker.protocols.core.packet_message as messages
 from broker.errors import BrokerError, ErrorCode, broker_error
-from broker.message import Message
-from broker.producer import Producer
+from broker.model.encoding import RecordFormatError
+from broker.model.message import Message
+from broker.model.properties import PropertyType
 from broker.protocols.core import packet_session as sessions
 from broker.protocols.core.errors import PacketFormatError
 from broker.protocols.core.frames import HEADER_SIZE
@@ -35,18 +36,17 @@ from broker.protocols.core.packet_xa import XaFailed
 from broker.protocols.core.packets import decode_packet
 from broker.protocols.core.queue_requests import QUEUE_REQUESTS
 from broker.protocols.core.xa_requests import XA_REQUESTS
-from broker.storage.encoding import RecordFormatError
-from broker.storage.properties import PropertyType
+from broker.sessions.producer import Producer
 from journal.errors import JournalError, RecordTooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.consumer import Consumer
     from broker.protocols.core.channel import Channel
     from broker.protocols.core.packet import Packet
     from broker.protocols.peer import Peer
-    from broker.session import Session
+    from broker.queues.consumer import Consumer
+    from broker.sessions.session import Session
 
 __all__ = ["SessionChannel"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Final, TypeAlias
 
-from broker.storage.encoding import (
+from broker.model.encoding import (
     BOOLEAN,
     INT,
     LONG,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker.protocols.core import packet_xa as xa
-from broker.xa import XaCode, XaError
+from broker.transactions.xa import XaCode, XaError
 from journal.errors import JournalError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from broker.config import load
 from broker.config.effect import without_effect
 from broker.config.options import broker_options, security_of
 from broker.errors import BrokerError
-from broker.storage.binding_records import RoutingType
+from broker.model.routing_type import RoutingType
 from journal.masking import unmask
 
 

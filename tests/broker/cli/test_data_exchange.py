@@ -15,13 +15,13 @@ import pytest
 from broker.cli.guard import run
 from broker.cli.main import broker as commands
 from broker.client import AckMode, Client, make_message
-from broker.storage.binding_records import RoutingType
-from broker.storage.message_records import Xid
+from broker.model.routing_type import RoutingType
+from broker.model.wire import RecordType
+from broker.model.xid import Xid
+from broker.printing.xml.reader import MessageElement, read_document
+from broker.records.records import encode_record
+from broker.records.stored_messages import AmqpMessageV3
 from broker.storage.open import messages_options
-from broker.storage.records import encode_record
-from broker.storage.stored_messages import AmqpMessageV3
-from broker.storage.wire import RecordType
-from broker.storage.xml.reader import MessageElement, read_document
 from journal.journal import Journal
 from tests.broker.serve import BrokerProcess
 from tests.unpack import unpack

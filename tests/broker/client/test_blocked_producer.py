@@ -5,7 +5,7 @@ import asyncio
 from broker.client.aio import AsyncClient, producer
 from broker.client.credits import AddressCredits
 from broker.options import BrokerOptions
-from broker.server import Broker
+from broker.server.server import Broker
 from broker.transport.acceptor import AcceptorOptions
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from broker.client.channel import Channel
 from broker.client.errors import CallInterrupted, QueueMissing
-from broker.message import Message
+from broker.model.message import Message
 from broker.protocols.core.frames import FrameReader
 from broker.protocols.core.packet_connection import (
     ExceptionResponse,

@@ -16,8 +16,8 @@ from broker.client import (
     make_message,
 )
 from broker.client.content import Content
+from broker.model.properties import Property, PropertyValue
 from broker.protocols.core.packet_queue import CreateQueue, CreateSharedQueue
-from broker.storage.properties import Property, PropertyValue
 
 # What create_queue has parameters for, and what the client fills in.
 PARAMETERS = {

@@ -9,8 +9,8 @@ import pytest
 from broker.client import AsyncClient, BrokerRefused, NotConnected
 from broker.errors import BrokerError, ErrorCode
 from broker.options import BrokerOptions
-from broker.resource_limits import UserLimits
-from broker.server import Broker
+from broker.server.server import Broker
+from broker.sessions.resource_limits import UserLimits
 from broker.transport.acceptor import AcceptorOptions
 from tests.interop.asynchronous import asynchronous
 

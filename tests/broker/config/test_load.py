@@ -5,15 +5,15 @@ from dataclasses import fields
 
 import pytest
 
-from broker.address import WildcardConfiguration
 from broker.client.options import ClientOptions
 from broker.config import ConfigError, load
 from broker.config.addressing import ComponentRoutingType
 from broker.config.cluster import MessageLoadBalancing
 from broker.config.ha import Colocated, PrimaryOnly, ReplicationBackup, SharedStorePrimary
-from broker.policies import AddressFullPolicy
+from broker.model.address import WildcardConfiguration
+from broker.model.routing_type import RoutingType
 from broker.security.permission import Permission
-from broker.storage.binding_records import RoutingType
+from broker.settings.policies import AddressFullPolicy
 from journal.masking import mask
 from journal.options import JournalType
 

@@ -12,9 +12,9 @@ from broker.config.options import (
     network_check_of,
     security_of,
 )
+from broker.model.routing_type import RoutingType
 from broker.security.login_config import read_login
-from broker.server import Broker
-from broker.storage.binding_records import RoutingType
+from broker.server.server import Broker
 from tests.broker.certificates import openssl
 
 

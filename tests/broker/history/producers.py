@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker.client import AckMode
 from broker.client.errors import BrokerRefused, ClientError, DuplicateId
-from broker.storage.message_records import Xid
+from broker.model.xid import Xid
 from tests.broker.history.record import Outcome, Return
 
 if TYPE_CHECKING:

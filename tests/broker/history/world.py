@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from broker.client.aio import AsyncClient
 from broker.client.errors import BrokerRefused, ClientError
-from broker.storage.binding_records import RoutingType
+from broker.model.routing_type import RoutingType
 from tests.broker.history.record import History, Outcome, Return
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from broker.client.aio.session import AsyncSession
-    from broker.storage.message_records import Xid
+    from broker.model.xid import Xid
     from tests.broker.history.record import Message, Take, Unit
 
 # Address, to the queues that get what is sent there.

@@ -6,14 +6,14 @@ from broker.management.message_counters import MessageCounters
 from broker.management.notifications import NotificationMessages
 from broker.management.registry import Resources
 from broker.management.service import Management
-from broker.message import Message
+from broker.model.encoding import BodyReader, BodyWriter
+from broker.model.message import Message
+from broker.model.properties import PropertyType
 from broker.options import BrokerOptions
-from broker.server import Broker
-from broker.storage.encoding import BodyReader, BodyWriter
-from broker.storage.properties import PropertyType
-from broker.stored_connectors import StoredConnectors
-from broker.stored_permissions import StoredPermissions
-from broker.stored_settings import StoredSettings
+from broker.server.server import Broker
+from broker.server.stored_connectors import StoredConnectors
+from broker.server.stored_permissions import StoredPermissions
+from broker.server.stored_settings import StoredSettings
 from tests.broker.bench import Bench, done
 
 ANSWERS = "answers"

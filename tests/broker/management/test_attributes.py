@@ -14,7 +14,7 @@ from broker.config.properties import configuration_properties
 from broker.management.errors import ManagementError
 from broker.management.registry import Resources
 from broker.options import BrokerOptions, WebOptions
-from broker.server import Broker
+from broker.server.server import Broker
 from tests.broker.certificates import Authority
 from tests.broker.management.managed import Failed, ManagedBench
 from tests.broker.management.test_complete import BRIDGES, CLUSTERS, ROWS

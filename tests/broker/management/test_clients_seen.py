@@ -7,7 +7,7 @@ import pytest
 
 from broker.client import AckMode, errors
 from broker.client.aio import AsyncClient
-from broker.server import Broker
+from broker.server.server import Broker
 from broker.transport.acceptor import AcceptorOptions
 from tests.broker.test_recovery import options
 

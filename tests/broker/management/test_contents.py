@@ -3,8 +3,8 @@
 import pytest
 
 from broker.management import contents
-from broker.storage.binding_records import RoutingType
-from broker.storage.properties import PropertyType
+from broker.model.properties import PropertyType
+from broker.model.routing_type import RoutingType
 from tests.broker.bench import done, message
 from tests.broker.management.managed import Failed, ManagedBench
 

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from broker.model.routing_type import RoutingType
+from broker.model.xid import Xid
 from broker.notifications import Origin
-from broker.storage.binding_records import RoutingType
-from broker.storage.message_records import Xid
 from tests.broker.bench import Sink, done, message
 from tests.broker.management.managed import Failed, ManagedBench
 

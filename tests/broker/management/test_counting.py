@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from broker.management.message_counters import java_short_time
-from broker.storage.message_records import Xid
+from broker.model.xid import Xid
 from tests.broker.bench import START_MS, done, message
 from tests.broker.management.managed import Failed, ManagedBench
 

@@ -3,9 +3,9 @@
 import pytest
 
 from broker.errors import BrokerError, ErrorCode
+from broker.model.routing_type import RoutingType
 from broker.notifications import NotificationType, Origin
 from broker.options import BrokerOptions, NotificationOptions
-from broker.storage.binding_records import RoutingType
 from tests.broker.bench import done, message
 from tests.broker.management.managed import Failed, ManagedBench
 

@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 import pytest
 
 from broker.errors import BrokerError
-from broker.loaded_messages import decode_message
 from broker.management.errors import ManagementError
 from broker.management.registry import Resources
-from broker.settings import AddressSettings, SettingsRepository
-from broker.storage.message_records import Xid
+from broker.model.wire import RecordType
+from broker.model.xid import Xid
+from broker.recovery.loaded_messages import decode_message
+from broker.settings.settings import AddressSettings, SettingsRepository
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
-from broker.storage.wire import RecordType
 from journal.folder import JournalName
 from journal.reader import read_file
 from journal.retention import TIME_FORMAT, list_history

@@ -7,10 +7,10 @@ import os
 import pytest
 
 from broker.errors import BrokerError, ErrorCode
-from broker.message import Message
+from broker.model.message import Message
+from broker.model.properties import PropertyType
 from broker.options import BrokerOptions, ManagementOptions
 from broker.storage.large_files import LargeFiles
-from broker.storage.properties import PropertyType
 from tests.broker.bench import done, message
 from tests.broker.management.managed import ANSWERS, Failed, ManagedBench, text_body
 

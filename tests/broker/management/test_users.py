@@ -14,7 +14,7 @@ from broker.security.door import Door
 from broker.security.manager import SecurityManager
 from broker.security.permission import Permission, RoleTable
 from broker.security.users import ROLES_FILE, USERS_FILE, Users
-from broker.stored_permissions import StoredPermissions
+from broker.server.stored_permissions import StoredPermissions
 from tests.broker.management.managed import Failed, ManagedBench
 from tests.broker.test_recovery import Life, durable
 

@@ -9,7 +9,7 @@ import pytest
 from broker.errors import BrokerError
 from broker.management.metrics import SERIES_MAX, Metrics
 from broker.options import BrokerOptions, WebOptions
-from broker.server import Broker
+from broker.server.server import Broker
 from tests.broker.bench import done, message
 from tests.broker.management.managed import ManagedBench
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from broker.management.web_connection import WebConnection
-from broker.server import Broker
+from broker.server.server import Broker
 from tests.broker.management.test_web import OPTIONS, get
 
 HALF = b"GET /livez HTTP/1.1\r\nHost: x\r\n"

@@ -3,9 +3,9 @@
 import asyncio
 
 from broker.options import BrokerOptions
-from broker.policies import AddressFullPolicy
-from broker.reaper import ExpiryReaper
-from broker.settings import AddressSettings, SettingsRepository
+from broker.server.scanner import ExpiryReaper
+from broker.settings.policies import AddressFullPolicy
+from broker.settings.settings import AddressSettings, SettingsRepository
 from tests.broker import test_recovery
 from tests.broker.bench import message
 from tests.broker.test_recovery import durable

@@ -8,14 +8,14 @@ import uuid
 
 import pytest
 
-from broker.message import Message
+from broker.model.message import Message
+from broker.model.routing_type import RoutingType
+from broker.model.xid import Xid
 from broker.paging import counting, loading
-from broker.queue_defaults import QueueRequest
-from broker.storage.binding_records import RoutingType
+from broker.records.page_records import entries
+from broker.settings.queue_defaults import QueueRequest
 from broker.storage.context import Gate
-from broker.storage.message_records import Xid
 from broker.storage.page_folders import ADDRESS_FILE, FileFolder, FileFolders
-from broker.storage.page_records import entries
 from journal.errors import JournalDamaged
 from tests.broker.bench import message
 from tests.broker.paging.lives import Life, copy_of, durable, lives

@@ -5,15 +5,15 @@ import functools
 
 import pytest
 
-from broker.message import Message
+from broker.model.message import Message
+from broker.model.routing_type import RoutingType
+from broker.model.xid import Xid
 from broker.paging import loading, paging, transactions
-from broker.policies import AddressFullPolicy
-from broker.queue_defaults import QueueRequest
-from broker.session import SessionOptions
-from broker.settings import AddressSettings, SettingsRepository
+from broker.sessions.session import SessionOptions
+from broker.settings.policies import AddressFullPolicy
+from broker.settings.queue_defaults import QueueRequest
+from broker.settings.settings import AddressSettings, SettingsRepository
 from broker.storage import page_writer
-from broker.storage.binding_records import RoutingType
-from broker.storage.message_records import Xid
 from journal.errors import JournalError
 from tests.broker.bench import Sink, message
 from tests.broker.paging.ledger import ASKED, DONE, OPEN, UNDONE, Ledger, Sent, Unit

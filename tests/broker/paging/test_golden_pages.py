@@ -4,7 +4,7 @@ import asyncio
 import re
 from pathlib import Path
 
-from broker.storage.page_records import NO_TX, entries
+from broker.records.page_records import NO_TX, entries
 from tests.broker.paging.lives import Life, durable
 from tests.unpack import unpack
 

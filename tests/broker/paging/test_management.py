@@ -3,9 +3,9 @@
 import json
 
 from broker.management import contents
-from broker.message import Message
-from broker.storage.encoding import BodyReader
-from broker.storage.properties import PropertyType
+from broker.model.encoding import BodyReader
+from broker.model.message import Message
+from broker.model.properties import PropertyType
 from tests.broker.bench import done
 from tests.broker.management.managed import text_body
 from tests.broker.paging.lives import lives

@@ -7,9 +7,9 @@ import os
 import pytest
 
 from broker.errors import BrokerError
+from broker.records.page_records import encode_entry, entries
 from broker.storage import page_folders
 from broker.storage.page_folders import FileFolder, FileFolders
-from broker.storage.page_records import encode_entry, entries
 from journal.errors import JournalIOError
 from tests.broker.bench import message
 from tests.broker.paging.lives import Life, copy_of, lives

@@ -3,12 +3,12 @@
 import asyncio
 import logging
 
+from broker.model.properties import PropertyType
 from broker.paging.reference import PagedReference
+from broker.records.page_records import entries
 from broker.storage import page_writer
 from broker.storage.context import Completions, Gate
-from broker.storage.page_records import entries
 from broker.storage.page_writer import PageWriter
-from broker.storage.properties import PropertyType
 from tests.broker.bench import message
 from tests.broker.paging.lives import durable, lives
 

@@ -3,8 +3,8 @@
 import pytest
 import sqlalchemy
 
-from broker.storage.binding_records import RoutingType
-from broker.storage.message_records import Xid
+from broker.model.routing_type import RoutingType
+from broker.model.xid import Xid
 from jdbcstore.options import DatabaseStoreOptions
 from tests.broker.paging.lives import durable, lives
 

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from broker.settings import AddressSettings
-from broker.storage.binding_records import RoutingType
-from broker.storage.message_records import Xid
+from broker.model.routing_type import RoutingType
+from broker.model.xid import Xid
+from broker.settings.settings import AddressSettings
 from tests.broker.bench import message
 from tests.broker.paging.lives import SMALL, durable, lives
 

@@ -5,11 +5,11 @@ import tracemalloc
 import pytest
 
 from broker.errors import BrokerError, ErrorCode
-from broker.message import Message
+from broker.model.message import Message
+from broker.model.routing_type import RoutingType
 from broker.paging import loading
-from broker.policies import AddressFullPolicy, DiskFullPolicy, PageFullPolicy
-from broker.queue_defaults import QueueRequest
-from broker.storage.binding_records import RoutingType
+from broker.settings.policies import AddressFullPolicy, DiskFullPolicy, PageFullPolicy
+from broker.settings.queue_defaults import QueueRequest
 from tests.broker.bench import Sink, message
 from tests.broker.paging.lives import durable, lives
 

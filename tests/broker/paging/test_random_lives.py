@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from broker.storage.binding_records import RoutingType
+from broker.model.routing_type import RoutingType
 from tests.broker.bench import message
 from tests.broker.paging.lives import Life, copy_of, durable
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
 
-from broker import server
 from broker.options import BrokerOptions
-from broker.server import Broker
+from broker.server import server
+from broker.server.server import Broker
 from broker.storage.large_files import LargeFiles
 from broker.storage.open import Stores
 from broker.storage.page_folders import FileFolder, FileFolders

@@ -3,8 +3,8 @@
 import struct
 from dataclasses import dataclass, field
 
-from broker.storage.properties import Property, PropertyType
-from broker.storage.stored_messages import MessageType
+from broker.model.message_types import MessageType
+from broker.model.properties import Property, PropertyType
 
 
 @dataclass

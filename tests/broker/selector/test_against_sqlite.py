@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.model.properties import PropertyType
 from broker.selector import parse
-from broker.storage.properties import PropertyType
 from tests.broker.selector.stored import Stored
 
 LONGS = ("l1", "l2")

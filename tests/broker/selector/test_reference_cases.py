@@ -4,8 +4,8 @@ import uuid
 
 import pytest
 
+from broker.model.properties import PropertyType
 from broker.selector import SelectorError, parse
-from broker.storage.properties import PropertyType
 from tests.broker.selector.stored import Stored
 
 

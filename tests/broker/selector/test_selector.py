@@ -5,8 +5,8 @@ import time
 
 import pytest
 
+from broker.model.properties import PropertyType
 from broker.selector import Filter, SelectorError, parse, translate_jms
-from broker.storage.properties import PropertyType
 from tests.broker.selector.stored import Stored
 
 NUMBERS = ("BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE")

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.storage.amqp_sections import read_sections
-from broker.storage.amqp_values import DEPTH_MAX, AmqpValue, read_value, value_size
-from broker.storage.describe_amqp import value_text
-from broker.storage.encoding import BodyReader, RecordFormatError
-from broker.storage.properties import Property, PropertyType
-from broker.storage.records import JournalDecoder, decode_record, encode_record
-from broker.storage.stored_messages import (
+from broker.model.encoding import BodyReader, RecordFormatError
+from broker.model.properties import Property, PropertyType
+from broker.printing.describe_amqp import value_text
+from broker.printing.journal_decoder import JournalDecoder
+from broker.records.amqp_sections import read_sections
+from broker.records.amqp_values import DEPTH_MAX, AmqpValue, read_value, value_size
+from broker.records.records import decode_record, encode_record
+from broker.records.stored_messages import (
     AmqpLargeMessage,
     AmqpMessageV1,
     AmqpMessageV2,

@@ -7,21 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.storage.address_settings import AddressSetting, AddressSettingJson
-from broker.storage.binding_records import AddressBinding, Bridge, Divert, RoutingType, Transformer
-from broker.storage.describe import describe, xid_text
-from broker.storage.describe_properties import properties_text
-from broker.storage.java_text import (
-    date_text,
-    double_text,
-    float_text,
-    hash_order,
-    long_hash,
-)
-from broker.storage.message_records import DuplicateId, OldMessage, Xid
-from broker.storage.properties import Property, PropertyType
-from broker.storage.records import JournalDecoder, encode_record
-from broker.storage.stored_messages import CoreMessage, LargeCoreMessage, MessageHeaders
+from broker.model.java_text import date_text, double_text, float_text, hash_order, long_hash
+from broker.model.properties import Property, PropertyType
+from broker.model.routing_type import RoutingType
+from broker.model.xid import Xid
+from broker.printing.describe import describe, xid_text
+from broker.printing.describe_properties import properties_text
+from broker.printing.journal_decoder import JournalDecoder
+from broker.records.address_settings import AddressSetting, AddressSettingJson
+from broker.records.binding_records import AddressBinding, Bridge, Divert, Transformer
+from broker.records.message_records import DuplicateId, OldMessage
+from broker.records.records import encode_record
+from broker.records.stored_messages import CoreMessage, LargeCoreMessage, MessageHeaders
 
 HEADERS = MessageHeaders(7, "a", bytes(range(16)), 0, True, 0, 0, 4, ())
 MESSAGE = CoreMessage(7, "a", b"", HEADERS)

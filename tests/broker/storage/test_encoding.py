@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.storage import encoding
-from broker.storage.encoding import BodyReader, BodyWriter, RecordFormatError
+from broker.model import encoding
+from broker.model.encoding import BodyReader, BodyWriter, RecordFormatError
 
 # Half surrogates included: Java strings hold them.
 TEXT = st.text(st.characters(categories=("L", "N", "P", "S", "Z", "C")))

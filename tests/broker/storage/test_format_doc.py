@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.storage.json_view import camel_case
-from broker.storage.properties import PropertyType
-from broker.storage.records import RecordType, decode_record, encode_record
-from broker.storage.stored_messages import Persister
-from broker.storage.wire import WireRecord
+from broker.model.message_types import Persister
+from broker.model.properties import PropertyType
+from broker.model.wire import RecordType, WireRecord
+from broker.printing.json_view import camel_case
+from broker.records.records import decode_record, encode_record
 from tests.broker.storage import format_example
 
 DOCUMENT = (Path(__file__).resolve().parents[3] / "docs/format/records.md").read_text("utf-8")

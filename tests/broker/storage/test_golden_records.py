@@ -2,14 +2,9 @@
 
 import re
 
-from broker.storage.records import (
-    JournalDecoder,
-    decode_prepared,
-    decode_record,
-    encode_prepared,
-    encode_record,
-)
-from broker.storage.stored_messages import CoreMessage, LargeCoreMessage
+from broker.printing.journal_decoder import JournalDecoder
+from broker.records.records import decode_prepared, decode_record, encode_prepared, encode_record
+from broker.records.stored_messages import CoreMessage, LargeCoreMessage
 
 DECODER = JournalDecoder()
 # Where the reference prints an identity hash, ours prints 0.
@@ -152,7 +147,7 @@ def properties_as_reference(headers):
 
 
 def value_as_reference(item):
-    from broker.storage.java_text import double_text, float_text
+    from broker.model.java_text import double_text, float_text
 
     match item.type.name:
         case "BYTES":

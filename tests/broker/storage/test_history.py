@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from broker.message import Message
+from broker.model.message import Message
+from broker.model.wire import RecordType
 from broker.storage.history import MessageHistory
-from broker.storage.wire import RecordType
 from journal import Journal
 from journal.folder import JournalName
 from journal.retention import history_name, list_history

@@ -5,7 +5,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
-from broker.storage.records import JournalDecoder
+from broker.printing.journal_decoder import JournalDecoder
 from journal.folder import JournalName, list_files
 from journal.index import RecordIndex
 from journal.loader import Loader

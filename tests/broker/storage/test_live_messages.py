@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
-from broker.storage.encoding import RecordFormatError
-from broker.storage.live_messages import LiveMessages
+from broker.model.encoding import RecordFormatError
+from broker.printing.live_messages import LiveMessages
 from tests.broker.storage.reference import Live
 
 

@@ -6,8 +6,8 @@ from itertools import chain
 
 import pytest
 
-from broker.storage.print_data import section_lines
-from broker.storage.records import JournalDecoder
+from broker.printing.journal_decoder import JournalDecoder
+from broker.printing.print_data import section_lines
 from tests.broker.storage.reference import Delete, File, Live, Load, Record, Transaction
 
 DECODER = JournalDecoder()

@@ -4,11 +4,11 @@ import struct
 
 import pytest
 
-from broker.message import Message
-from broker.storage.live_messages import LiveMessages
+from broker.model.message import Message
+from broker.printing.live_messages import LiveMessages
+from broker.printing.print_pages import PagePrinter
+from broker.records.page_records import encode_entry
 from broker.storage.page_folders import FileFolders
-from broker.storage.page_records import encode_entry
-from broker.storage.print_pages import PagePrinter
 from tests.broker.storage.reference import Live
 
 TX = 900

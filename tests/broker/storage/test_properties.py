@@ -2,13 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.storage.encoding import BodyReader, BodyWriter, RecordFormatError
-from broker.storage.properties import (
-    TYPED_PROPERTIES,
-    Property,
-    PropertyType,
-    last_values,
-)
+from broker.model.encoding import BodyReader, BodyWriter, RecordFormatError
+from broker.model.properties import TYPED_PROPERTIES, Property, PropertyType, last_values
 
 VALUES = st.one_of(
     st.just((PropertyType.NULL, None)),

@@ -8,22 +8,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.storage import address_settings, binding_records, message_records, stored_messages
-from broker.storage.address_settings import AddressSetting
-from broker.storage.binding_records import (
+from broker.model.encoding import BodyReader, RecordFormatError
+from broker.model.properties import Property, PropertyType
+from broker.model.routing_type import RoutingType
+from broker.model.wire import RecordType, WireRecord
+from broker.model.xid import Xid
+from broker.printing.journal_decoder import JournalDecoder
+from broker.records import address_settings, binding_records, message_records, stored_messages
+from broker.records.address_settings import AddressSetting
+from broker.records.binding_records import (
     AddressBinding,
     Bridge,
     Divert,
     QueueBinding,
     QueueStatus,
     QueueStatusRecord,
-    RoutingType,
     SecuritySetting,
     Transformer,
     User,
 )
-from broker.storage.encoding import BodyReader, RecordFormatError
-from broker.storage.message_records import (
+from broker.records.message_records import (
     AckReason,
     AckRetry,
     HeuristicCompletion,
@@ -33,19 +37,9 @@ from broker.storage.message_records import (
     PageCounterValue,
     PageTransaction,
     PageTransactionUpdate,
-    Xid,
 )
-from broker.storage.properties import Property, PropertyType
-from broker.storage.records import (
-    JournalDecoder,
-    RecordType,
-    decode_prepared,
-    decode_record,
-    encode_prepared,
-    encode_record,
-)
-from broker.storage.stored_messages import CoreMessage, MessageHeaders
-from broker.storage.wire import WireRecord
+from broker.records.records import decode_prepared, decode_record, encode_prepared, encode_record
+from broker.records.stored_messages import CoreMessage, MessageHeaders
 
 DECODER = JournalDecoder()
 TEXT_MESSAGE = bytes.fromhex(

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from broker.storage.recover_messages import MessageRecovery
+from broker.recovery.recover_messages import MessageRecovery
 from journal.errors import JournalIOError, UnknownRecord
 from tests.broker.storage.reference import Record
 

@@ -5,8 +5,8 @@ import signal
 import pytest
 
 from broker.client import AckMode, Client
-from broker.storage.binding_records import RoutingType
-from broker.storage.message_records import Xid
+from broker.model.routing_type import RoutingType
+from broker.model.xid import Xid
 from tests.interop.jms.test_data_swapped import OursOnIt
 from tests.interop.reference import ReferenceUnavailableError
 from tests.interop.reference_broker import VERSIONS, ReferenceBroker

@@ -14,7 +14,7 @@ from broker.protocols.core.packet_message import (
     Send,
 )
 from broker.protocols.core.packets import decode_packet
-from broker.server import Broker
+from broker.server.server import Broker
 from broker.transport.acceptor import AcceptorOptions
 from tests.broker.bench import message
 from tests.broker.protocols.core.peer import VERSION, Peer

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.errors import ErrorCode
-from broker.message import Message
+from broker.model.message import Message
+from broker.model.routing_type import RoutingType
+from broker.model.xid import Xid
 from broker.protocols.core import versions
 from broker.protocols.core.errors import PacketFormatError
 from broker.protocols.core.frames import FrameReader, encode_frame
@@ -29,8 +31,6 @@ from broker.protocols.core.packet_queue import (
 from broker.protocols.core.packet_session import AddMetadata2, CreateConsumer
 from broker.protocols.core.packets import PACKETS, decode_packet
 from broker.protocols.core.transport_configuration import TransportConfiguration
-from broker.storage.binding_records import RoutingType
-from broker.storage.message_records import Xid
 
 ALL = sorted(set(PACKETS.values()), key=lambda kind: kind.__name__)
 LONGS = st.integers(-(2**63), 2**63 - 1)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from broker.message import Message
-from broker.storage.binding_records import AddressBinding, QueueBinding, RoutingType
-from broker.storage.properties import Property, PropertyType
-from broker.storage.xml.reader import (
+from broker.model.message import Message
+from broker.model.properties import Property, PropertyType
+from broker.model.routing_type import RoutingType
+from broker.printing.xml.reader import (
     BODY_MEMORY_MAX,
     AddressElement,
     DocumentError,
@@ -18,7 +18,8 @@ from broker.storage.xml.reader import (
     read_document,
     read_sorted,
 )
-from broker.storage.xml.writer import XmlWriter
+from broker.printing.xml.writer import XmlWriter
+from broker.records.binding_records import AddressBinding, QueueBinding
 
 HEADERS = {
     "user_id": bytes(range(16)),

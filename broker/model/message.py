@@ -1,0 +1,204 @@
+"""A Core message: headers and properties of the bytes its sender made, as they are asked for.
+
+The bytes themselves, how they are read and changed: message_form.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import broker.model.message_bytes as walk
+from broker.model.encoding import BodyReader
+from broker.model.message_form import (
+    GROUP_ID,
+    MEMORY_OVERHEAD,
+    PRIORITY_DEFAULT,
+    ROUTING_TYPE_PROPERTY,
+    MessageForm,
+    fitting_byte,
+    fitting_long,
+)
+from broker.model.properties import (
+    TYPED_PROPERTIES,
+    Property,
+    PropertyType,
+    PropertyValue,
+    last_values,
+    read_value,
+)
+from broker.model.routing_type import RoutingType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["GROUP_ID", "MEMORY_OVERHEAD", "PRIORITY_DEFAULT", "ROUTING_TYPE_PROPERTY", "Message"]
+
+# By the property's value, whatever kind of number it is.
+_ROUTING_TYPES: Final[dict[PropertyValue, RoutingType]] = {
+    int(one): one for one in (RoutingType.MULTICAST, RoutingType.ANYCAST)
+}
+# By number; else what own_routing() says.
+_TYPES: Final = (RoutingType.MULTICAST, RoutingType.ANYCAST)
+_NO_ROUTING: Final = walk.NO_ROUTING
+_STRING: Final = PropertyType.STRING
+
+
+class Message(MessageForm):
+    """One Core message. Belongs to the event loop or thread that holds it.
+
+    Attributes:
+        message_id: the broker's number; 0 until it gave one.
+        address: where it was sent, or None for the default of its session.
+        type: a `MessageType`; others occur.
+        durable: survives a restart, where its queues do.
+        priority: 0 … 9.
+        expiration: ms since 1970, 0 is never.
+        timestamp: ms since 1970, 0 is none.
+        user_id: 16 bytes, or None.
+        large: the body, where it is kept outside of the message; then `body` is empty.
+        has_own_properties: whether it may have a property that means something to the broker, one
+            whose name begins with _AMQ_, beside the routing type; true or false, as a number.
+        references: how many queues have it.
+        durable_references: how many of them say so in the journal.
+        owner: the address whose memory it counts for; None while no queue has it.
+    """
+
+    __slots__ = ()
+
+    @property
+    def type(self) -> int:
+        """A `MessageType`; others occur."""
+        return self._type
+
+    @type.setter
+    def type(self, value: int) -> None:
+        self._type = fitting_byte(value)
+        self._change()
+
+    @property
+    def durable(self) -> bool:
+        """Whether it survives a restart."""
+        return self._durable != 0
+
+    @durable.setter
+    def durable(self, value: bool) -> None:
+        self._durable = value
+        self._change()
+
+    @property
+    def priority(self) -> int:
+        """0 … 9."""
+        return self._priority
+
+    @priority.setter
+    def priority(self, value: int) -> None:
+        self._priority = fitting_byte(value)
+        self._change()
+
+    @property
+    def expiration(self) -> int:
+        """In ms since 1970, 0 is never."""
+        return self._expiration
+
+    @expiration.setter
+    def expiration(self, value: int) -> None:
+        self._expiration = fitting_long(value)
+        self._change()
+
+    # Properties.
+
+    @property
+    def properties(self) -> Mapping[str, Property]:
+        """The properties by name; change them by `set` and `remove` alone."""
+        return self._all_properties()
+
+    def _all_properties(self) -> dict[str, Property]:
+        parts = self._parts
+        if parts is None or parts.properties is None:
+            data = self._bytes()
+            found = last_values(TYPED_PROPERTIES.read(BodyReader(data[self._properties_at :])))
+            parts = self._with_parts()
+            parts.properties = found
+        return parts.properties
+
+    def get(self, name: str) -> PropertyValue:
+        """Give the value of a property; None where it is null or missing.
+
+        As long as nobody wanted all of them, it alone is decoded.
+        """
+        parts = self._parts
+        if parts is None or parts.properties is None:
+            if not self._may_have(name):
+                return None
+            # The flag before them says that there are some: their bytes have the name.
+            data = self._bytes()
+            at = walk.property_at(data, self._properties_at + 1, walk.encoded_name(name))
+            return None if at < 0 else read_value(data, at)
+        found = parts.properties.get(name)
+        return None if found is None else found.value
+
+    def typed(self, name: str) -> tuple[PropertyType, PropertyValue] | None:
+        """Give type and value of a property, as get(); None where it is null or missing."""
+        parts = self._parts
+        if parts is None or parts.properties is None:
+            if not self._may_have(name):
+                return None
+            data = self._bytes()
+            at = walk.property_at(data, self._properties_at + 1, walk.encoded_name(name))
+            if at < 0:
+                return None
+            tag = data[at]
+            if tag == _STRING:
+                # What selectors mostly ask for. Its size was seen to fit when the message came.
+                first = at + 5
+                size = walk.int_at(data, at + 1)
+                return _STRING, data[first : first + size].decode("utf-16-le", "surrogatepass")
+            value = read_value(data, at)
+            return None if value is None else (PropertyType(tag), value)
+        found = parts.properties.get(name)
+        return None if found is None or found.value is None else (found.type, found.value)
+
+    def set(self, name: str, kind: PropertyType, value: PropertyValue) -> None:
+        """Set a property, instead of any of that name."""
+        self._all_properties()[name] = Property(name, kind, value)
+        self._change()
+        self._forget_own()
+
+    def remove(self, name: str) -> None:
+        """Remove a property; no error when there is none."""
+        parts = self._parts
+        if (parts is None or parts.properties is None) and not self._may_have(name):
+            return
+        if self._all_properties().pop(name, None) is not None:
+            self._change()
+            self._forget_own()
+
+    @property
+    def routing_number(self) -> int:
+        """Of the routing type, below 0 where it is not known without looking."""
+        return self._routing
+
+    @property
+    def routing_type(self) -> RoutingType | None:
+        """What the sender asked for, where it asked for one that there is."""
+        if self._routing >= 0:
+            return _TYPES[self._routing]
+        if self._routing == _NO_ROUTING:
+            return None
+        value = self.get(ROUTING_TYPE_PROPERTY)
+        if value is None or isinstance(value, bool):
+            return None
+        return _ROUTING_TYPES.get(value)
+
+    @routing_type.setter
+    def routing_type(self, value: RoutingType | None) -> None:
+        if value is None:
+            self.remove(ROUTING_TYPE_PROPERTY)
+        else:
+            self.set(ROUTING_TYPE_PROPERTY, PropertyType.BYTE, int(value))
+
+    def __repr__(self) -> str:
+        return (
+            f"Message(message_id={self._message_id}, address={self._address!r}, "
+            f"type={self._type}, durable={self.durable}, body={len(self.body)} bytes)"
+        )

@@ -1,0 +1,595 @@
+"""The bytes of a Core message in memory: read, changed, written, laid aside.
+
+    form of SESS_SEND and SESS_RECEIVE_MSG, integers big-endian, sizes in bytes
+    +-------------+------+------------+---------+---------+------+---------+------------+
+    | end of body | body | message id | address | user id | type | durable | expiration |
+    |      4      |  n   |     8      |   NSS   | 1 or 17 |  1   |    1    |     8      |
+    +-------------+------+------------+---------+---------+------+---------+------------+
+    | timestamp | priority | properties |      end of body = 13 + n: it counts a packet's header
+    |     8     |    1     |            |
+    +-----------+----------+------------+
+
+Rules:
+- `decode()` takes the fixed headers, walks over the properties to see that they are well formed,
+  and keeps one copy of all the bytes. Properties become objects when somebody asks for one.
+- A changed message id or address is put between the bytes before and behind it: one copy, the body
+  is not looked at. `encode()` keeps what it made until the next change.
+- The reference's own messages keep their bytes: what was decoded and not changed is encoded equal.
+- The bytes of a message that waits may lie aside, in a file (`put_aside`): whoever asks for more
+  than what queues want to know has them read back; later they are forgotten again unless they
+  changed.
+- A million of these may wait: what few of them have, or somebody asked for, is in their `Parts`.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final, Self
+
+import broker.model.message_bytes as walk
+import broker.model.packed as packed
+from broker.model.encoding import Body, BodyWriter, RecordFormatError
+from broker.model.message_fields import MessageFields, Parts
+from broker.model.message_types import MessageType, Persister
+from broker.model.properties import TYPED_PROPERTIES, Property
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from broker.model.large_body import LargeBody
+    from broker.model.message_ties import BytesAside, MessageOwner
+
+__all__ = [
+    "GROUP_ID",
+    "MEMORY_OVERHEAD",
+    "PRIORITY_DEFAULT",
+    "ROUTING_TYPE_PROPERTY",
+    "MessageForm",
+    "Parts",
+    "fitting_byte",
+    "fitting_long",
+]
+
+
+# `end of body` counts from the start of a packet, 13 bytes before itself.
+_PACKET_HEADER_SIZE: Final = 13
+_END_OF_BODY_SIZE: Final = 4
+_ID_SIZE: Final = 8
+_USER_ID_SIZE: Final = 16
+PRIORITY_DEFAULT: Final = 4
+
+ROUTING_TYPE_PROPERTY: Final = "_AMQ_ROUTING_TYPE"
+# Every queue asks every message for it.
+GROUP_ID: Final = "_AMQ_GROUP_ID"
+
+# The reference counts 352 bytes for the object beside its buffer (CoreMessage.memoryOffset); ours,
+# with its fields and the header of its bytes, takes less, and nothing for properties not looked at.
+MEMORY_OVERHEAD: Final = 352
+_MEMORY_OVERHEAD: Final = MEMORY_OVERHEAD
+
+_NO_ROUTING: Final = walk.NO_ROUTING
+_OTHERS: Final = walk.OTHERS
+
+# As a plain int: it is packed into the record of every message.
+_PERSISTER: Final = int(Persister.CORE)
+_INT: Final = struct.Struct(">i")
+_LONG: Final = struct.Struct(">q")
+# type, durable, expiration, timestamp, priority, flag of the properties.
+_FIELDS: Final = struct.Struct(">bBqqbB")
+# From the timestamp to that flag.
+_TIMESTAMP_BEFORE: Final = 9
+# What stands before the address of a record: persister, id, whether there is one.
+_RECORD_ADDRESS_AT: Final = 10
+
+
+# Of `_changed`: not at all, the id alone, anything.
+_UNCHANGED: Final = 0
+_ID: Final = 1
+_ALL: Final = 2
+# Of `has_own_properties`: none, some but no group, any.
+_NONE_OWN: Final = 0
+_OWN_BUT_GROUP: Final = 1
+_ANY_OWN: Final = 2
+
+
+def fitting_byte(value: int) -> int:
+    """Give a header's number of one byte.
+
+    Raises:
+        RecordFormatError: it is none.
+    """
+    return _fitting(value, 7)
+
+
+def fitting_long(value: int) -> int:
+    """Give a header's number of eight bytes.
+
+    Raises:
+        RecordFormatError: it is none.
+    """
+    return _fitting(value, 63)
+
+
+def _fitting(value: int, bits: int) -> int:
+    if not -1 << bits <= value < 1 << bits:
+        raise RecordFormatError(f"a header of the message does not fit: {value}")
+    return value
+
+
+class MessageForm(MessageFields):
+    """The bytes of one message and its fields, as `broker.model.message.Message` gives them.
+
+    Attributes:
+        has_own_properties: whether it may have a property that means something to the broker, one
+            whose name begins with _AMQ_, beside the routing type: 0 no, 1 yes but no group, 2 any.
+        references: how many queues have it.
+        durable_references: how many of them say so in the journal.
+        owner: the address whose memory it counts for; None while no queue has it.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        address: str | None = None,
+        body: bytes = b"",
+        *,
+        type: int = MessageType.DEFAULT,
+        durable: bool = False,
+        priority: int = PRIORITY_DEFAULT,
+        expiration: int = 0,
+        timestamp: int = 0,
+        user_id: bytes | None = None,
+        message_id: int = 0,
+        properties: Iterable[Property] = (),
+    ) -> None:
+        if user_id is not None and len(user_id) != _USER_ID_SIZE:
+            raise RecordFormatError(f"a user id has 16 bytes, not {len(user_id)}")
+        self._message_id = message_id
+        self._address = address
+        self._type: int = fitting_byte(type)
+        self._durable = durable
+        self._priority = fitting_byte(priority)
+        self._expiration = fitting_long(expiration)
+        # Until the first encode() these stand alone; then they are parts of `_data`.
+        parts = Parts()
+        self._parts: Parts | None = parts
+        parts.body = body
+        parts.user_id = user_id
+        parts.timestamp = fitting_long(timestamp)
+        parts.properties = {item.name: item for item in properties}
+        # The bytes, or the file where they lie aside; of these `_headers_at` is the place in it
+        # then, `_properties_at` the size.
+        self._data: bytes | BytesAside = b""
+        self._headers_at = 0
+        self._properties_at = 0
+        self._is_read_back = False
+        self._changed = _ALL
+        self.has_own_properties = _ANY_OWN
+        self._routing = _OTHERS
+        self.is_large = False
+        self.references = 0
+        self.durable_references = 0
+        self.owner: MessageOwner | None = None
+
+    @classmethod
+    def decode(cls, view: Body) -> Self:
+        """Read a message, in the form of SESS_SEND, that fills `view`; the bytes are copied.
+
+        Raises:
+            RecordFormatError: these bytes are no message.
+        """
+        message = cls.__new__(cls)
+        message._read_form(bytes(view))
+        return message
+
+    def read(self, chunk: bytes, start: int, end: int, message_id: int) -> None:
+        """Become the message, in the form of SESS_SEND, of chunk[start:end], with another id.
+
+        For one that __new__() has made. The bytes are copied once.
+
+        Raises:
+            RecordFormatError: these bytes are no message.
+        """
+        if start + _END_OF_BODY_SIZE > end:
+            raise RecordFormatError(f"a message of {end - start} bytes")
+        headers_at = walk.int_at(chunk, start) - _PACKET_HEADER_SIZE + _END_OF_BODY_SIZE
+        if headers_at < _END_OF_BODY_SIZE or headers_at > end - start - _ID_SIZE:
+            raise RecordFormatError(f"a body up to byte {headers_at} in {end - start} bytes")
+        self._read(packed.with_long(chunk, start, end, start + headers_at, message_id), headers_at)
+
+    @classmethod
+    def decode_headers(cls, view: Body) -> Self:
+        """Read headers and properties alone: a large message, whose `body` comes otherwise.
+
+        Raises:
+            RecordFormatError: these bytes are no headers.
+        """
+        message = cls.__new__(cls)
+        message._read(_INT.pack(_PACKET_HEADER_SIZE) + view, _END_OF_BODY_SIZE)
+        message.is_large = True
+        return message
+
+    @classmethod
+    def from_record(cls, body: Body) -> Self:
+        """Read the body of record 45 by persister CORE; its message id and address count.
+
+        Raises:
+            RecordFormatError: another persister, or bytes that are no message.
+        """
+        message = cls.__new__(cls)
+        message._read_record(bytes(body))
+        return message
+
+    def _read_record(self, data: bytes) -> None:
+        address = None
+        at = _RECORD_ADDRESS_AT
+        try:
+            if data[0] != _PERSISTER:
+                raise RecordFormatError(f"message persister {data[0]}, not that of Core messages")
+            message_id = walk.long_at(data, 1)
+            if data[at - 1]:
+                size = walk.int_at(data, at)
+                address = walk.text_at(data, at + 4, size)
+                at += 4 + size
+            size = walk.int_at(data, at)
+        except IndexError as error:
+            raise RecordFormatError(f"a message's record ends at byte {len(data)}") from error
+        at += 4
+        if size < 0 or size > len(data) - at:
+            raise RecordFormatError(f"a message of {size} bytes in {len(data) - at}")
+        self._read_form(data[at : at + size])
+        self.give_id(message_id)
+        if address is not None and address != self._address:
+            self._address = address
+            self._changed = _ALL
+
+    def _read_form(self, data: bytes) -> None:
+        if len(data) < _END_OF_BODY_SIZE:
+            raise RecordFormatError(f"a message of {len(data)} bytes")
+        headers_at = walk.int_at(data, 0) - _PACKET_HEADER_SIZE + _END_OF_BODY_SIZE
+        if headers_at < _END_OF_BODY_SIZE or headers_at > len(data):
+            raise RecordFormatError(f"a body up to byte {headers_at} in {len(data)} bytes")
+        self._read(data, headers_at)
+
+    def _read(self, data: bytes, headers_at: int) -> None:
+        """Take the headers at `headers_at`; the properties behind them end the bytes."""
+        at = headers_at
+        try:
+            self._message_id = walk.long_at(data, at)
+            at += 9
+            if data[at - 1]:
+                size = walk.int_at(data, at)
+                self._address = walk.text_at(data, at + 4, size)
+                at += 4 + size
+            else:
+                self._address = None
+            # Nor is the user id wanted by hardly anybody.
+            at += 1 + _USER_ID_SIZE if data[at] else 1
+            self._type = walk.byte_at(data, at)
+            self._durable = data[at + 1] != 0
+            self._expiration = walk.long_at(data, at + 2)
+            # The timestamp as well stays among the bytes.
+            self._priority = walk.byte_at(data, at + 18)
+            at += 20
+            end = walk.properties_end(data, at) if data[at - 1] else at
+        except IndexError as error:
+            raise RecordFormatError(f"a message's headers end at byte {len(data)}") from error
+        if end != len(data):
+            raise RecordFormatError(f"{len(data) - end} bytes behind a message's properties")
+        self._data = data
+        self._parts = None
+        self._headers_at = headers_at
+        self._properties_at = at - 1
+        # Asked for several times on a message's way, and mostly not there: looked for once.
+        self._routing = walk.own_routing(data, at) if end > at else _NO_ROUTING
+        self.has_own_properties = _ANY_OWN if self._routing == _OTHERS else _NONE_OWN
+        self._is_read_back = False
+        self._changed = _UNCHANGED
+        self.is_large = False
+        self.references = 0
+        self.durable_references = 0
+        self.owner = None
+
+    # Writing.
+
+    def encode(self) -> bytes:
+        """Give the form of SESS_SEND and SESS_RECEIVE_MSG; the same object until a change.
+
+        Raises:
+            RecordFormatError: a header or property does not fit its encoding.
+        """
+        if self._changed:
+            if self._changed == _ID:
+                self._put_id()
+            else:
+                self._rebuild()
+        return self._bytes()
+
+    def _bytes(self) -> bytes:
+        """Give the bytes, read back if they lie aside.
+
+        Raises:
+            JournalIOError: the disk fails.
+        """
+        data = self._data
+        return data if isinstance(data, bytes) else self._read_back(data)
+
+    def _read_back(self, aside: BytesAside) -> bytes:
+        place = self._headers_at
+        data = aside.read(place, self._properties_at)
+        self._data = data
+        self._is_read_back = True
+        self._headers_at = walk.int_at(data, 0) - _PACKET_HEADER_SIZE + _END_OF_BODY_SIZE
+        self._properties_at = self._user_id_at(data)
+        self._properties_at += 1 + _USER_ID_SIZE if data[self._properties_at] else 1
+        self._properties_at += _FIELDS.size - 1
+        aside.was_read(self, place, len(data))
+        return data
+
+    def lies_in(self, aside: BytesAside, place: int) -> None:
+        """Say that its bytes, which are in memory, are in a file as well: they may be forgotten."""
+        self._is_read_back = True
+        aside.was_read(self, place, len(self._bytes()))
+
+    def put_aside(self, aside: BytesAside, place: int) -> None:
+        """Forget the bytes of encode(), which are in a file now.
+
+        Args:
+            aside: the file.
+            place: where in it.
+        """
+        data = self.encode()
+        if self.has_own_properties and not self._may_have(GROUP_ID):
+            self.has_own_properties = _OWN_BUT_GROUP
+        self._lie_aside(aside, place, len(data))
+
+    def forget_bytes(self, aside: BytesAside, place: int) -> None:
+        """Forget again what was read back from there, unless it was changed since."""
+        if self._is_read_back and not self._changed:
+            self._lie_aside(aside, place, len(self._bytes()))
+
+    def _lie_aside(self, aside: BytesAside, place: int, size: int) -> None:
+        self._data = aside
+        self._is_read_back = False
+        self._headers_at = place
+        self._properties_at = size
+        self._parts = None
+
+    def encode_headers(self) -> bytes:
+        """Give headers and properties alone: SESS_SEND_LARGE, record 30."""
+        data = self.encode()
+        return data[self._headers_at :]
+
+    def record(self) -> bytes:
+        """Give the body of record 45, persister CORE."""
+        data = self.encode()
+        address = None if self._address is None else walk.encoded_name(self._address)
+        return packed.record(_PERSISTER, self._message_id, address, data)
+
+    def _put_id(self) -> None:
+        """Put the changed message id between the bytes before and behind it."""
+        data = self._bytes()
+        try:
+            self._data = packed.with_long(data, 0, len(data), self._headers_at, self._message_id)
+        except OverflowError as error:
+            raise RecordFormatError(f"the message id does not fit: {error}") from error
+        self._is_read_back = False
+        self._changed = _UNCHANGED
+
+    def _rebuild(self) -> None:
+        """Make `_data` from the fields, with the body and untouched properties copied once."""
+        body = self.body
+        known_user_id, timestamp = self.user_id, self._timestamp()
+        parts = self._parts
+        if parts is None or parts.properties is None:
+            data = self._bytes()
+            properties = memoryview(data)[self._properties_at :]
+        else:
+            writer = BodyWriter()
+            TYPED_PROPERTIES.write(writer, tuple(parts.properties.values()))
+            properties = memoryview(writer.getvalue())
+        try:
+            if self._address is None:
+                address = b"\x00"
+            else:
+                text = self._address.encode("utf-16-le", "surrogatepass")
+                address = b"\x01" + _INT.pack(len(text)) + text
+            user_id = b"\x00" if known_user_id is None else b"\x01" + known_user_id
+            # The last byte of the fields is the flag of the properties, which come with theirs.
+            fields = _FIELDS.pack(
+                self._type, self._durable, self._expiration, timestamp, self._priority, 0
+            )[:-1]
+            message_id = _LONG.pack(self._message_id)
+            end = _INT.pack(len(body) + _PACKET_HEADER_SIZE)
+        except struct.error as error:
+            raise RecordFormatError(f"a header of the message does not fit: {error}") from error
+        self._headers_at = len(end) + len(body)
+        size = len(message_id) + len(address) + len(user_id) + len(fields)
+        self._properties_at = self._headers_at + size
+        self._data = b"".join((end, body, message_id, address, user_id, fields, properties))
+        self._is_read_back = False
+        self._changed = _UNCHANGED
+        if parts is not None:
+            parts.body = parts.timestamp = None
+            parts.user_id = True
+
+    def copy(self) -> Self:
+        """Give a message of its own with the same content, in no queue.
+
+        Bytes are shared until one of the two changes.
+        """
+        kind = type(self)
+        other = kind.__new__(kind)
+        other._become(self)
+        return other
+
+    def _become(self, source: MessageForm) -> None:
+        """Take everything of another message but what queues know of it."""
+        self._message_id = source._message_id
+        self._address = source._address
+        self._type = source._type
+        self._durable = source._durable
+        self._priority = source._priority
+        self._expiration = source._expiration
+        # Before its places: they are those of the file, while the bytes lie there.
+        self._data = source._bytes()
+        self._headers_at = source._headers_at
+        self._properties_at = source._properties_at
+        self._is_read_back = False
+        self._changed = source._changed
+        self._parts = None
+        known = source._parts
+        if known is not None:
+            parts = self._parts = Parts()
+            parts.body = known.body
+            parts.user_id = known.user_id
+            parts.timestamp = known.timestamp
+            parts.properties = None if known.properties is None else dict(known.properties)
+            parts.large = known.large
+        self.has_own_properties = source.has_own_properties
+        self._routing = source._routing
+        self.is_large = source.is_large
+        self.references = self.durable_references = 0
+        self.owner = None
+
+    def _change(self) -> None:
+        """The bytes are to be made anew."""
+        self._changed = _ALL
+
+    def _forget_own(self) -> None:
+        """What was found out about the broker's own properties may not hold any more."""
+        self.has_own_properties = _ANY_OWN
+        self._routing = _OTHERS
+
+    def _with_parts(self) -> Parts:
+        """Give what is kept beside the bytes, to be changed."""
+        if self._parts is None:
+            self._parts = Parts()
+        return self._parts
+
+    def _may_have(self, name: str) -> bool:
+        """Whether a name is anywhere in the bytes."""
+        if not self.has_own_properties and name.startswith("_AMQ_"):
+            return name == ROUTING_TYPE_PROPERTY and self._routing != _NO_ROUTING
+        if name == GROUP_ID and self.has_own_properties == _OWN_BUT_GROUP:
+            return False
+        data = self._bytes()
+        return data.find(walk.encoded_name(name), self._properties_at) >= 0
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the bytes that it was made of are not those of encode()."""
+        return self._changed != _UNCHANGED
+
+    @property
+    def encoded_size(self) -> int:
+        """Bytes of `encode()`, which credits and counters count."""
+        return self._encoded_size()
+
+    def _encoded_size(self) -> int:
+        if not self._changed and not isinstance(self._data, bytes):
+            return self._properties_at
+        return len(self.encode())
+
+    @property
+    def memory_size(self) -> int:
+        """Bytes that the limits of addresses and of the broker count for this message."""
+        return self._memory_size()
+
+    def _memory_size(self) -> int:
+        return self._encoded_size() + _MEMORY_OVERHEAD
+
+    @property
+    def message_id(self) -> int:
+        """The broker's number; 0 until it gave one."""
+        return self._message_id
+
+    @message_id.setter
+    def message_id(self, value: int) -> None:
+        self.give_id(value)
+
+    def give_id(self, message_id: int) -> None:
+        """Set the id, in less time than an attribute takes."""
+        if message_id != self._message_id:
+            self._message_id = message_id
+            if self._changed == _UNCHANGED:
+                self._changed = _ID
+
+    @property
+    def address(self) -> str | None:
+        """Where it was sent, or None."""
+        return self._address
+
+    @address.setter
+    def address(self, value: str | None) -> None:
+        if value != self._address:
+            self._address = value
+            self._changed = _ALL
+
+    @property
+    def user_id(self) -> bytes | None:
+        """16 bytes, or None."""
+        parts = self._parts
+        known = True if parts is None else parts.user_id
+        if known is True:
+            data = self._bytes()
+            at = self._user_id_at(data)
+            return data[at + 1 : at + 1 + _USER_ID_SIZE] if data[at] else None
+        assert not isinstance(known, bool), "only True says where it is"
+        return known
+
+    @user_id.setter
+    def user_id(self, value: bytes | None) -> None:
+        if value is not None and len(value) != _USER_ID_SIZE:
+            raise RecordFormatError(f"a user id has 16 bytes, not {len(value)}")
+        self._with_parts().user_id = value
+        self._change()
+
+    def _user_id_at(self, data: bytes) -> int:
+        """Give where the bytes say whether there is a user id.
+
+        Behind their id and address, which may not be those that count any more.
+        """
+        at = self._headers_at + _ID_SIZE
+        return at + 5 + walk.int_at(data, at + 1) if data[at] else at + 1
+
+    @property
+    def timestamp(self) -> int:
+        """In ms since 1970, 0 is none."""
+        return self._timestamp()
+
+    @timestamp.setter
+    def timestamp(self, value: int) -> None:
+        self._with_parts().timestamp = fitting_long(value)
+        self._change()
+
+    def _timestamp(self) -> int:
+        parts = self._parts
+        if parts is not None and parts.timestamp is not None:
+            return parts.timestamp
+        data = self._bytes()
+        return walk.long_at(data, self._properties_at - _TIMESTAMP_BEFORE)
+
+    @property
+    def body(self) -> memoryview:
+        """The body's bytes; a view that stays as it is when the message changes."""
+        parts = self._parts
+        if parts is not None and parts.body is not None:
+            return memoryview(parts.body)
+        data = self._bytes()
+        return memoryview(data)[_END_OF_BODY_SIZE : self._headers_at]
+
+    @body.setter
+    def body(self, value: bytes) -> None:
+        self._with_parts().body = value
+        self._change()
+
+    @property
+    def large(self) -> LargeBody | None:
+        """The body, where it is kept outside of the message; then `body` is empty."""
+        return None if self._parts is None else self._parts.large
+
+    @large.setter
+    def large(self, value: LargeBody | None) -> None:
+        self._with_parts().large = value

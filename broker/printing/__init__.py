@@ -1,0 +1,1 @@
+"""What prints, exports and describes records for people."""

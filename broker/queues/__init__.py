@@ -1,0 +1,1 @@
+"""Queues, the references that wait in them, and the consumers that take them."""

@@ -1,0 +1,486 @@
+"""One consumer of one queue: its credits, and what it was given and has not acknowledged.
+
+    queue ─▶ handle(reference) ─▶ sink.deliver() ─▶ bytes; the answer is what it costs in credits
+
+A consumer takes while it is started, has credits left and its connection can be written to. What
+it was given stays in `delivering`, in order, until it is acknowledged, alone or with all before it,
+or goes back to the queue.
+
+Threads: the event loop's alone; nothing here waits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections import deque
+from time import time
+from typing import TYPE_CHECKING, Protocol
+
+from broker.errors import BrokerError, ErrorCode, broker_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.model.message import Message
+    from broker.paging.browsing import PageBrowser
+    from broker.queues.queue import Queue
+    from broker.queues.reference import Cursor, Reference
+    from broker.transactions.transaction import Transaction
+
+__all__ = ["UNLIMITED", "Consumer", "Equality", "Filter", "Sink"]
+
+log = logging.getLogger("broker")
+
+UNLIMITED = -1
+_NUMBERS = itertools.count(1)
+
+
+class Equality(Protocol):
+    """What has to be equal for a selector to match."""
+
+    @property
+    def name(self) -> str:
+        """Of a property or header."""
+
+    @property
+    def key(self) -> str | int:
+        """What stands for the constant."""
+
+    def fetch_key(self, message: Message) -> str | int | None:
+        """Give what stands for the name's value in a message."""
+
+
+class Filter(Protocol):
+    """What a selector became; `broker.selector.parse` makes one."""
+
+    text: str
+
+    @property
+    def equality(self) -> Equality | None:
+        """A condition without which it does not match; None where none can be looked up."""
+
+    @property
+    def is_equality(self) -> bool:
+        """Whether it is that condition and nothing more."""
+
+    def matches(self, message: Message) -> bool:
+        """Whether the message is wanted."""
+
+
+class Stream(Protocol):
+    """A large message's body on its way to a consumer."""
+
+    def go_on(self) -> None:
+        """Write what may be written now."""
+
+    def close(self) -> None:
+        """Nothing of it is written any more."""
+
+
+class Sink(Protocol):
+    """The protocol's side of a consumer."""
+
+    def deliver(self, consumer: Consumer, message: Message, delivery_count: int) -> int:
+        """Write the message; bytes to be taken from the credits. Never waits, never raises."""
+
+    def disconnected(self, consumer: Consumer) -> None:
+        """The broker has closed the consumer: its queue is gone, or it cannot be given messages."""
+
+
+class Consumer:
+    """See the module's text.
+
+    Args:
+        consumer_id: the protocol's number.
+        queue: where it takes from.
+        sink: where it gives to.
+        filter: a selector of its own beside the queue's; None takes all.
+        is_browser: looks without taking: nothing it is given counts as delivered.
+        priority: higher ones come first.
+        is_pre_acknowledging: messages count as acknowledged when they are handed over.
+
+    Attributes:
+        number: unique in the process.
+        can_take: started, with credits left, not held up: kept current by whoever changes one.
+        delivering: given and not acknowledged, in order.
+        credits: bytes left; below 0 after a message larger than what was left.
+        is_unlimited: credits do not matter.
+        is_closed: takes nothing any more.
+        created_ms: when, ms since 1970.
+        delivered_count: how often it was given a message.
+        delivered_bytes: of these messages.
+        last_delivered_s: when the last one was, seconds since 1970; 0 never.
+        last_acknowledged_s: when it acknowledged the last time, likewise.
+    """
+
+    __slots__ = (
+        "_records_deliveries",
+        "acknowledged_count",
+        "can_take",
+        "consumer_id",
+        "created_ms",
+        "credits",
+        "cursor",
+        "delivered_bytes",
+        "delivered_count",
+        "delivering",
+        "filter",
+        "is_browser",
+        "is_closed",
+        "is_held_up",
+        "is_pre_acknowledging",
+        "is_started",
+        "is_unlimited",
+        "last_acknowledged_s",
+        "last_delivered_s",
+        "number",
+        "page_browser",
+        "priority",
+        "queue",
+        "sink",
+        "stream",
+    )
+
+    def __init__(
+        self,
+        consumer_id: int,
+        queue: Queue,
+        sink: Sink,
+        *,
+        filter: Filter | None = None,
+        is_browser: bool = False,
+        priority: int = 0,
+        is_pre_acknowledging: bool = False,
+    ) -> None:
+        self.consumer_id = consumer_id
+        self.number = next(_NUMBERS)
+        self.queue = queue
+        self._records_deliveries: bool = queue.core.persists_deliveries
+        self.sink = sink
+        self.filter = filter
+        self.is_browser = is_browser
+        self.priority = priority
+        self.is_pre_acknowledging = is_pre_acknowledging
+        self.credits = 0
+        self.is_unlimited = False
+        self.delivering: deque[Reference] = deque()
+        self.can_take = False
+        # A browser looks whether its session is started or not.
+        self.is_started = is_browser
+        self.is_held_up = False
+        self.is_closed = False
+        self.acknowledged_count = 0
+        self.delivered_count = 0
+        self.delivered_bytes = 0
+        self.last_delivered_s = 0.0
+        self.last_acknowledged_s = 0.0
+        self.created_ms = queue.core.clock_ms()
+        # The body of a large message on its way: nothing else comes before its end.
+        self.stream: Stream | None = None
+        # Where it looks next, in a queue whose consumers do not all want the same.
+        self.cursor: Cursor | None = None
+        # Of a browser: where it looks in the queue's pages.
+        self.page_browser: PageBrowser | None = None
+
+    def _refresh(self) -> None:
+        self.can_take = (
+            self.is_started
+            and not self.is_held_up
+            and not self.is_closed
+            and self.stream is None
+            and (self.is_unlimited or self.credits > 0)
+        )
+
+    def start(self) -> None:
+        """Take from now on."""
+        self.is_started = True
+        self._wake()
+
+    def stop(self) -> None:
+        """Take nothing until start(); a browser looks on (ServerConsumerImpl.setStarted)."""
+        if not self.is_browser:
+            self.is_started = self.can_take = False
+
+    def hold_up(self) -> None:
+        """The connection cannot be written to for now: take nothing until go_on()."""
+        self.is_held_up = True
+        self.can_take = False
+
+    def go_on(self) -> None:
+        """The connection can be written to again.
+
+        All consumers of a connection go on together: their queues deliver once, in the next turn.
+        """
+        self.is_held_up = False
+        self._refresh()
+        if self.stream is not None:
+            self.stream.go_on()
+        elif self.can_take:
+            self.queue.prompt_later(self)
+
+    def receive_credits(self, credits: int) -> None:
+        """Take a flow token: -1 unlimited from now on, 0 none at all, else so many bytes more.
+
+        Raises:
+            BrokerError: any other negative number.
+        """
+        if credits < UNLIMITED:
+            raise BrokerError(ErrorCode.ILLEGAL_STATE, f"a flow token of {credits} credits")
+        if credits == UNLIMITED:
+            self.is_unlimited = True
+        elif credits == 0:
+            self.is_unlimited = False
+            self.credits = 0
+            self.can_take = False
+        else:
+            self.credits += credits
+        self._wake()
+
+    def _wake(self) -> None:
+        self._refresh()
+        if self.stream is not None:
+            self.stream.go_on()
+        elif self.can_take:
+            self.queue.prompt(self)
+
+    def after_read(self, callback: Callable[[], object]) -> bool:
+        """Call it once what is being read from pages for this consumer has come.
+
+        Returns:
+            False where nothing is being read that it could take: nothing is called, then.
+        """
+        pages = self.queue.pages
+        if not self.can_take or pages is None:
+            return False
+        if not self.is_browser:
+            return pages.cursor.after_read(callback)
+        return self.page_browser is not None and self.page_browser.cursor.after_read(callback)
+
+    @property
+    def can_stream(self) -> bool:
+        """Whether the next part of a large message may be written."""
+        return (
+            self.is_started
+            and not self.is_held_up
+            and not self.is_closed
+            and (self.is_unlimited or self.credits > 0)
+        )
+
+    def begin_stream(self, stream: Stream) -> None:
+        """A large message's body follows: nothing else comes before its end."""
+        self.stream = stream
+        self.can_take = False
+
+    def end_stream(self) -> None:
+        """The body is written, or nobody wants it any more. Idempotent."""
+        stream, self.stream = self.stream, None
+        if stream is not None:
+            stream.close()
+            self._refresh()
+            if self.can_take:
+                # In a turn of its own: who writes large messages one after another lets others in.
+                self.queue.core.loop.call_soon(self._wake)
+
+    def handle(self, reference: Reference, message: Message) -> None:
+        """Take a reference: it is counted, remembered, and `message` written for it."""
+        if self.is_browser:
+            self._write(message, reference.delivery_count)
+            return
+        reference.delivery_count += 1
+        if reference.level < 0:
+            # Else its queue keeps it: nobody has it, and it may go while it is delivered.
+            reference.consumer = self
+        self.delivered_count += 1
+        self.last_delivered_s = time()
+        if self.is_pre_acknowledging:
+            # Before it is written: what is lost on the way is lost, as asked for.
+            self.last_acknowledged_s = self.last_delivered_s
+            try:
+                self._acknowledge(None, reference, True)
+            except BrokerError as error:
+                self._refused(error)
+                return
+        else:
+            self.delivering.append(reference)
+            if self._records_deliveries:
+                self._record_delivery(reference)
+        self._write(message, reference.delivery_count)
+        self.delivered_bytes += message.encoded_size
+
+    def _refused(self, error: BrokerError) -> None:
+        """The disk has no room for the acknowledgement before delivery: nothing is written.
+
+        The consumer ends behind this turn, as in Artemis one that cannot handle a message; what it
+        was given goes back to its queue.
+        """
+        self.delivered_count -= 1
+        self.is_held_up = True
+        self.can_take = False
+        # Behind what was refused before it, in the same turn.
+        self.delivering.rotate(-1)
+        self.queue.core.loop.call_soon(self._fail, error)
+
+    def _fail(self, error: BrokerError) -> None:
+        """End a consumer that cannot be given messages, and tell its client."""
+        if self.is_closed:
+            return
+        log.warning(
+            "AMQ222151: removing consumer %s of queue %s, which could not be given a message: %s",
+            self.consumer_id,
+            self.queue.name,
+            error,
+        )
+        self.close(has_failed=False)
+        self.sink.disconnected(self)
+
+    def _record_delivery(self, reference: Reference) -> None:
+        """Record a delivery count before the message is written, if the reference is recorded.
+
+        The message does not wait until the record is durable, as in Artemis.
+        """
+        if reference.is_recorded and not self.queue.binding.internal:
+            count = reference.delivery_count
+            self.queue.core.storage.update_delivery_count(
+                self.queue.queue_id, reference.message.message_id, count
+            )
+            reference.persisted_count = count
+
+    def _write(self, message: Message, delivery_count: int) -> None:
+        self.charge(self.sink.deliver(self, message, delivery_count))
+        if self.stream is not None:
+            self.stream.go_on()
+
+    def charge(self, size: int) -> None:
+        """Take bytes from the credits; below 0 it is that much that has to come first."""
+        if not self.is_unlimited:
+            self.credits -= size
+            if self.credits <= 0:
+                self.can_take = False
+
+    # --- acknowledging ------------------------------------------------------------------------
+
+    def acknowledge(self, tx: Transaction | None, message_id: int) -> None:
+        """Acknowledge all that was delivered up to this message.
+
+        Raises:
+            BrokerError: it was not delivered, or has been acknowledged: nothing is, then; or the
+                disk is full: those before it may be.
+        """
+        if self.is_browser:
+            return
+        delivering = self.delivering
+        last = self._find(message_id)
+        # What is recorded before it is durable when its own record is, if it has one.
+        is_synced = last.leaves_record and last.consumer is self
+        self.last_acknowledged_s = time()
+        reference = delivering.popleft()
+        while reference is not last:
+            self._acknowledge(tx, reference, not is_synced)
+            reference = delivering.popleft()
+        self._acknowledge(tx, reference, True)
+        self._answered()
+
+    def _answered(self) -> None:
+        """Something that was delivered is not any more."""
+        if self.queue.is_rebalancing and not self.delivering:
+            self.queue.answered()
+
+    def _find(self, message_id: int) -> Reference:
+        """Give what is being delivered of a message."""
+        for reference in self.delivering:
+            message = reference.message
+            if message.message_id == message_id:
+                return reference
+        raise self._not_delivered(message_id)
+
+    def acknowledge_one(self, tx: Transaction | None, message_id: int) -> None:
+        """Acknowledge this message alone.
+
+        Raises:
+            BrokerError: as for acknowledge().
+        """
+        if self.is_browser:
+            return
+        reference = self.take_back(message_id)
+        self.last_acknowledged_s = time()
+        self._acknowledge(tx, reference, True)
+
+    def _acknowledge(self, tx: Transaction | None, reference: Reference, is_last: bool) -> None:
+        """See that it is recorded; what is refused is being delivered as before."""
+        if reference.consumer is self:
+            reference.consumer = None
+            try:
+                if tx is None:
+                    self.queue.acknowledge(reference, is_last)
+                else:
+                    tx.acknowledge(reference, self)
+            except BrokerError:
+                reference.consumer = self
+                self.delivering.appendleft(reference)
+                raise
+        self.acknowledged_count += 1
+
+    def take_back(self, message_id: int) -> Reference:
+        """Take one message out of what is being delivered.
+
+        Raises:
+            BrokerError: it is not.
+        """
+        found = self._find(message_id)
+        self.delivering.remove(found)
+        self._answered()
+        return found
+
+    def _not_delivered(self, message_id: int) -> BrokerError:
+        return broker_error(
+            "no_reference",
+            f"consumer {self.consumer_id} on {self.queue.name} has no message {message_id} "
+            "that waits for its acknowledgement",
+        )
+
+    def take_all_back(
+        self, *, has_failed: bool, first_was_delivered: bool = False
+    ) -> tuple[list[Reference], list[Reference]]:
+        """Give back, in order, all that is being delivered, to be put into the queue again.
+
+        Without what a non-destructive queue has kept, or has lost meanwhile.
+
+        Returns:
+            What the application has seen, and what comes behind that.
+
+        Args:
+            has_failed: the connection broke: the client may have seen them, so they stay counted.
+            first_was_delivered: the client has seen the first one (JMS recover).
+        """
+        self.end_stream()
+        taken = list(self.delivering)
+        self.delivering.clear()
+        self._answered()
+        for position, reference in enumerate(taken):
+            if not has_failed and not (first_was_delivered and position == 0):
+                reference.delivery_count -= 1
+        seen_count = 1 if first_was_delivered else 0
+        seen, unseen = taken[:seen_count], taken[seen_count:]
+        return self._own(seen), self._own(unseen)
+
+    def _own(self, references: list[Reference]) -> list[Reference]:
+        return [reference for reference in references if reference.consumer is self]
+
+    def close(self, *, has_failed: bool) -> None:
+        """Give everything back and leave the queue. Idempotent."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self.can_take = False
+        _, returned = self.take_all_back(has_failed=has_failed)
+        self.queue.remove_consumer(self, returned)
+
+    def disconnect(self) -> None:
+        """The queue is gone: forget everything and tell the client."""
+        if not self.is_closed:
+            self.is_closed = True
+            self.can_take = False
+            self.end_stream()
+            self.delivering.clear()
+            self.sink.disconnected(self)

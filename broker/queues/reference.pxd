@@ -1,0 +1,82 @@
+# Fields of reference.py's classes, compiled; see setup.py (COMPILED).
+
+cimport cython
+
+from broker.queues.memory cimport AddressMemory
+from broker.model.message cimport Message
+from broker.storage.manager cimport StorageManager
+
+
+cdef class Reference:
+    # As narrow as they can be: a million of these may wait. 80 bytes, and 16 of the collector's.
+    cdef public object consumer
+    cdef public Reference following
+    cdef public Message message
+    cdef public Reference previous
+    cdef public object queue
+    cdef public long long scheduled_ms
+    cdef public int delivery_count
+    cdef unsigned short _persisted_count
+    cdef public signed char level
+
+    cdef object _begin(self, Message message, queue, long long scheduled_ms)
+
+    @cython.locals(message=Message, storage=StorageManager)
+    cpdef bint record_gone(self, tx, bint is_last) except -1
+
+    @cython.locals(message=Message, storage=StorageManager, owner=AddressMemory)
+    cpdef object let_go(self)
+
+
+@cython.locals(reference=Reference)
+cpdef Reference reference_to(Message message, queue, long long scheduled_ms)
+
+
+cdef class StoredRun(Reference):
+    cdef public object parts
+
+
+cdef class ReferenceList:
+    cdef public Reference head
+    cdef public int level
+    cdef public Reference tail
+
+    @cython.locals(found=Reference)
+    cpdef Reference first(self)
+
+    @cython.locals(found=Reference)
+    cpdef Reference after(self, Reference reference)
+
+    @cython.locals(found=Reference)
+    cpdef Reference made_after(self, Reference reference)
+
+    @cython.locals(reference=Reference)
+    cdef object _make(self, StoredRun run)
+    cpdef object add_tail(self, Reference reference)
+    cpdef object add_head(self, Reference reference)
+    cpdef object remove(self, Reference reference)
+
+
+@cython.locals(found=Reference)
+cdef Reference _made_before(Reference reference)
+
+
+cdef class Cursor:
+    cdef PriorityList _owner
+    cdef public list places
+
+
+cdef class PriorityList:
+    cdef public Py_ssize_t count
+    cdef public list cursors
+    cdef public list levels
+    cdef public Cursor scan
+    cdef public tuple used
+    cdef public object watcher
+
+    cpdef ReferenceList level_of(self, Message message)
+    cdef ReferenceList _level(self, int priority)
+    cpdef object add_tail(self, Reference reference)
+    cpdef object add_head(self, Reference reference)
+    cpdef Reference head(self)
+    cpdef object remove(self, Reference reference)

@@ -1,0 +1,1 @@
+"""The broker's records: encoded and decoded."""

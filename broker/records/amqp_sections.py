@@ -1,0 +1,152 @@
+"""The sections of a stored AMQP message that stand before its body.
+
+OASIS AMQP 1.0, part 3: header, delivery annotations, message annotations, properties, application
+properties; then the body, which is not read here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from broker.model.encoding import BodyReader, RecordFormatError
+from broker.records.amqp_values import AmqpValue, read_value
+
+AmqpMap: TypeAlias = tuple[tuple[AmqpValue, AmqpValue], ...]
+
+# A section's descriptor, as a number or as a symbol.
+_SECTIONS: Final = {
+    0x70: "header",
+    0x71: "delivery_annotations",
+    0x72: "message_annotations",
+    0x73: "properties",
+    0x74: "application_properties",
+}
+_SECTION_SYMBOLS: Final = {
+    "amqp:header:list": "header",
+    "amqp:delivery-annotations:map": "delivery_annotations",
+    "amqp:message-annotations:map": "message_annotations",
+    "amqp:properties:list": "properties",
+    "amqp:application-properties:map": "application_properties",
+}
+HEADER_FIELDS: Final = ("durable", "priority", "ttl", "first-acquirer", "delivery-count")
+PROPERTIES_FIELDS: Final = (
+    "message-id",
+    "user-id",
+    "to",
+    "subject",
+    "reply-to",
+    "correlation-id",
+    "content-type",
+    "content-encoding",
+    "absolute-expiry-time",
+    "creation-time",
+    "group-id",
+    "group-sequence",
+    "reply-to-group-id",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AmqpSections:
+    """The sections before the body; None where the message has no such section.
+
+    Attributes:
+        header: the header's fields by the standard's names.
+        delivery_annotations_size: bytes that section takes in the message, 0 if there is none.
+        message_annotations: key and value pairs in the order of the bytes.
+        properties: the fields by the standard's names.
+        application_properties: key and value pairs in the order of the bytes.
+    """
+
+    header: dict[str, AmqpValue] | None = None
+    delivery_annotations_size: int = 0
+    message_annotations: AmqpMap | None = None
+    properties: dict[str, AmqpValue] | None = None
+    application_properties: AmqpMap | None = None
+
+
+def read_sections(encoded: bytes) -> AmqpSections:
+    """Read the sections of a whole encoded message up to its body.
+
+    Raises:
+        RecordFormatError: the bytes are not AMQP sections.
+    """
+    reader = BodyReader(encoded)
+    found: dict[str, AmqpValue] = {}
+    delivery_annotations_size = 0
+    while reader.remaining and _next_section(reader) is not None:
+        start = reader.offset
+        name, value = _read_section(reader)
+        if name in found:
+            raise reader.fail(f"second section {name}")
+        found[name] = value
+        if name == "delivery_annotations":
+            delivery_annotations_size = reader.offset - start
+    return _sections(found, delivery_annotations_size)
+
+
+def sections_of_values(
+    header: bytes, message_annotations: bytes, properties: bytes, application_properties: bytes
+) -> AmqpSections:
+    """Read the sections of a large message, each kept as a value (AMQP null when absent).
+
+    Raises:
+        RecordFormatError: one of them is not what its name says.
+    """
+    found: dict[str, AmqpValue] = {}
+    for encoded in (header, message_annotations, properties, application_properties):
+        reader = BodyReader(encoded)
+        if _next_section(reader) is None:
+            if read_value(reader).value is not None:
+                raise reader.fail("saved section is neither a section nor null")
+            continue
+        name, value = _read_section(reader)
+        found[name] = value
+    return _sections(found, 0)
+
+
+def _next_section(reader: BodyReader) -> str | None:
+    """Give the name of the section that comes next, or None when it is the body or no section."""
+    start = reader.offset
+    is_described = reader.read_bytes(1) == b"\x00"
+    descriptor = read_value(reader) if is_described else AmqpValue("null", None)
+    reader.rewind(start)
+    if descriptor.type == "ulong":
+        return _SECTIONS.get(descriptor.value)
+    if descriptor.type == "symbol":
+        return _SECTION_SYMBOLS.get(descriptor.value)
+    return None
+
+
+def _read_section(reader: BodyReader) -> tuple[str, AmqpValue]:
+    name = _next_section(reader)
+    assert name is not None, "the caller looked"
+    described = read_value(reader)
+    value: AmqpValue = described.value[1]
+    wanted = "list" if name in ("header", "properties") else "map"
+    if value.type not in (wanted, "null"):
+        raise reader.fail(f"section {name} is a {value.type}")
+    return name, value
+
+
+def _sections(found: dict[str, AmqpValue], delivery_annotations_size: int) -> AmqpSections:
+    return AmqpSections(
+        header=_named(found.get("header"), HEADER_FIELDS),
+        delivery_annotations_size=delivery_annotations_size,
+        message_annotations=_pairs(found.get("message_annotations")),
+        properties=_named(found.get("properties"), PROPERTIES_FIELDS),
+        application_properties=_pairs(found.get("application_properties")),
+    )
+
+
+def _named(value: AmqpValue | None, names: tuple[str, ...]) -> dict[str, AmqpValue] | None:
+    if value is None or value.value is None:
+        return None
+    if len(value.value) > len(names):
+        raise RecordFormatError(f"section of {len(value.value)} fields, {len(names)} are known")
+    return dict(zip(names, value.value, strict=False))
+
+
+def _pairs(value: AmqpValue | None) -> AmqpMap | None:
+    return None if value is None else value.value

@@ -1,0 +1,1 @@
+"""What a start finds in the store, and makes of it."""

@@ -1,0 +1,361 @@
+"""Makes addresses, queues, messages and transactions of what the journals say.
+
+    images ─▶ addresses ─▶ queues ─▶ diverts ─▶ pages ─▶ references ─▶ prepared transactions ─▶
+    duplicate ids
+
+In the order of the reference (ActiveMQServerImpl.loadJournals, PostOfficeJournalLoader). Nothing is
+delivered meanwhile. What belongs to nothing any more is deleted from the journal: references to
+queues that are gone, messages without references.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import struct
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from broker.model.encoding import RecordFormatError
+from broker.model.message import Message
+from broker.model.wire import RecordType
+from broker.paging.loading import PageLoader, large_ids
+from broker.queues.reference import Reference
+from broker.records.binding_records import Divert as DivertRecord
+from broker.records.message_records import DuplicateId
+from broker.records.records import decode_prepared, decode_record
+from broker.recovery.loaded_messages import decode_message
+from broker.routing.divert import Divert
+from broker.transactions.transaction import Transaction, TransactionState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from broker.core import Core
+    from broker.queues.memory import AddressMemory
+    from broker.queues.queue import Queue
+    from broker.recovery.images import BindingsImage, Prepared, Record
+    from broker.recovery.loaded_messages import LoadedMessages, LoadedQueue
+    from broker.storage.large_bodies import LargeBodies
+
+__all__ = ["recover", "uncollected"]
+
+log = logging.getLogger("broker")
+
+# Objects of a start beyond which they are never looked through: a tenth of a second, about.
+_FROZEN_COUNT: Final = 200_000
+# Ids that a warning names.
+_SHOWN_MAX: Final = 20
+_LONG: Final = struct.Struct(">q")
+_LONG_LONG: Final = struct.Struct(">qq")
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Look for no cycles in memory meanwhile: all that is made stays.
+
+    Where that is very much, it is never looked through again: nobody is to wait for that. It goes
+    as soon as nobody has it, as everything does.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    before = gc.get_count()[0]
+    try:
+        yield
+    finally:
+        if gc.get_count()[0] - before > _FROZEN_COUNT:
+            gc.freeze()
+        if was_enabled:
+            gc.enable()
+
+
+def recover(
+    core: Core,
+    bindings: BindingsImage,
+    messages: LoadedMessages,
+    all_prepared: Sequence[Prepared],
+) -> None:
+    """Make everything, in `core`; see the module's text.
+
+    Args:
+        core: with an empty post office.
+        bindings: of the bindings journal.
+        messages: of the message journal; emptied.
+        all_prepared: transactions of the message journal that wait for a decision.
+
+    Raises:
+        BrokerError: a queue's or divert's filter cannot be read.
+    """
+    if core.large is not None:
+        core.large.sweep_temporary()
+    _load_addresses(core, bindings)
+    _load_queues(core, bindings)
+    _load_diverts(core, bindings)
+    pages = _load_pages(core, messages)
+    loader = _MessageLoader(core, messages, pages)
+    for prepared in all_prepared:
+        for record in prepared.records:
+            # What a transaction has taken, or sends elsewhere too, is found by its id.
+            messages.make(record.record_id)
+    loader.load_references()
+    for prepared in all_prepared:
+        loader.load_prepared(prepared)
+    _load_duplicate_ids(core, messages)
+    for record_id, decision in messages.heuristic:
+        core.transactions.load_heuristic(record_id, decision.xid, is_commit=decision.is_commit)
+    loader.drop_unreferenced()
+    if pages is not None:
+        pages.finish()
+    loader.sweep_bodies()
+    addresses = core.postoffice.addresses
+    log.info(
+        "loaded %d addresses, %d queues, %d messages, %d prepared transactions",
+        len(addresses.by_name),
+        len(addresses.queues),
+        addresses.memory.count,
+        len(all_prepared),
+    )
+
+
+def _load_addresses(core: Core, bindings: BindingsImage) -> None:
+    addresses = core.postoffice.addresses
+    for address_id, binding in bindings.addresses.items():
+        address = addresses.load(
+            binding.name,
+            address_id,
+            binding.routing_types,
+            is_auto_created=binding.auto_created,
+            is_internal=binding.internal,
+        )
+        status = bindings.address_status.pop(address_id, None)
+        if status is not None:
+            address.is_paused = status.is_paused
+            address.status_record_id = status.record_id
+    for status in bindings.address_status.values():
+        core.storage.delete_setting(status.record_id)
+
+
+def _load_queues(core: Core, bindings: BindingsImage) -> None:
+    addresses = core.postoffice.addresses
+    for queue_id, binding in bindings.queues.items():
+        if binding.address not in addresses.by_name:
+            log.warning(
+                "queue %s: its address %s has no record; made anew", binding.name, binding.address
+            )
+            addresses.create(binding.address, [binding.routing_type], is_auto_created=True)
+        if binding.name in addresses.queues:
+            log.warning("AMQ222135: two queues are called %s: one is left out", binding.name)
+            continue
+        queue = addresses.load_queue(binding, queue_id, is_durable=True)
+        status = bindings.queue_status.pop(queue_id, None)
+        if status is not None:
+            queue.status_record_id = status.record_id
+        if (status is not None and status.is_paused) or addresses.by_name[
+            binding.address
+        ].is_paused:
+            queue.pause()
+    for status in bindings.queue_status.values():
+        core.storage.delete_setting(status.record_id)
+
+
+def _load_diverts(core: Core, bindings: BindingsImage) -> None:
+    addresses = core.postoffice.addresses
+    for record_id, record in bindings.settings:
+        if isinstance(record, DivertRecord) and record.address is not None:
+            address = addresses.by_name.get(record.address)
+            if address is None:
+                log.warning(
+                    "divert %s: its address %s is gone; left out", record.name, record.address
+                )
+                continue
+            divert = Divert(core, record, record_id)
+            address.diverts[divert.unique_name] = divert
+            addresses.version += 1
+
+
+def _load_pages(core: Core, messages: LoadedMessages) -> PageLoader | None:
+    if core.paging is None:
+        return None
+    pages = PageLoader(core.paging)
+    pages.load_folders(core.paging.folders.load())
+    pages.load_records(messages.others)
+    messages.others.clear()
+    return pages
+
+
+def _load_duplicate_ids(core: Core, messages: LoadedMessages) -> None:
+    for address, stored in messages.duplicate_ids.items():
+        if core.persist_id_cache:
+            core.postoffice.duplicates.of(address).load(stored)
+        else:
+            for _, record_id in stored:
+                core.storage.delete_duplicate_id(record_id)
+
+
+class _MessageLoader:
+    """Gives queues their references, and knows what stays as it is in the journal."""
+
+    def __init__(self, core: Core, image: LoadedMessages, pages: PageLoader | None) -> None:
+        self._core = core
+        self._pages = pages
+        self._image = image
+        self._addresses = core.postoffice.addresses
+        # Of large messages, whose files stay.
+        self._kept_bodies: set[int] = set()
+        # Of prepared transactions.
+        self._made: dict[int, Message] = {}
+
+    def load_references(self) -> None:
+        """Put the messages into their queues."""
+        image = self._image
+        for loaded in image.all_queues():
+            queue = self._addresses.queues_by_id.get(loaded.queue_id)
+            if queue is None:
+                self._drop_references(loaded)
+                continue
+            image.fill(queue, loaded, self._memory_of, self._find_body)
+
+    def _drop_references(self, loaded: LoadedQueue) -> None:
+        gone = list(self._image.in_order(loaded))
+        for reference in gone:
+            self._image.drop(reference, reference.message.message_id)
+        if gone:
+            log.warning(
+                "queue %d is gone: %d references to it are left out", loaded.queue_id, len(gone)
+            )
+
+    def _count(self, reference: Reference) -> None:
+        message = reference.message
+        message.durable_references += 1
+        self._memory_of(message.address, reference.queue).add(message)
+
+    def _memory_of(self, name: str | None, queue: Queue) -> AddressMemory:
+        address = self._addresses.by_name.get((name or "").split("::")[0])
+        if address is None:
+            address = self._addresses.by_name[queue.binding.address]
+        return address.memory
+
+    def _find_body(self, message: Message) -> bool:
+        message_id = message.message_id
+        large = self._core.large
+        body = None if large is None else large.find(message_id)
+        if body is None:
+            if message_id not in self._image.unreadable:
+                self._image.unreadable.add(message_id)
+                log.error("AMQ222051: large message %d has no body", message_id)
+            return False
+        message.large = body
+        self._kept_bodies.add(message_id)
+        return True
+
+    def drop_unreferenced(self) -> None:
+        """Delete messages that no queue has."""
+        unreferenced = list(self._image.unreferenced())
+        for message_id in unreferenced:
+            self._core.storage.delete_message(message_id)
+        self._image.known.clear()
+        if unreferenced:
+            shown = ", ".join(map(str, unreferenced[:_SHOWN_MAX]))
+            more = ", ..." if len(unreferenced) > _SHOWN_MAX else ""
+            log.warning(
+                "AMQ222043: %d messages have no queue: deleted: %s%s",
+                len(unreferenced),
+                shown,
+                more,
+            )
+
+    def sweep_bodies(self) -> None:
+        """Delete bodies of large messages that are gone, once it is known what pages have."""
+        paging, large = self._core.paging, self._core.large
+        if large is None or self._image.unreadable:
+            if self._pages is not None:
+                self._pages.count(lambda: None)
+            return
+        if self._pages is None or paging is None:
+            _sweep(large, self._kept_bodies)
+            return
+        first_id = self._core.storage.new_id()
+        kept = self._kept_bodies
+        self._pages.count(lambda: _sweep(large, kept | large_ids(paging), first_id))
+
+    # --- prepared transactions ----------------------------------------------------------------
+
+    def load_prepared(self, prepared: Prepared) -> None:
+        """Make a prepared transaction; one that cannot be read is rolled back."""
+        core = self._core
+        tx = None
+        try:
+            xid = decode_prepared(prepared.extra)
+            tx = Transaction(core, xid, prepared.tx_id)
+            tx.has_records = True
+            tx.state = TransactionState.PREPARED
+            self._fill(tx, prepared.records)
+        except (RecordFormatError, struct.error) as error:
+            log.error("AMQ224006: a prepared transaction cannot be read: rolled back: %s", error)
+            if tx is None:
+                core.storage.rollback(prepared.tx_id)
+            else:
+                # With what was made of it so far.
+                tx.rollback(core.storage.new_context())
+            return
+        core.transactions.load(tx)
+
+    def _fill(self, tx: Transaction, records: Sequence[Record]) -> None:
+        sends: dict[tuple[int, int], Reference] = {}
+        for item in records:
+            kind, record_id, body = item.user_type, item.record_id, item.body
+            if kind == RecordType.ADD_MESSAGE_PROTOCOL:
+                found = decode_message(record_id, body)
+                if found is None:
+                    raise RecordFormatError(f"message {record_id} cannot be read here")
+                self._made[record_id] = found
+            elif kind == RecordType.ADD_LARGE_MESSAGE:
+                found = Message.decode_headers(body)
+                found.message_id = record_id
+                if not self._find_body(found):
+                    raise RecordFormatError(f"large message {record_id} has no body")
+                self._made[record_id] = found
+            elif kind == RecordType.ADD_REF:
+                queue_id = _LONG.unpack_from(body)[0]
+                queue = self._addresses.queues_by_id.get(queue_id)
+                message = self._made.get(record_id) or self._image.referenced(record_id)
+                if queue is not None and message is not None:
+                    reference = Reference(message, queue)
+                    self._count(reference)
+                    sends[queue_id, record_id] = reference
+                    tx.send(reference)
+            elif kind == RecordType.ACKNOWLEDGE_REF:
+                self._take_acknowledged(tx, _LONG.unpack_from(body)[0], record_id)
+            elif kind == RecordType.SET_SCHEDULED_DELIVERY_TIME:
+                queue_id, time_ms = _LONG_LONG.unpack_from(body)
+                if (queue_id, record_id) in sends:
+                    sends[queue_id, record_id].scheduled_ms = time_ms
+            elif kind == RecordType.DUPLICATE_ID:
+                found_id = decode_record(kind, body, is_update=False)
+                assert isinstance(found_id, DuplicateId), "its type says so"
+                cache = self._core.postoffice.duplicates.of(found_id.address)
+                cache.add(found_id.duplicate_id, record_id)
+                tx.add_duplicate_id(cache, found_id.duplicate_id, record_id)
+            elif self._pages is None or not self._pages.load_prepared(
+                tx, record_id, kind, item.is_update, body
+            ):
+                log.warning("a prepared transaction has a record of type %d: left out", kind)
+
+    def _take_acknowledged(self, tx: Transaction, queue_id: int, message_id: int) -> None:
+        queue = self._addresses.queues_by_id.get(queue_id)
+        reference = None if queue is None else self._image.loaded_reference(message_id, queue)
+        if queue is None or reference is None:
+            log.warning(
+                "a prepared transaction acknowledges message %d, which queue %d does not have",
+                message_id,
+                queue_id,
+            )
+            return
+        queue.take(reference)
+        tx.acknowledged.append(reference)
+
+
+def _sweep(large: LargeBodies, kept: set[int], below: int = 2**63) -> None:
+    orphans = large.sweep(kept, below)
+    if orphans:
+        log.info("deleted %d bodies of large messages that are gone", orphans)

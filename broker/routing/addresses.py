@@ -1,0 +1,533 @@
+"""The addresses of a broker, the queues bound to them, and the records of both.
+
+    Address      name, routing types, queues, diverts
+    Addresses    all of them; queues by name and by id; who is bound to what
+
+A queue's name is unique in the whole broker. What is created here is in memory at once and its
+record on the way to the disk: who asked for it is answered after that, by his context.
+
+Threads: the event loop's alone; nothing here waits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from broker.errors import BrokerError, ErrorCode, broker_error
+from broker.model.address import AddressTree
+from broker.notifications import NotificationType
+from broker.queues.groups import UNLIMITED_BUCKETS
+from broker.queues.memory import AddressMemory
+from broker.queues.queue import Queue
+from broker.records.binding_records import (
+    AddressBinding,
+    AddressStatusRecord,
+    QueueStatus,
+    QueueStatusRecord,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from broker.core import Core
+    from broker.model.address import WildcardConfiguration
+    from broker.model.routing_type import RoutingType
+    from broker.queues.memory import GlobalMemory
+    from broker.records.binding_records import QueueBinding
+    from broker.routing.divert import Divert
+
+__all__ = ["Address", "Addresses", "QueueChanges", "queue_exists"]
+
+
+class QueueChanges(TypedDict, total=False):
+    """Keyword arguments of `Addresses.update_queue()`, for type checkers: see QueueBinding."""
+
+    filter: str | None
+    metadata: str | None
+    auto_created: bool
+    max_consumers: int
+    purge_on_no_consumers: bool
+    routing_type: RoutingType
+    exclusive: bool
+    last_value: bool
+    configuration_managed: bool
+    consumers_before_dispatch: int
+    delay_before_dispatch: int
+    last_value_key: str | None
+    non_destructive: bool
+    group_rebalance: bool
+    group_buckets: int
+    auto_delete: bool
+    auto_delete_delay: int
+    auto_delete_message_count: int
+    group_first_key: str | None
+    ring_size: int
+    enabled: bool
+    group_rebalance_pause_dispatch: bool
+    internal: bool
+
+
+class Address:
+    """One address.
+
+    Attributes:
+        address_id: of its record.
+        routing_types: that its queues may have.
+        is_auto_created: it goes when nobody needs it.
+        is_temporary: it goes with the connection that made it, and has no record.
+        is_internal: of the broker's own.
+        queues: bound to it, by name, in the order they were made.
+        diverts: in the order they were made.
+        memory: what its messages take.
+        is_paused: its queues deliver nothing.
+    """
+
+    __slots__ = (
+        "address_id",
+        "diverts",
+        "is_auto_created",
+        "is_internal",
+        "is_paused",
+        "is_temporary",
+        "memory",
+        "name",
+        "queues",
+        "routed_count",
+        "routing_types",
+        "status_record_id",
+        "unrouted_count",
+        "unused_since_ms",
+        "was_used",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        address_id: int,
+        routing_types: Iterable[RoutingType],
+        memory: AddressMemory,
+        *,
+        is_auto_created: bool = False,
+        is_temporary: bool = False,
+        is_internal: bool = False,
+    ) -> None:
+        self.name = name
+        self.address_id = address_id
+        self.routing_types = set(routing_types)
+        self.memory = memory
+        self.is_auto_created = is_auto_created
+        self.is_temporary = is_temporary
+        self.is_internal = is_internal
+        self.queues: dict[str, Queue] = {}
+        self.diverts: dict[str, Divert] = {}
+        self.is_paused = False
+        self.status_record_id = 0
+        self.routed_count = 0
+        self.unrouted_count = 0
+        self.was_used = False
+        self.unused_since_ms = 0
+
+    def binding(self) -> AddressBinding:
+        """Give its record."""
+        return AddressBinding(
+            name=self.name,
+            # In the order of EnumSet, by number.
+            routing_types=tuple(sorted(self.routing_types)),
+            auto_created=self.is_auto_created,
+            internal=self.is_internal,
+        )
+
+
+def queue_exists(queue: Queue) -> BrokerError:
+    """Give the error for a name that a queue has already."""
+    return broker_error(
+        "queue_exists",
+        f"Queue {queue.name} already exists on address {queue.binding.address}",
+    )
+
+
+class Addresses:
+    """See the module's text.
+
+    Args:
+        core: of the broker.
+        memory: of all addresses.
+        wildcards: how names with wildcards are written.
+
+    Attributes:
+        by_name: all addresses.
+        queues: all queues, by name.
+        queues_by_id: the same, by id.
+        version: rises with every change of what is bound to what, of settings, of permissions.
+        patterns: the addresses with wildcards in their names, where these route.
+    """
+
+    def __init__(self, core: Core, memory: GlobalMemory, wildcards: WildcardConfiguration) -> None:
+        self._core = core
+        self.memory = memory
+        self.wildcards = wildcards
+        self.by_name: dict[str, Address] = {}
+        self.queues: dict[str, Queue] = {}
+        self.queues_by_id: dict[int, Queue] = {}
+        self.version = 0
+        # Those with wildcards in their names, which other addresses have to ask.
+        self.patterns: AddressTree[Address] = AddressTree(wildcards)
+
+    def changed(self) -> None:
+        """Settings or permissions have changed."""
+        self.version += 1
+
+    # --- addresses ----------------------------------------------------------------------------
+
+    def get(self, name: str) -> Address:
+        """Give an address.
+
+        Raises:
+            BrokerError: there is none of that name.
+        """
+        found = self.by_name.get(name)
+        if found is None:
+            raise broker_error("no_such_address", f"Address Does Not Exist: {name}")
+        return found
+
+    def create(
+        self,
+        name: str,
+        routing_types: Iterable[RoutingType],
+        *,
+        is_auto_created: bool = False,
+        is_temporary: bool = False,
+        is_internal: bool = False,
+    ) -> Address:
+        """Make an address and record it, unless it is temporary.
+
+        Raises:
+            BrokerError: there is one of that name, or the disk is full.
+        """
+        if name in self.by_name:
+            raise broker_error("address_exists", f"Address already exists: {name}")
+        address = self.load(
+            name,
+            self._core.storage.new_id(),
+            routing_types,
+            is_auto_created=is_auto_created,
+            is_temporary=is_temporary,
+            is_internal=is_internal,
+        )
+        if not is_temporary:
+            try:
+                self._core.storage.add_binding(address.address_id, address.binding())
+            except BrokerError:
+                self._forget_address(address)
+                raise
+        self._core.notifications.address(NotificationType.ADDRESS_ADDED, address)
+        if self._core.retroactive is not None:
+            self._core.retroactive.address_created(address)
+        return address
+
+    def load(
+        self,
+        name: str,
+        address_id: int,
+        routing_types: Iterable[RoutingType],
+        *,
+        is_auto_created: bool = False,
+        is_temporary: bool = False,
+        is_internal: bool = False,
+    ) -> Address:
+        """Make an address that has a record already."""
+        address = Address(
+            name,
+            address_id,
+            routing_types,
+            AddressMemory(name, self._core.settings, self.memory),
+            is_auto_created=is_auto_created,
+            is_temporary=is_temporary,
+            is_internal=is_internal,
+        )
+        address.unused_since_ms = self._core.clock_ms()
+        self.by_name[name] = address
+        if self._routes_others(name):
+            self.patterns.add(name, address)
+        self.version += 1
+        return address
+
+    def update(self, name: str, routing_types: Iterable[RoutingType]) -> Address:
+        """Give an address other routing types.
+
+        Raises:
+            BrokerError: a queue has one of those that would go.
+        """
+        address = self.get(name)
+        wanted = set(routing_types)
+        for queue in address.queues.values():
+            if queue.binding.routing_type not in wanted:
+                raise BrokerError(
+                    ErrorCode.INVALID_QUEUE_CONFIGURATION,
+                    f"AMQ229209: Can't remove routing type {queue.binding.routing_type.name}, "
+                    f"queues exists for address: {name}. Please delete queues before removing "
+                    "this routing type.",
+                )
+        if wanted == address.routing_types:
+            return address
+        address.routing_types = wanted
+        if not address.is_temporary:
+            old_id, address.address_id = address.address_id, self._core.storage.new_id()
+            self._core.storage.replace_binding(old_id, address.address_id, address.binding())
+            if address.status_record_id:
+                # It names the address by its id.
+                address.status_record_id = self._core.storage.replace_setting(
+                    address.status_record_id,
+                    AddressStatusRecord(address.address_id, QueueStatus.PAUSED),
+                )
+        self.version += 1
+        return address
+
+    def delete(self, name: str, *, force: bool = False) -> None:
+        """Remove an address, and with `force` its queues and diverts before it.
+
+        A configured divert is there again after a restart.
+
+        Raises:
+            BrokerError: there is none, or it has queues or diverts.
+        """
+        address = self.get(name)
+        if (address.queues or address.diverts) and not force:
+            raise broker_error(
+                "address_has_bindings", f"Address {name} has bindings, and cannot be deleted"
+            )
+        for queue in list(address.queues.values()):
+            self.delete_queue(queue.name)
+        for divert_name in list(address.diverts):
+            self.delete_divert(address, divert_name)
+        self._forget_address(address)
+        self._core.postoffice.duplicates.drop(name)
+        if self._core.paging is not None:
+            self._core.paging.address_deleted(name)
+        if not address.is_temporary:
+            if address.status_record_id:
+                self._core.storage.delete_setting(address.status_record_id)
+            self._core.storage.delete_binding(address.address_id)
+        self._core.notifications.address(NotificationType.ADDRESS_REMOVED, address)
+        if self._core.retroactive is not None:
+            self._core.retroactive.address_deleted(name)
+
+    def _routes_others(self, name: str) -> bool:
+        """Whether messages to other addresses go to the queues of this one, too."""
+        return self.wildcards.routing_enabled and self.wildcards.is_wild(name)
+
+    def _forget_address(self, address: Address) -> None:
+        del self.by_name[address.name]
+        if self._routes_others(address.name):
+            self.patterns.remove(address.name, address)
+        self.version += 1
+
+    def pause(self, address: Address, *, is_paused: bool, is_kept: bool = False) -> None:
+        """Let all queues of an address deliver nothing, or again; `is_kept` over a restart."""
+        address.is_paused = is_paused
+        if address.status_record_id:
+            self._core.storage.delete_setting(address.status_record_id)
+            address.status_record_id = 0
+        if is_kept and is_paused and not address.is_temporary:
+            address.status_record_id = self._core.storage.add_setting(
+                AddressStatusRecord(address.address_id, QueueStatus.PAUSED)
+            )
+        for queue in address.queues.values():
+            if is_paused:
+                queue.pause()
+            else:
+                # One that was paused by itself too: it would be again after a restart.
+                self.pause_queue(queue, is_paused=False)
+
+    def delete_divert(self, address: Address, name: str) -> None:
+        """Remove a divert of an address, and its record."""
+        divert = address.diverts.pop(name)
+        self.version += 1
+        if divert.record_id:
+            self._core.storage.delete_setting(divert.record_id)
+        self._core.notifications.divert(NotificationType.BINDING_REMOVED, divert, address.name)
+
+    # --- queues -------------------------------------------------------------------------------
+
+    def queue(self, name: str) -> Queue:
+        """Give a queue.
+
+        Raises:
+            BrokerError: there is none of that name.
+        """
+        found = self.queues.get(name)
+        if found is None:
+            raise broker_error("no_such_queue", f"Queue {name} does not exist")
+        return found
+
+    def create_queue(
+        self, binding: QueueBinding, *, is_durable: bool, is_temporary: bool = False
+    ) -> Queue:
+        """Make a queue on an address that is there, and record it if it is durable.
+
+        Raises:
+            BrokerError: a queue of that name exists, the address does not or has not its routing
+                type, an attribute cannot be, or the disk is full.
+        """
+        if binding.name in self.queues:
+            raise queue_exists(self.queues[binding.name])
+        address = self.get(binding.address)
+        if binding.routing_type not in address.routing_types:
+            supported = ", ".join(one.name for one in sorted(address.routing_types))
+            raise broker_error(
+                "routing_type_not_supported",
+                f"Can not create queue with routing type: {binding.routing_type.name}, Supported "
+                f"routing types for address: {binding.address} are [{supported}]",
+            )
+        if binding.group_buckets < UNLIMITED_BUCKETS:
+            raise BrokerError(
+                ErrorCode.INTERNAL_ERROR,
+                f"queue {binding.name}: group-buckets is {binding.group_buckets}; it is -1 or more",
+            )
+        is_durable = is_durable and not is_temporary
+        queue = self.load_queue(
+            binding, self._core.storage.new_id(), is_durable=is_durable, is_temporary=is_temporary
+        )
+        if address.is_paused:
+            queue.pause()
+        if is_durable:
+            try:
+                self._core.storage.add_binding(queue.queue_id, binding)
+            except BrokerError:
+                self._forget_queue(queue)
+                raise
+        self._core.notifications.queue(NotificationType.BINDING_ADDED, queue)
+        if self._core.retroactive is not None:
+            self._core.retroactive.queue_created(queue)
+        return queue
+
+    def _forget_queue(self, queue: Queue) -> Address:
+        """Take a queue out of all lists; its address."""
+        queue.delete()
+        del self.queues[queue.name]
+        del self.queues_by_id[queue.queue_id]
+        address = self.by_name[queue.binding.address]
+        del address.queues[queue.name]
+        address.unused_since_ms = self._core.clock_ms()
+        self.version += 1
+        if self._core.paging is not None:
+            self._core.paging.queue_deleted(queue)
+        return address
+
+    def load_queue(
+        self, binding: QueueBinding, queue_id: int, *, is_durable: bool, is_temporary: bool = False
+    ) -> Queue:
+        """Make a queue that needs no new record."""
+        queue = Queue(
+            self._core, queue_id, binding, is_durable=is_durable, is_temporary=is_temporary
+        )
+        self.queues[binding.name] = queue
+        self.queues_by_id[queue_id] = queue
+        address = self.by_name[binding.address]
+        address.queues[binding.name] = queue
+        address.was_used = True
+        self.version += 1
+        if self._core.paging is not None:
+            self._core.paging.queue_added(queue)
+        return queue
+
+    def update_queue(self, name: str, **changes: Unpack[QueueChanges]) -> Queue:
+        """Change attributes of a queue and record them.
+
+        Raises:
+            BrokerError: there is none, or the change cannot be.
+        """
+        queue = self.queue(name)
+        most = changes.get("max_consumers", -1)
+        if -1 < most < queue.consumer_count:
+            raise BrokerError(
+                ErrorCode.INVALID_QUEUE_CONFIGURATION,
+                f"AMQ229210: Can't update queue {name} with maxConsumers: {most}. Current "
+                f"consumers are {queue.consumer_count}.",
+            )
+        kind = changes.get("routing_type")
+        address = self.by_name[queue.binding.address]
+        if kind is not None and kind not in address.routing_types:
+            raise broker_error(
+                "unexpected_routing_type",
+                f"Invalid routing type for queue {name}: {address.name} does not support it",
+            )
+        binding = replace(queue.binding, **changes)
+        if binding != queue.binding:
+            queue.update(binding)
+            if queue.is_durable:
+                self._core.storage.update_queue_binding(queue.queue_id, binding)
+            self.version += 1
+            self._core.notifications.queue(NotificationType.BINDING_UPDATED, queue)
+        return queue
+
+    def delete_queue(
+        self, name: str, *, check_consumers: bool = False, delete_address: bool = False
+    ) -> None:
+        """Remove a queue with all its messages.
+
+        Args:
+            name: of the queue.
+            check_consumers: refuse while it has any; else they are closed.
+            delete_address: remove its address too, where it was auto-created and has no other.
+
+        Raises:
+            BrokerError: there is none, or it has consumers.
+        """
+        queue = self.queue(name)
+        if check_consumers and queue.consumer_count:
+            raise broker_error(
+                "queue_has_consumers",
+                f"Cannot delete queue {name} on binding {queue.binding.address} - it has consumers"
+                f" = {queue.consumer_count}",
+            )
+        if queue.is_durable:
+            # Before its pages are deleted: these wait for all that was recorded by then.
+            if queue.status_record_id:
+                self._core.storage.delete_setting(queue.status_record_id)
+            self._core.storage.delete_binding(queue.queue_id)
+        address = self._forget_queue(queue)
+        self._core.notifications.queue(NotificationType.BINDING_REMOVED, queue)
+        if (
+            delete_address
+            and not address.queues
+            and not address.diverts
+            and (address.is_auto_created or address.is_temporary)
+        ):
+            self.delete(address.name)
+
+    def auto_delete(self, queue: Queue) -> bool:
+        """Delete a queue that nobody needs any more, at once; whether it was.
+
+        Only where its delay is 0: the others wait for the reaper.
+        """
+        binding = queue.binding
+        if (
+            queue.is_deleted
+            or not binding.auto_delete
+            or binding.auto_delete_delay > 0
+            or queue.consumer_count
+            or not queue.was_used
+            or (
+                binding.auto_delete_message_count >= 0
+                and not queue.has_at_most(binding.auto_delete_message_count)
+            )
+        ):
+            return False
+        self.delete_queue(queue.name)
+        return True
+
+    def pause_queue(self, queue: Queue, *, is_paused: bool, is_kept: bool = False) -> None:
+        """Let a queue deliver nothing, or again; `is_kept` over a restart."""
+        if queue.status_record_id:
+            self._core.storage.delete_setting(queue.status_record_id)
+            queue.status_record_id = 0
+        if is_kept and is_paused and queue.is_durable:
+            queue.status_record_id = self._core.storage.add_setting(
+                QueueStatusRecord(queue.queue_id, QueueStatus.PAUSED)
+            )
+        if is_paused:
+            queue.pause()
+        else:
+            queue.resume()

@@ -1,0 +1,97 @@
+"""What decides about nearly every message, found once for a user and an address.
+
+    message, sent alone, nothing special in it ─▶ Way ─▶ queues        no look-up but this one
+
+A Way is made behind a message that went all through the post office: the user may send, the address
+is there and routes what comes, nothing is diverted and nobody limits how long messages live. It
+holds until something of that changes: every change of bindings, settings and permissions raises one
+version. What changes with the messages themselves, room in memory, is asked each time.
+
+Threads: the event loop's alone.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from broker.model.routing_type import RoutingType
+
+if TYPE_CHECKING:
+    from broker.paging.paging import Paging
+    from broker.queues.memory import AddressMemory
+    from broker.routing.addresses import Address
+    from broker.routing.postoffice import Route
+    from broker.settings.settings import AddressSettings
+
+__all__ = ["Way"]
+
+
+class Way:
+    """See the module's text.
+
+    Args:
+        address: where it leads.
+        route: what is bound there; no diverts.
+        settings: of the address; no rules about expiry.
+        paging: of the broker.
+        version: of all bindings, settings and permissions.
+        until_s: how long the user may send, as time.monotonic() has it.
+
+    Attributes:
+        address: as given.
+        memory: of the address.
+        route: as given.
+    """
+
+    __slots__ = (
+        "_bytes_max",
+        "_count_max",
+        "_paging",
+        "_takes",
+        "_until_s",
+        "_version",
+        "address",
+        "memory",
+        "route",
+    )
+
+    def __init__(
+        self,
+        address: Address,
+        route: Route,
+        settings: AddressSettings,
+        paging: Paging | None,
+        version: int,
+        until_s: float,
+    ) -> None:
+        self.address = address
+        self.memory: AddressMemory = address.memory
+        self.route = route
+        self._paging = paging
+        self._bytes_max = settings.max_size_bytes
+        self._count_max = settings.max_size_messages
+        # Nobody refuses a message that does not say how it is routed.
+        self._takes = (
+            RoutingType.MULTICAST in address.routing_types,
+            RoutingType.ANYCAST in address.routing_types,
+        )
+        self._version = version
+        self._until_s = until_s
+
+    def holds(self, version: int) -> bool:
+        """Whether it is still right, all changes up to `version` counted."""
+        return version == self._version and monotonic() < self._until_s
+
+    def is_open(self, routing: int) -> bool:
+        """Whether a message may go there now, into memory.
+
+        Args:
+            routing: number of its routing type, below 0 where it has none.
+        """
+        if routing >= 0 and not self._takes[routing]:
+            return False
+        paging = self._paging
+        if paging is not None and paging.active_count:
+            return False
+        return self.memory.has_room(self._bytes_max, self._count_max)

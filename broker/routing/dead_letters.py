@@ -1,0 +1,195 @@
+"""Messages delivered too often, too late, or again after a while.
+
+    given back    count < max-delivery-attempts ─▶ the head of its queue, at once or later
+                  else ─▶ the dead letter address
+    expired       ─▶ the expiry address
+
+How it is moved: moves.py. Without an address, or with one that has no queue, it is dropped.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from typing import TYPE_CHECKING, Final
+
+from broker.errors import BrokerError, ErrorCode
+from broker.model.properties import PropertyType
+from broker.model.routing_type import RoutingType
+from broker.notifications import NotificationType
+from broker.records.binding_records import QueueBinding
+from broker.routing.message_mover import ORIGINAL_ADDRESS, Moves
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.core import Core
+    from broker.model.message import Message
+    from broker.queues.queue import Queue
+    from broker.queues.reference import Reference
+    from broker.settings.settings import AddressSettings
+
+__all__ = ["DeadLetters"]
+
+log = logging.getLogger("broker")
+
+ACTUAL_EXPIRY: Final = "_AMQ_ACTUAL_EXPIRY"
+
+
+class DeadLetters(Moves):
+    """See the module's text.
+
+    Args:
+        core: of the broker.
+        random_number: 0 … 1, for redelivery-collision-avoidance-factor.
+    """
+
+    def __init__(self, core: Core, random_number: Callable[[], float] = random.random) -> None:
+        super().__init__(core)
+        self._random = random_number
+
+    # --- redelivery ---------------------------------------------------------------------------
+
+    def is_redelivered(self, reference: Reference, *, is_delayed: bool = True) -> bool:
+        """Decide about a reference that comes back: whether its queue keeps it.
+
+        It has a `scheduled_ms` then if it has to wait.
+
+        Args:
+            reference: that comes back.
+            is_delayed: the redelivery delay applies.
+        """
+        queue, message = reference.queue, reference.message
+        is_recorded = reference.is_recorded
+        count = reference.delivery_count
+        if is_recorded and count != reference.persisted_count:
+            self._core.storage.update_delivery_count(queue.queue_id, message.message_id, count)
+            reference.persisted_count = count
+        settings = queue.settings
+        if queue.binding.internal:
+            return True
+        if 0 < settings.max_delivery_attempts <= count:
+            self.kill(reference)
+            return False
+        delay_ms = self._redelivery_delay_ms(settings, count) if is_delayed else 0
+        if delay_ms > 0:
+            reference.scheduled_ms = self._core.clock_ms() + delay_ms
+            if is_recorded:
+                self._core.storage.update_scheduled_time(
+                    queue.queue_id,
+                    message.message_id,
+                    reference.scheduled_ms,
+                    redelivery_count=count,
+                )
+        return True
+
+    def _redelivery_delay_ms(self, settings: AddressSettings, count: int) -> int:
+        delay = settings.redelivery_delay_ms
+        if delay <= 0:
+            return 0
+        wanted = delay * settings.redelivery_delay_multiplier ** max(0, count - 1)
+        factor = settings.redelivery_collision_avoidance_factor
+        if factor:
+            wanted += wanted * factor * (self._random() * 2 - 1)
+        return int(min(wanted, settings.max_redelivery_delay_ms))
+
+    # --- moving -------------------------------------------------------------------------------
+
+    def kill(self, reference: Reference) -> None:
+        """Move a reference, which waits or is being delivered, to the dead letter address."""
+        queue = reference.queue
+        settings = queue.settings
+        target = settings.dead_letter_address
+        if target and not self._create_resources(
+            queue,
+            target,
+            is_wanted=settings.auto_create_dead_letter_resources,
+            prefix=settings.dead_letter_queue_prefix,
+            suffix=settings.dead_letter_queue_suffix,
+        ):
+            self._try_later(reference, lambda: self.kill(reference))
+            return
+        queue.killed_count += 1
+        self._core.counters.killed += 1
+        if not target or not self._has_bindings(target):
+            log.warning(
+                "AMQ222149: message %d of %s was delivered %d times; dropped, for the dead letter "
+                "address %s",
+                reference.message.message_id,
+                queue.name,
+                reference.delivery_count,
+                "is not set" if not target else f"{target} has no queue",
+            )
+            self._drop(reference)
+            return
+        self._send_on(reference, lambda copy: self._mark(copy, reference, target))
+
+    def expire(self, reference: Reference) -> None:
+        """Move a reference, which waits or is being delivered, to the expiry address."""
+        queue = reference.queue
+        settings = queue.settings
+        target = settings.expiry_address
+        if target and not self._create_resources(
+            queue,
+            target,
+            is_wanted=settings.auto_create_expiry_resources,
+            prefix=settings.expiry_queue_prefix,
+            suffix=settings.expiry_queue_suffix,
+        ):
+            self._try_later(reference, lambda: self.expire(reference))
+            return
+        queue.expired_count += 1
+        self._core.counters.expired += 1
+        self._core.notifications.message(
+            NotificationType.MESSAGE_EXPIRED, reference.message, queue, reference.consumer
+        )
+        if not target or not self._has_bindings(target):
+            self._drop(reference)
+            return
+        now_ms = self._core.clock_ms()
+
+        def mark(copy: Message) -> None:
+            self._mark(copy, reference, target)
+            copy.set(ACTUAL_EXPIRY, PropertyType.LONG, now_ms)
+
+        self._send_on(reference, mark)
+
+    def _has_bindings(self, address: str) -> bool:
+        return self._core.postoffice.has_queues(address)
+
+    def _create_resources(
+        self, queue: Queue, target: str, *, is_wanted: bool, prefix: str, suffix: str
+    ) -> bool:
+        """Make a queue at the target that takes what came from this address alone.
+
+        Returns:
+            Whether it is there, or not wanted; false where the disk is full.
+        """
+        source = queue.binding.address
+        addresses = self._core.postoffice.addresses
+        name = f"{prefix}{source}{suffix}"
+        if not is_wanted or source == target or name in addresses.queues:
+            return True
+        routing_type = RoutingType(self._core.settings.match(target).default_queue_routing_type)
+        quoted = source.replace("'", "''")
+        binding = QueueBinding(
+            name=name,
+            address=target,
+            filter=f"{ORIGINAL_ADDRESS} = '{quoted}'",
+            metadata="",
+            auto_created=True,
+            routing_type=routing_type,
+            auto_delete=True,
+        )
+        address = addresses.by_name.get(target)
+        try:
+            if address is None:
+                addresses.create(target, [routing_type], is_auto_created=True)
+            elif routing_type not in address.routing_types:
+                addresses.update(target, [*address.routing_types, routing_type])
+            addresses.create_queue(binding, is_durable=True)
+        except BrokerError as error:
+            if error.code is not ErrorCode.ADDRESS_FULL:
+                raise
+            return False
+        return True

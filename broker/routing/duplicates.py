@@ -1,0 +1,200 @@
+"""Ids that an address has seen, and will not accept again.
+
+    property _AMQ_DUPL_ID      a string or bytes, unique, set by the sender
+    property _AMQ_BRIDGE_DUP   the same between brokers: 16 bytes of the node, 8 of the message id
+
+Each address has a cache of its own, a circle of `id-cache-size` ids: one more overwrites the
+oldest, in memory and on disk. A string counts as its UTF-16 units, low byte
+first, as the reference has it.
+
+A send alone becomes a transaction of its own, so that id and message are recorded together: after
+a crash either both are there or neither. In a transaction an id counts from the commit on; there
+all messages may carry the same one, since what is accepted or refused is the whole of it.
+
+Two transactions that are open at the same time may carry one id: whichever commits, or prepares,
+first has it, and the other is rolled back. The reference looks only when the message arrives, and
+lets both through.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker.core import Core
+    from broker.model.message import Message
+    from broker.model.properties import PropertyValue
+
+__all__ = ["BRIDGE_ID", "DUPLICATE_ID", "DuplicateCache", "DuplicateCaches", "id_bytes"]
+
+DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
+BRIDGE_ID: Final = "_AMQ_BRIDGE_DUP"
+# Bridges have a cache of their own beside that of the address (PostOfficeImpl.BRIDGE_CACHE_STR).
+BRIDGE_PREFIX: Final = "BRIDGE."
+
+
+def id_bytes(value: PropertyValue) -> bytes | None:
+    r"""Give the bytes that count for a property's value; None for one that is no id.
+
+    >>> id_bytes("a"), id_bytes(b"a"), id_bytes(7)
+    (b'a\x00', b'a', None)
+    """
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass")
+    return value if isinstance(value, bytes) else None
+
+
+class DuplicateCache:
+    """The ids of one address.
+
+    Args:
+        core: of the broker.
+        address: as it stands in the records.
+        size: ids at most; 0 remembers none.
+        is_persistent: they are recorded.
+
+    Attributes:
+        rejected_count: how many sends were refused.
+    """
+
+    __slots__ = (
+        "_circle",
+        "_core",
+        "_ids",
+        "_is_persistent",
+        "_position",
+        "address",
+        "rejected_count",
+        "size",
+    )
+
+    def __init__(self, core: Core, address: str, size: int, *, is_persistent: bool) -> None:
+        self._core = core
+        self.address = address
+        self.size = size
+        self._is_persistent = is_persistent
+        self._circle: list[tuple[bytes, int]] = []
+        self._position = 0
+        self._ids: set[bytes] = set()
+        self.rejected_count = 0
+
+    def __len__(self) -> int:
+        return len(self._circle)
+
+    def __contains__(self, duplicate_id: bytes) -> bool:
+        return duplicate_id in self._ids
+
+    def record(self, duplicate_id: bytes, tx_id: int | None) -> int:
+        """Record an id, which counts from the commit on; the record's id, 0 without one."""
+        if not self._is_persistent or self.size == 0:
+            return 0
+        record_id = self._core.storage.new_id()
+        self._core.storage.store_duplicate_id(record_id, self.address, duplicate_id, tx_id)
+        return record_id
+
+    def add(self, duplicate_id: bytes, record_id: int) -> None:
+        """Remember an id from now on, in the place of the oldest where the circle is full."""
+        if self.size == 0 or duplicate_id in self._ids:
+            return
+        self._ids.add(duplicate_id)
+        if len(self._circle) < self.size:
+            self._circle.append((duplicate_id, record_id))
+            return
+        old, old_record_id = self._circle[self._position]
+        self._ids.discard(old)
+        if old_record_id:
+            self._core.storage.delete_duplicate_id(old_record_id)
+        self._circle[self._position] = (duplicate_id, record_id)
+        self._position = (self._position + 1) % self.size
+
+    def load(self, stored: Sequence[tuple[bytes, int]]) -> None:
+        """Take ids from the journal, the oldest first; the newest `size` are kept."""
+        surplus = max(0, len(stored) - self.size)
+        for _, record_id in stored[:surplus]:
+            self._core.storage.delete_duplicate_id(record_id)
+        for duplicate_id, record_id in stored[surplus:]:
+            if duplicate_id in self._ids:
+                self._core.storage.delete_duplicate_id(record_id)
+            else:
+                self._ids.add(duplicate_id)
+                self._circle.append((duplicate_id, record_id))
+
+    def remove(self, duplicate_id: bytes) -> bool:
+        """Forget one id, for an operator; whether it was there."""
+        for item, record_id in self._circle:
+            if item == duplicate_id and record_id:
+                self._core.storage.delete_duplicate_id(record_id)
+        return self.forget(duplicate_id)
+
+    def forget(self, duplicate_id: bytes) -> bool:
+        """Forget one id whose record is gone; whether it was there."""
+        if duplicate_id not in self._ids:
+            return False
+        in_order = self._circle[self._position :] + self._circle[: self._position]
+        self._circle = [pair for pair in in_order if pair[0] != duplicate_id]
+        self._position = 0
+        self._ids.discard(duplicate_id)
+        return True
+
+    def clear(self) -> int:
+        """Forget all; how many."""
+        count = len(self._circle)
+        for _, record_id in self._circle:
+            if record_id:
+                self._core.storage.delete_duplicate_id(record_id)
+        self._circle.clear()
+        self._ids.clear()
+        self._position = 0
+        return count
+
+
+class DuplicateCaches:
+    """The caches of all addresses, made when a first id is sent to one.
+
+    Args:
+        core: of the broker.
+    """
+
+    __slots__ = ("_caches", "_core")
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._caches: dict[str, DuplicateCache] = {}
+
+    def of(self, address: str) -> DuplicateCache:
+        """Give the cache of an address, or of `BRIDGE.` and an address."""
+        found = self._caches.get(address)
+        if found is None:
+            settings = self._core.settings.match(address.removeprefix(BRIDGE_PREFIX))
+            size = settings.id_cache_size
+            found = self._caches[address] = DuplicateCache(
+                self._core,
+                address,
+                self._core.id_cache_size if size is None or size < 0 else size,
+                is_persistent=self._core.persist_id_cache,
+            )
+        return found
+
+    def find(self, address: str) -> DuplicateCache | None:
+        """Give the cache of an address that has one."""
+        return self._caches.get(address)
+
+    def drop(self, address: str) -> None:
+        """The address is gone, and so are its ids."""
+        for name in (address, BRIDGE_PREFIX + address):
+            cache = self._caches.pop(name, None)
+            if cache is not None:
+                cache.clear()
+
+    def ids_of(self, message: Message, address: str) -> list[tuple[DuplicateCache, bytes]]:
+        """Give the ids that a message carries, each with the cache it belongs to."""
+        found = []
+        bridge_id = message.get(BRIDGE_ID)
+        if isinstance(bridge_id, bytes):
+            found.append((self.of(BRIDGE_PREFIX + address), bridge_id))
+        own = id_bytes(message.get(DUPLICATE_ID))
+        if own is not None:
+            found.append((self.of(address), own))
+        return found

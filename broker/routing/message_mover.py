@@ -1,0 +1,433 @@
+"""Messages moved to another address or queue: as copies, all of it or nothing.
+
+    waiting or being delivered ─▶ its body copied ─▶ the copy routed, the original acknowledged
+
+What is moved is a copy with an id of its own, which says where it came from, in one transaction
+with the acknowledgement of the original.
+
+The body of a large one may take a while to be copied (large_copies.py). What is forced out of its
+queue counts as being delivered until then, and what leaves the same queue by the same way waits
+behind it; what an operator moves stays where it is, and may be gone when the body is there. While
+the disk is full what is forced out waits, and is tried again every second.
+
+Threads: the event loop's alone; nothing here waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import struct
+from collections import deque
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from broker.errors import BrokerError, ErrorCode
+from broker.model.properties import PropertyType
+from broker.model.routing_type import RoutingType
+from broker.routing.large_copies import BodyCopies, bodies_needed, copy_now, keep_as_large
+from broker.routing.postoffice import Routing
+from broker.transactions.transaction import Transaction
+from journal.errors import RecordTooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from broker.core import Core, Timer
+    from broker.model.large_body import LargeBody
+    from broker.model.message import Message
+    from broker.queues.queue import Queue
+    from broker.queues.reference import Reference
+
+__all__ = ["ORIGINAL_ADDRESS", "ORIGINAL_QUEUE", "Moves", "Moving"]
+
+log = logging.getLogger("broker")
+
+ORIGINAL_ADDRESS: Final = "_AMQ_ORIG_ADDRESS"
+ORIGINAL_QUEUE: Final = "_AMQ_ORIG_QUEUE"
+ORIGINAL_ID: Final = "_AMQ_ORIG_MESSAGE_ID"
+ORIGINAL_ROUTING_TYPE: Final = "_AMQ_ORIG_ROUTING_TYPE"
+ROUTE_TO: Final = "_AMQ_ROUTE_TO"
+_QUEUE_ID: Final = struct.Struct(">q")
+
+_FULL_DISK_RETRY_S: Final = 1.0
+
+# Yields seconds to wait for bodies; whether it was done.
+Moving: TypeAlias = "Generator[float, None, bool]"
+
+
+class Moves:
+    """See the module's text.
+
+    Args:
+        core: of the broker.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._context = core.storage.new_context()
+        # Bodies for the copies of the message that is being routed.
+        self._copies: BodyCopies | None = None
+        # What is on its way out of a queue, in order, behind one that waits for its body.
+        self._lines: dict[Queue, deque[Generator[float, None, None]]] = {}
+        # What waits, out of its queue, for a full disk to have room for its copy.
+        self._put_off: dict[Reference, Timer] = {}
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether anything has left its queue and is nowhere else yet."""
+        return bool(self._lines)
+
+    def move_to_queue(
+        self,
+        reference: Reference,
+        target: Queue,
+        *,
+        address: str | None = None,
+        rejects_duplicates: bool = False,
+    ) -> Moving:
+        """Move a reference that waits, or is not due yet, to another queue; whether it was moved.
+
+        Somebody else may have taken it while its body was copied.
+
+        Args:
+            reference: of a queue.
+            target: which gets it, whatever its filter.
+            address: what the message says it was sent to; None is the target's.
+            rejects_duplicates: what the target's address has seen stays where it is.
+
+        Raises:
+            RecordTooLarge: the storage has no room for the copy; the reference is where it was.
+        """
+        if target.is_deleted:
+            return False
+        if rejects_duplicates:
+            ids = self._core.postoffice.duplicates.ids_of(reference.message, target.binding.address)
+            if any(duplicate_id in cache for cache, duplicate_id in ids):
+                return False
+        return (
+            yield from self._move(
+                reference,
+                lambda copy: self._mark_for(copy, reference, target, address),
+                _look_again,
+                rejects_duplicates=rejects_duplicates,
+            )
+        )
+
+    def copy_to_queue(self, reference: Reference, target: Queue) -> Moving:
+        """Send a copy of a message to another queue, whatever its filter; whether it was there.
+
+        Raises:
+            RecordTooLarge: the storage has no room for the copy.
+        """
+        if target.is_deleted:
+            return False
+        tx = yield from self._route(
+            reference,
+            lambda copy: self._mark_for(copy, reference, target),
+            _look_again,
+            is_wanted=lambda: not target.is_deleted,
+        )
+        if tx is None:
+            return False
+        tx.commit(self._context, self._moved)
+        return True
+
+    def give_up(self) -> None:
+        """The broker stops: what waits for room on the disk is in its queue at the next start."""
+        for handle in self._put_off.values():
+            handle.cancel()
+        self._put_off.clear()
+
+    def _try_later(self, reference: Reference, again: Callable[[], object]) -> None:
+        """The disk has no room for the copy of a reference: keep it aside, and try again."""
+        if not self._put_off:
+            log.warning(
+                "messages that expired or were delivered too often stay in %s and other queues "
+                "until the disk has room for their copies",
+                reference.queue.name,
+            )
+        self._take_out(reference)
+        self._put_off[reference] = self._core.loop.call_later(
+            _FULL_DISK_RETRY_S, self._try_again, reference, again
+        )
+
+    def _try_again(self, reference: Reference, again: Callable[[], object]) -> None:
+        del self._put_off[reference]
+        if reference.queue.is_deleted:
+            reference.queue.give_back((), [reference])
+        else:
+            again()
+
+    def _drop(self, reference: Reference) -> None:
+        """Acknowledge it in its queue, whatever its kind."""
+        tx = Transaction(self._core)
+        self._commit_without(reference, tx)
+
+    def _send_on(self, reference: Reference, mark: Callable[[Message], None]) -> None:
+        """Move a reference to an address; where no queue takes it, it is gone."""
+        queue = reference.queue
+        line = self._lines.get(queue)
+        sending = self._send(reference, mark, lambda: self._go_on(queue))
+        if line is None:
+            for _ in sending:
+                line = self._lines[queue] = deque()
+                break
+            else:
+                return
+        self._take_out(reference)
+        line.append(sending)
+
+    def _go_on(self, queue: Queue) -> None:
+        """A body is there, or failed."""
+        line = self._lines[queue]
+        while line:
+            for _ in line[0]:
+                return
+            line.popleft()
+        del self._lines[queue]
+
+    def _send(
+        self,
+        reference: Reference,
+        mark: Callable[[Message], None],
+        callback: Callable[[], object],
+    ) -> Generator[float, None, None]:
+        queue = reference.queue
+        try:
+            is_done = yield from self._move(reference, mark, callback, is_kept=False)
+        except RecordTooLarge as error:
+            # Left where it is it would come here again and again.
+            log.error(
+                "AMQ222149: message %d of %s is dropped: with what is noted in it the storage has "
+                "no room for it: %s",
+                reference.message.message_id,
+                queue.name,
+                error,
+            )
+            self._drop(reference)
+            return
+        except BrokerError as error:
+            if error.code is not ErrorCode.ADDRESS_FULL:
+                raise
+            self._try_later(reference, lambda: self._send_on(reference, mark))
+            return
+        if not is_done:
+            # Its queue was deleted meanwhile.
+            queue.give_back((), [reference])
+
+    def _move(
+        self,
+        reference: Reference,
+        mark: Callable[[Message], None],
+        callback: Callable[[], object],
+        *,
+        is_kept: bool = True,
+        rejects_duplicates: bool = False,
+    ) -> Moving:
+        """Route a copy of a reference and acknowledge it, at once; whether that was done.
+
+        Args:
+            reference: that waits, is not due yet, or, unless `is_kept`, is being delivered.
+            mark: notes in the copy what is to be noted; may be called for several.
+            callback: called when to go on.
+            is_kept: where no queue takes the copy, it stays.
+            rejects_duplicates: the target sees the copy's duplicate id.
+
+        Raises:
+            RecordTooLarge: the storage has no room for the copy; nothing was done.
+            JournalIOError: the disk or database has failed; likewise.
+        """
+        queue = reference.queue
+
+        def is_wanted() -> bool:
+            return not queue.is_deleted and (not is_kept or _is_listed(reference))
+
+        tx = yield from self._route(
+            reference,
+            mark,
+            callback,
+            is_wanted=is_wanted,
+            is_kept=is_kept,
+            rejects_duplicates=rejects_duplicates,
+        )
+        if tx is None:
+            return False
+        self._commit_without(reference, tx)
+        return True
+
+    def _commit_without(self, reference: Reference, tx: Transaction) -> None:
+        # Only now: what raises before leaves it in its queue.
+        self._take_out(reference)
+        tx.acknowledge(reference)
+        tx.commit(self._context, self._moved)
+
+    @staticmethod
+    def _take_out(reference: Reference) -> None:
+        if _is_listed(reference):
+            reference.queue.take(reference)
+
+    def _moved(self, error: Exception | None) -> None:
+        """Nobody waits for it: a storage that failed has stopped the broker."""
+
+    def _route(
+        self,
+        reference: Reference,
+        mark: Callable[[Message], None],
+        callback: Callable[[], object],
+        *,
+        is_wanted: Callable[[], bool],
+        is_kept: bool = True,
+        rejects_duplicates: bool = False,
+    ) -> Generator[float, None, Transaction | None]:
+        """Route a copy in a transaction of its own; None where that came to nothing.
+
+        What fits the storage no more with what is noted in it is kept as a large message
+        (QueueImpl.makeCopy).
+
+        Args:
+            reference: whose message.
+            mark: as for _move().
+            callback: likewise.
+            is_wanted: asked in the turn in which it is routed.
+            is_kept: it came to nothing where no queue takes the copy.
+            rejects_duplicates: as for _move().
+
+        Raises:
+            RecordTooLarge: it does not fit as a large message either, or the store keeps none.
+            JournalIOError: the disk or database has failed.
+        """
+        message, files = reference.message, self._core.large
+        copies = None
+        if message.large is not None:
+            ahead = message.copy()
+            mark(ahead)
+            copies = self.copies_for(message.large, ahead, 1)
+        if copies is not None:
+            yield from copies.wait(callback)
+        with self.using(copies):
+            if not is_wanted():
+                return None
+            try:
+                return self._try_to_route(
+                    self._marked(message, mark), is_kept, rejects_duplicates=rejects_duplicates
+                )
+            except RecordTooLarge:
+                if files is None or message.is_large:
+                    raise
+        copy = self._marked(message, mark)
+        yield from keep_as_large(copy, files, callback)
+        if not is_wanted():
+            self._core.postoffice.drop_body(copy)
+            return None
+        return self._try_to_route(copy, is_kept, rejects_duplicates=rejects_duplicates)
+
+    def _marked(self, message: Message, mark: Callable[[Message], None]) -> Message:
+        copy = self.copy_of(message)
+        mark(copy)
+        return copy
+
+    def _try_to_route(
+        self, copy: Message, is_kept: bool, *, rejects_duplicates: bool
+    ) -> Transaction | None:
+        tx = Transaction(self._core)
+        try:
+            result = self._core.postoffice.route(
+                copy, self._context, tx, rejects_duplicates=rejects_duplicates
+            )
+        except (RecordTooLarge, BrokerError):
+            tx.rollback(self._context)
+            raise
+        finally:
+            if copy.is_large and copy.references == 0:
+                self._core.postoffice.drop_body(copy)
+        if is_kept and result is not Routing.ROUTED:
+            tx.rollback(self._context)
+            return None
+        return tx
+
+    # --- the copy -----------------------------------------------------------------------------
+
+    def copies_for(self, body: LargeBody, message: Message, own_count: int) -> BodyCopies | None:
+        """Begin to make the bodies that a message needs; None where it needs none.
+
+        Args:
+            body: complete.
+            message: as it will be routed.
+            own_count: how many it needs itself.
+
+        Raises:
+            JournalIOError: the disk fails; nothing was begun.
+        """
+        count = own_count + bodies_needed(self._core, message)
+        if count == 0:
+            return None
+        ids = [self._core.storage.new_id() for _ in range(count)]
+        return BodyCopies(body, is_durable=message.durable, ids=ids)
+
+    @contextlib.contextmanager
+    def using(self, copies: BodyCopies | None) -> Iterator[None]:
+        """Let copy_of() take these bodies within; those left are dropped at the end."""
+        before, self._copies = self._copies, copies
+        try:
+            yield
+        finally:
+            self._copies = before
+            if copies is not None:
+                copies.drop()
+
+    def copy_of(self, message: Message) -> Message:
+        """Give a copy with an id of its own; a large one has the bytes of its body.
+
+        Blocks where that was not foreseen: see using().
+        """
+        copy, body = message.copy(), message.large
+        made = None if body is None or self._copies is None else self._copies.take(body)
+        if made is not None:
+            copy.message_id, copy.large = made
+            return copy
+        copy.message_id = self._core.storage.new_id()
+        if body is not None:
+            copy.large = copy_now(body, copy.message_id, is_durable=message.durable)
+        return copy
+
+    def _mark(self, copy: Message, reference: Reference, address: str | None = None) -> None:
+        # What was moved before gets the routing type back that it had at first (QueueImpl.move).
+        first_type = reference.message.get(ORIGINAL_ROUTING_TYPE)
+        self.mark_original(copy, reference.message, reference.queue.name)
+        copy.expiration = 0
+        if address is not None:
+            copy.address = address
+        copy.routing_type = None
+        if first_type in (RoutingType.MULTICAST, RoutingType.ANYCAST):
+            copy.routing_type = RoutingType(int(first_type))
+
+    def _mark_for(
+        self, copy: Message, reference: Reference, target: Queue, address: str | None = None
+    ) -> None:
+        self._mark(copy, reference)
+        copy.address = address or target.binding.address
+        copy.set(ROUTE_TO, PropertyType.BYTES, _QUEUE_ID.pack(target.queue_id))
+
+    def mark_original(self, copy: Message, original: Message, queue_name: str | None) -> None:
+        """Note in a copy where it came from; it expires no more."""
+        kind = original.routing_type
+        # The copy may be the original: read before it is changed.
+        address, message_id = original.address, original.message_id
+        if queue_name is None:
+            copy.set(ORIGINAL_QUEUE, PropertyType.NULL, None)
+        else:
+            copy.set(ORIGINAL_QUEUE, PropertyType.STRING, queue_name)
+        copy.set(ORIGINAL_ADDRESS, PropertyType.STRING, address)
+        copy.set(ORIGINAL_ID, PropertyType.LONG, message_id)
+        if kind is not None:
+            copy.set(ORIGINAL_ROUTING_TYPE, PropertyType.BYTE, int(kind))
+        copy.expiration = 0
+
+
+def _is_listed(reference: Reference) -> bool:
+    """Whether it waits, or is not due yet."""
+    return reference.level >= 0 or reference.scheduled_ms > 0
+
+
+def _look_again() -> None:
+    """For those who go on by themselves."""

@@ -1,0 +1,1 @@
+"""The process's life: composed, started, reloaded, stopped."""

@@ -1,0 +1,233 @@
+"""Makes the addresses, queues and diverts that a configuration names, at a start and a reload.
+
+    config-delete-*: FORCE ─▶ what the configuration no longer names is deleted
+    addresses, queues, diverts of it ─▶ made, or changed
+
+As Artemis does (ActiveMQServerImpl.deployReloadableConfigFromConfiguration), but in an order in
+which a queue can go to another address. A configured divert is recorded like one that an operator
+made: without FORCE it stays when the configuration no longer names it.
+
+Threads: the event loop's alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.errors import BrokerError
+from broker.notifications import NotificationType
+from broker.routing.divert import Divert
+from broker.settings.policies import DeletionPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from broker.core import Core
+    from broker.model.routing_type import RoutingType
+    from broker.records.binding_records import Divert as DivertRecord
+    from broker.routing.addresses import Address
+    from broker.routing.administration import Administration
+    from broker.settings.queue_defaults import QueueRequest
+
+__all__ = ["Deployment"]
+
+log = logging.getLogger("broker")
+
+# Attributes of a queue that a changed configuration changes.
+_CONFIGURABLE: Final = (
+    *("filter", "max_consumers", "purge_on_no_consumers", "exclusive", "non_destructive"),
+    *("consumers_before_dispatch", "delay_before_dispatch", "group_rebalance", "group_buckets"),
+    *("group_first_key", "ring_size", "enabled", "group_rebalance_pause_dispatch"),
+    *("auto_delete", "auto_delete_delay", "auto_delete_message_count", "configuration_managed"),
+    "routing_type",
+)
+
+
+class Deployment:
+    """See the module's text.
+
+    Args:
+        core: of the broker.
+        administration: makes queues and their addresses.
+        kept: addresses of the broker's own, which no configuration deletes.
+        deletes: whether config-delete-* is obeyed; tools that open an instance delete nothing.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        administration: Administration,
+        kept: Iterable[str],
+        *,
+        deletes: bool = True,
+    ) -> None:
+        self._core = core
+        self._deletes = deletes
+        self._administration = administration
+        self._addresses = core.postoffice.addresses
+        self._kept = frozenset(kept)
+
+    def apply(
+        self,
+        addresses: Sequence[tuple[str, tuple[RoutingType, ...]]],
+        queues: Sequence[QueueRequest],
+        diverts: Sequence[DivertRecord],
+    ) -> list[BrokerError]:
+        """Bring it about; what could not be done, everything else is.
+
+        Args:
+            addresses: with their routing types.
+            queues: a queue's durability stays as it is.
+            diverts: a name once.
+
+        Raises:
+            JournalError: the storage has failed.
+        """
+        if self._deletes:
+            self._remove_diverts({record.name for record in diverts})
+            self._undeploy(
+                {name for name, _ in addresses}, {(one.name, one.address) for one in queues}
+            )
+        errors: list[BrokerError] = []
+        for name, routing_types in addresses:
+            self._administration.ensure_address(name, routing_types, is_auto_created=False)
+        for request in queues:
+            try:
+                self._deploy_queue(request)
+            except BrokerError as error:
+                errors.append(error)
+        self._narrow(addresses)
+        for record in diverts:
+            try:
+                self._deploy_divert(record)
+            except BrokerError as error:
+                errors.append(error)
+        return errors
+
+    def _deploy_queue(self, request: QueueRequest) -> None:
+        found = self._addresses.queues.get(request.name)
+        if found is None:
+            self._administration.create_queue(request)
+            return
+        if found.binding.address != request.address:
+            log.warning(
+                "queue %s is on address %s: not made on %s, as it is configured",
+                *(request.name, found.binding.address, request.address),
+            )
+            return
+        wanted = request.binding(self._core.settings.match(request.address))
+        changes: dict[str, Any] = {
+            name: getattr(wanted, name)
+            for name in _CONFIGURABLE
+            if getattr(wanted, name) != getattr(found.binding, name)
+        }
+        if not changes:
+            return
+        if "routing_type" in changes:
+            self._administration.ensure_address(
+                request.address, [wanted.routing_type], is_auto_created=False
+            )
+        self._addresses.update_queue(request.name, **changes)
+
+    def _narrow(self, addresses: Iterable[tuple[str, tuple[RoutingType, ...]]]) -> None:
+        """Take away routing types that the configuration does not name, where no queue has them."""
+        for name, routing_types in addresses:
+            try:
+                self._addresses.update(name, routing_types)
+            except BrokerError as error:
+                log.warning("address %s keeps its routing types: %s", name, error)
+
+    # --- what is no longer configured ---------------------------------------------------------
+
+    def _undeploy(self, addresses: set[str], queues: set[tuple[str, str]]) -> None:
+        for address in list(self._addresses.by_name.values()):
+            if address.is_temporary or address.is_internal or self._is_kept(address.name):
+                continue
+            settings = self._core.settings.match(address.name)
+            if (
+                address.name not in addresses
+                and not address.is_auto_created
+                and settings.config_delete_addresses is DeletionPolicy.FORCE
+            ):
+                self._undeploy_address(address)
+            elif settings.config_delete_queues is DeletionPolicy.FORCE:
+                for queue in list(address.queues.values()):
+                    managed = queue.binding.configuration_managed
+                    if managed and (queue.name, address.name) not in queues:
+                        self._undeploy_queue(queue.name)
+
+    def _is_kept(self, name: str) -> bool:
+        retroactive = self._core.retroactive
+        return name in self._kept or (retroactive is not None and retroactive.is_resource(name))
+
+    def _undeploy_address(self, address: Address) -> None:
+        for name in list(address.queues):
+            self._undeploy_queue(name)
+        try:
+            self._addresses.delete(address.name)
+        except BrokerError as error:
+            log.warning("AMQ224102: Unable to undeploy address %s: %s", address.name, error)
+        else:
+            log.info("AMQ224076: Undeploying address %s", address.name)
+
+    def _undeploy_queue(self, name: str) -> None:
+        log.info("AMQ224077: Undeploying queue %s", name)
+        self._addresses.delete_queue(name)
+
+    # --- diverts ------------------------------------------------------------------------------
+
+    def _remove_diverts(self, wanted: set[str | None]) -> None:
+        for address in list(self._addresses.by_name.values()):
+            settings = self._core.settings.match(address.name)
+            if settings.config_delete_diverts is not DeletionPolicy.FORCE:
+                continue
+            for name, divert in list(address.diverts.items()):
+                if divert.record.name not in wanted and not self._is_kept(name):
+                    self._addresses.delete_divert(address, name)
+
+    def _deploy_divert(self, record: DivertRecord) -> None:
+        if record.address is None:
+            return
+        divert = Divert(self._core, record)
+        for address in self._addresses.by_name.values():
+            found = address.diverts.get(divert.unique_name)
+            if found is None:
+                continue
+            if _without_routing_name(found.record) == _without_routing_name(record):
+                self._record(found)
+                return
+            if address.name == record.address:
+                # In its place: the order of diverts counts.
+                divert.record_id = found.record_id
+                self._record(divert, is_changed=True)
+                address.diverts[divert.unique_name] = divert
+                self._addresses.version += 1
+                return
+            self._addresses.delete_divert(address, divert.unique_name)
+            break
+        self._record(divert)
+        source = self._source(record.address)
+        source.diverts[divert.unique_name] = divert
+        self._addresses.version += 1
+        self._core.notifications.divert(NotificationType.BINDING_ADDED, divert, source.name)
+
+    def _record(self, divert: Divert, *, is_changed: bool = False) -> None:
+        storage = self._core.storage
+        if not divert.record_id:
+            divert.record_id = storage.add_setting(divert.record)
+        elif is_changed:
+            divert.record_id = storage.replace_setting(divert.record_id, divert.record)
+
+    def _source(self, name: str) -> Address:
+        address = self._addresses.by_name.get(name)
+        if address is None:
+            kind = self._core.settings.match(name).default_address_routing_type
+            address = self._addresses.create(name, [kind], is_auto_created=True)
+        return address
+
+
+def _without_routing_name(record: DivertRecord) -> DivertRecord:
+    """What can change: a routing name is chosen anew at each reading where none is configured."""
+    return replace(record, routing_name=None)

@@ -1,0 +1,113 @@
+"""The configuration read again while the broker runs, because its file has changed or on request.
+
+    file changed, or a request ─▶ read and checked as a whole ─▶ security and address settings,
+                                      │                          addresses, queues, diverts
+                                      └─▶ wrong: an error, and nothing has changed
+
+Everything else in the file waits for a restart. What operators set at run time stays in force.
+
+Threads: the event loop's alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker.model.routing_type import RoutingType
+    from broker.records.binding_records import Divert
+    from broker.security.permission import RoleTable
+    from broker.server.deployment import Deployment
+    from broker.server.stored_permissions import StoredPermissions
+    from broker.server.stored_settings import StoredSettings
+    from broker.settings.queue_defaults import QueueRequest
+    from broker.settings.settings import AddressSettings
+
+__all__ = ["ConfigurationSource", "Reload", "Reloadable"]
+
+log = logging.getLogger("broker")
+
+
+class Reloadable(NamedTuple):
+    """What of a configuration is applied without a restart.
+
+    Attributes:
+        permissions: roles by match; None where security is off.
+        address_settings: by match.
+        addresses: with their routing types.
+        queues: as their creators ask for them.
+        diverts: a name once.
+    """
+
+    permissions: Sequence[tuple[str, RoleTable]] | None
+    address_settings: Sequence[tuple[str, AddressSettings]]
+    addresses: Sequence[tuple[str, tuple[RoutingType, ...]]]
+    queues: Sequence[QueueRequest]
+    diverts: Sequence[Divert]
+
+
+class ConfigurationSource(Protocol):
+    """A configuration that may change; `broker.config.file` has the one of an instance."""
+
+    def has_changed(self) -> bool:
+        """Whether it is another one than when it was asked, or read, the last time."""
+
+    def read(self) -> Reloadable:
+        """Read it.
+
+        Raises:
+            ValueError: it is wrong; the text is one line.
+        """
+
+
+class Reload:
+    """See the module's text.
+
+    Args:
+        source: of the configuration.
+        stored_permissions: permissions, the recorded ones over the configured ones.
+        stored_settings: address settings, the recorded ones over the configured ones.
+        deployment: makes addresses, queues and diverts.
+    """
+
+    def __init__(
+        self,
+        source: ConfigurationSource,
+        stored_permissions: StoredPermissions,
+        stored_settings: StoredSettings,
+        deployment: Deployment,
+    ) -> None:
+        self._source = source
+        self._stored_permissions = stored_permissions
+        self._stored_settings = stored_settings
+        self._deployment = deployment
+
+    def look(self) -> None:
+        """Apply the configuration if it has changed; what is wrong with it is logged."""
+        if not self._source.has_changed():
+            return
+        try:
+            self.apply()
+        except ValueError as error:
+            log.error("AMQ224069: configuration changed, reload failed, nothing changed: %s", error)
+
+    def apply(self) -> None:
+        """Read the configuration and apply it.
+
+        Raises:
+            ValueError: it is wrong, and nothing has changed.
+            JournalError: the storage has failed.
+        """
+        found = self._source.read()
+        log.info(
+            "AMQ221056: Reloading configuration: security settings, address settings, addresses, "
+            "queues, diverts"
+        )
+        if found.permissions is not None:
+            self._stored_permissions.replace_configured(found.permissions)
+        self._stored_settings.replace_configured(found.address_settings)
+        for error in self._deployment.apply(found.addresses, found.queues, found.diverts):
+            log.warning("AMQ222274: reload: %s", error)

@@ -1,0 +1,1 @@
+"""One client's work with the broker: the one API that protocols use."""

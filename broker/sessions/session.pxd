@@ -1,0 +1,41 @@
+# Fields of session.py's class that every message touches, compiled; see setup.py (COMPILED).
+
+cimport cython
+
+from broker.queues.consumer cimport Consumer
+from broker.model.message cimport Message
+from broker.routing.postoffice cimport PostOffice
+from broker.sessions.session_large cimport LargeWork
+from broker.storage.manager cimport StorageManager
+from broker.routing.cached_routes cimport Way
+
+
+@cython.final
+cdef class Session(LargeWork):
+    cdef bint _acknowledges_alone
+    cdef object _addresses
+    cdef object _administration
+    cdef PostOffice _postoffice
+    cdef bint _sends_alone
+    cdef StorageManager _storage
+    cdef dict _ways
+    cdef public dict consumers
+    cdef public object name
+    cdef public object options
+    cdef public object user
+
+    cpdef object new_id(self)
+    cpdef object expect(self, Message message)
+
+    @cython.locals(way=Way)
+    cpdef object accept(self, Message message)
+
+    @cython.locals(consumer=Consumer)
+    cpdef object accept_acknowledgement(self, consumer_id, message_id, bint is_individual)
+    cdef object _send(self, Message message, tx)
+
+    @cython.locals(known=Way, way=Way)
+    cdef object _remember_way(self, address, until_s)
+    cdef object _check(self, permission, address, queue)
+    cdef object _prepare_address(self, address, queue, routing_type)
+    cpdef Consumer consumer(self, consumer_id)

@@ -1,0 +1,609 @@
+"""One client's work with the broker: the one API that protocols use.
+
+    protocol ─▶ Session ─▶ post office, queues, transactions
+                   └─▶ context.after ─▶ done(error, *arguments)     once what was done is durable
+
+Every request that records something takes `done`; it is called in the order of the requests, with
+None, or with what ended the storage. What is refused is raised at once as BrokerError, and nothing
+happened then.
+
+Threads: the event loop's alone; nothing here waits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.errors import BrokerError, ErrorCode, broker_error
+from broker.model.address import split_fqqn
+from broker.model.properties import PropertyType
+from broker.notifications import IN_PROCESS, NotificationType, TellingSink
+from broker.queues.consumer import Consumer
+from broker.routing.large_copies import LARGE_SIZE
+from broker.routing.postoffice import Routing
+from broker.sessions.session_large import LargeWork
+from broker.transactions.transaction import Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from broker.core import Core
+    from broker.model.message import Message
+    from broker.model.routing_type import RoutingType
+    from broker.notifications import Origin
+    from broker.queues.consumer import Sink
+    from broker.queues.queue import Queue
+    from broker.queues.reference import Reference
+    from broker.routing.addresses import Address
+    from broker.routing.administration import Administration
+    from broker.routing.cached_routes import Way
+    from broker.sessions.producer import Producer
+    from broker.settings.queue_defaults import QueueRequest
+    from broker.settings.settings import AddressSettings
+    from broker.storage.context import After
+
+__all__ = ["AddressQuery", "QueueQuery", "Session", "SessionOptions"]
+
+
+# Names are chosen by clients: what is remembered for them is dropped when there are that many.
+_WAYS_MAX: Final = 100
+
+
+class SessionOptions(NamedTuple):
+    """How a client wants its session.
+
+    Attributes:
+        auto_commit_sends: each message counts alone; else they join the session's transaction.
+        auto_commit_acks: likewise for acknowledgements.
+        pre_acknowledge: messages count as acknowledged when they are handed over.
+        is_xa: transactions are named by a manager.
+        default_address: where messages without an address go; None is the first one used.
+    """
+
+    auto_commit_sends: bool = True
+    auto_commit_acks: bool = True
+    pre_acknowledge: bool = False
+    is_xa: bool = False
+    default_address: str | None = None
+
+
+class QueueQuery(NamedTuple):
+    """What is known of a queue name; `queue` is None where there is none."""
+
+    name: str
+    address: str
+    queue: Queue | None
+    settings: AddressSettings
+    is_management: bool = False
+
+
+class AddressQuery(NamedTuple):
+    """What is known of an address name; `address` is None where there is none."""
+
+    address: Address | None
+    queues: tuple[str, ...]
+    settings: AddressSettings
+    is_management: bool = False
+
+
+class Session(LargeWork):
+    """See the module's text.
+
+    Args:
+        core: of the broker.
+        administration: makes queues and addresses.
+        name: the client's; unique in the broker.
+        user: who was authenticated; None is anonymous.
+        options: how the client wants it.
+        temporary: names of the connection's temporary queues, which its end deletes.
+        origin: the connection; another one when the session is taken up there.
+
+    Attributes:
+        consumers: by the protocol's number.
+        tx: the current transaction.
+        metadata: what the client says of itself.
+        producers: by the protocol's number, or by address where the protocol has none.
+        created_ms: when, ms since 1970.
+        is_started: consumers are delivered to.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        administration: Administration,
+        name: str,
+        user: str | None,
+        options: SessionOptions,
+        temporary: set[str],
+        origin: Origin = IN_PROCESS,
+    ) -> None:
+        self._core = core
+        self._administration = administration
+        self._postoffice = core.postoffice
+        self._addresses = core.postoffice.addresses
+        self._storage = core.storage
+        self._sends_alone = options.auto_commit_sends
+        self._acknowledges_alone = options.auto_commit_acks
+        self._ways: dict[str | None, Way] = {}
+        self.name = name
+        self.user = user
+        self.options = options
+        self.temporary = temporary
+        self.origin = origin
+        self.created_ms = core.clock_ms()
+        self.context = core.storage.new_context()
+        self.consumers: dict[int, Consumer] = {}
+        self.metadata: dict[str, str] = {}
+        self.producers: dict[int | str | None, Producer] = {}
+        self.is_started = False
+        self.is_closed = False
+        self._default_address = options.default_address
+        self._upload = self._body = self._copies = None
+        is_local = not options.is_xa and not (
+            options.auto_commit_sends and options.auto_commit_acks
+        )
+        self.tx: Transaction | None = Transaction(core) if is_local else None
+
+    # --- sending ------------------------------------------------------------------------------
+
+    def send(self, message: Message, done: After, *arguments: object) -> Routing:
+        """Send a message; `done(error, *arguments)` once it is durable, as far as it is to be.
+
+        Raises:
+            BrokerError: it is refused; the transaction it was for can only be rolled back.
+            JournalError: it is too large for the storage, or that has failed.
+        """
+        if not message.is_large:
+            message.message_id = self.new_id()
+        result = self.accept(message)
+        self.context.after(done, *arguments)
+        return result
+
+    def new_id(self) -> int:
+        """Give an id for a message that comes."""
+        return self._storage.new_id()
+
+    def expect(self, message: Message) -> None:
+        """Get the storage ready for a message that comes next, whose sender waits for it."""
+        if self._sends_alone and message.durable:
+            self._storage.expect()
+
+    def accept(self, message: Message) -> Routing:
+        """Send a message that has its id; whoever waits for it asks the context.
+
+        Raises:
+            BrokerError: as for send().
+            JournalError: likewise.
+        """
+        if self._sends_alone and not message.has_own_properties and not message.is_large:
+            way = self._ways.get(message.address)
+            if way is not None and self._postoffice.send_along(way, message, self.context):
+                return Routing.ROUTED
+        tx = None if self._sends_alone else self._usable_tx()
+        try:
+            return self._send(message, tx)
+        except BrokerError as error:
+            if tx is not None:
+                tx.fail(error)
+            raise
+        finally:
+            if message.is_large and message.references == 0:
+                # Nobody wanted it, or it was refused.
+                self._postoffice.drop_body(message)
+
+    def end_large(self, body_size: int, done: After, *arguments: object) -> Routing:
+        """Send it, its body being written (finish_large); as send().
+
+        Args:
+            body_size: bytes of the body before it was compressed; -1 where nobody knows.
+            done: called once it is durable.
+            *arguments: for `done`.
+
+        Raises:
+            BrokerError: it is refused.
+            JournalError: the storage has failed.
+        """
+        message, copies = self.take_upload()
+        if body_size >= 0:
+            message.set(LARGE_SIZE, PropertyType.LONG, body_size)
+        with self._core.dead_letters.using(copies):
+            return self.send(message, done, *arguments)
+
+    def _send(self, message: Message, tx: Transaction | None) -> Routing:
+        name = message.address
+        if name is None:
+            name = message.address = self._default_address
+            if name is None:
+                raise BrokerError(ErrorCode.ADDRESS_DOES_NOT_EXIST, "the message has no address")
+        elif self._default_address is None:
+            self._default_address = name
+        address, queue = split_fqqn(name)
+        management = self._core.management
+        if management is not None and address == management.address:
+            self._check("manage", address, queue)
+            management.handle(self.user, message)
+            self.context.note()
+            return Routing.ROUTED
+        core = self._core
+        until_s = self._check("send", address, queue)
+        core.marks.put(message, self.user, core.settings.match(address), core.clock_ms)
+        for other in self._postoffice.queues_by_id(message):
+            if other.binding.address != address:
+                self._check("send", other.binding.address, other.name)
+        self._prepare_address(address, queue, message.routing_type)
+        if not self._core.limits.admits(address, message):
+            return Routing.NO_BINDINGS
+        result = self._postoffice.route(message, self.context, tx)
+        if until_s is not None and queue is None and tx is None:
+            self._remember_way(address, until_s)
+        return result
+
+    def _remember_way(self, address: str, until_s: float) -> None:
+        """What the next message to an address need not ask again."""
+        known = self._ways.get(address)
+        if known is not None and known.holds(self._addresses.version):
+            return
+        way = self._postoffice.way_to(address, until_s)
+        if way is None:
+            self._ways.pop(address, None)
+            return
+        if len(self._ways) >= _WAYS_MAX:
+            self._ways.clear()
+        self._ways[address] = way
+
+    def _check(self, permission: str, address: str, queue: str | None) -> float | None:
+        """See whether the user may do something; until when, as Security.check().
+
+        Raises:
+            BrokerError: he may not, and whoever listens is told.
+        """
+        try:
+            return self._core.security.check(self.user, permission, address, queue)
+        except BrokerError:
+            self._core.notifications.forbidden(self.user, permission, address)
+            raise
+
+    def _prepare_address(
+        self, address: str, queue: str | None, routing_type: RoutingType | None
+    ) -> None:
+        found = self._addresses.by_name.get(address)
+        if found is not None:
+            # Nearly always: it is there, with a queue. Then nothing is made or refused, even where
+            # the message gets nowhere, by its routing type or the queue that it names (as
+            # PostOfficeImpl.simpleRoute).
+            route = self._core.postoffice.route_of(address)
+            if route.anycast or route.multicast:
+                return
+            if found.diverts and queue is None and routing_type in found.routing_types:
+                return
+        if found is None:
+            self._check("createAddress", address, None)
+        self._administration.prepare_for_send(address, queue, routing_type)
+        self.context.note()
+
+    def request_credits(self, address: str, grant: Callable[[bool], object]) -> None:
+        """Call `grant(is_failing)` once a producer may send to an address; often at once.
+
+        It fails instead where the address is full and says so (FAIL).
+        """
+        self._core.limits.request_credits(address, grant)
+
+    # --- consuming ----------------------------------------------------------------------------
+
+    def create_consumer(
+        self,
+        consumer_id: int,
+        queue_name: str,
+        sink: Sink,
+        *,
+        filter_text: str | None = None,
+        is_browser: bool = False,
+        priority: int = 0,
+    ) -> Consumer:
+        """Begin to consume from, or look into, a queue; nothing comes before there are credits.
+
+        Raises:
+            BrokerError: no such queue, no permission, too many consumers, a filter that cannot be
+                read, or the number is in use.
+        """
+        _, name = self._split(queue_name)
+        queue = self._addresses.queue(name)
+        permission = "browse" if is_browser else "consume"
+        self._check(permission, queue.binding.address, queue.name)
+        if consumer_id in self.consumers:
+            raise BrokerError(
+                ErrorCode.ILLEGAL_STATE, f"session {self.name} has a consumer {consumer_id}"
+            )
+        wanted = self._core.parse_filter(filter_text) if filter_text else None
+        queue.check_consumer(is_browser=is_browser)
+        notifications = self._core.notifications
+        consumer = Consumer(
+            consumer_id,
+            queue,
+            TellingSink(sink, notifications) if notifications.hears_deliveries else sink,
+            filter=wanted,
+            is_browser=is_browser,
+            priority=priority,
+            is_pre_acknowledging=self.options.pre_acknowledge,
+        )
+        self.consumers[consumer_id] = consumer
+        queue.add_consumer(consumer)
+        if not is_browser:
+            notifications.consumer(NotificationType.CONSUMER_CREATED, consumer, self)
+        if self.is_started:
+            consumer.start()
+        return consumer
+
+    @staticmethod
+    def _split(name: str) -> tuple[str | None, str]:
+        """Give the address, if it is told, and the queue of a name that may be qualified."""
+        first, second = split_fqqn(name)
+        return (None, first) if second is None else (first, second)
+
+    def consumer(self, consumer_id: int) -> Consumer:
+        """Give a consumer.
+
+        Raises:
+            BrokerError: there is none of that number.
+        """
+        found = self.consumers.get(consumer_id)
+        if found is None:
+            raise broker_error("no_such_consumer", f"there is no consumer {consumer_id}")
+        return found
+
+    def close_consumer(self, consumer_id: int, *, has_failed: bool = False) -> None:
+        """End a consumer; what it has not acknowledged goes back.
+
+        Raises:
+            BrokerError: there is none of that number.
+        """
+        consumer = self.consumer(consumer_id)
+        del self.consumers[consumer_id]
+        self._close(consumer, has_failed=has_failed)
+
+    def disconnected(self, consumer: Consumer) -> None:
+        """The broker has closed a consumer: its queue is gone."""
+        if self.consumers.pop(consumer.consumer_id, None) is not None:
+            self._tell_closed(consumer)
+
+    def _tell_closed(self, consumer: Consumer) -> None:
+        if not consumer.is_browser:
+            self._core.notifications.consumer(NotificationType.CONSUMER_CLOSED, consumer, self)
+
+    def _close(self, consumer: Consumer, *, has_failed: bool) -> None:
+        consumer.close(has_failed=has_failed)
+        self._tell_closed(consumer)
+        self._addresses.auto_delete(consumer.queue)
+        self.context.note()
+
+    def start(self) -> None:
+        """Deliver from now on."""
+        self.is_started = True
+        for consumer in list(self.consumers.values()):
+            consumer.start()
+
+    def stop(self) -> None:
+        """Deliver nothing until start()."""
+        self.is_started = False
+        for consumer in self.consumers.values():
+            consumer.stop()
+
+    def acknowledge(
+        self,
+        consumer_id: int,
+        message_id: int,
+        done: After,
+        *arguments: object,
+        is_individual: bool = False,
+    ) -> None:
+        """Acknowledge all up to a message, or it alone; `done(error, *arguments)` once durable.
+
+        Raises:
+            BrokerError: it was not delivered, or has been acknowledged; a transaction it was for
+                can only be rolled back.
+        """
+        self.accept_acknowledgement(consumer_id, message_id, is_individual)
+        self.context.then(done, arguments)
+
+    def accept_acknowledgement(
+        self, consumer_id: int, message_id: int, is_individual: bool
+    ) -> None:
+        """The same; whoever waits for it asks the context.
+
+        Raises:
+            BrokerError: as for acknowledge().
+        """
+        tx = None if self._acknowledges_alone else self._usable_tx()
+        try:
+            consumer = self.consumer(consumer_id)
+            if is_individual:
+                consumer.acknowledge_one(tx, message_id)
+            else:
+                consumer.acknowledge(tx, message_id)
+        except BrokerError as error:
+            if tx is not None:
+                tx.fail(error)
+            raise
+        self.context.note()
+
+    def expire(self, consumer_id: int, message_id: int) -> None:
+        """The client found a message that it was given expired.
+
+        Raises:
+            BrokerError: it was not delivered, or has been acknowledged.
+        """
+        consumer = self.consumer(consumer_id)
+        if consumer.is_browser:
+            return
+        reference = consumer.take_back(message_id)
+        # A non-destructive queue may have lost it meanwhile.
+        if reference.consumer is consumer or reference.level >= 0:
+            self._core.dead_letters.expire(reference)
+
+    # --- local transactions -------------------------------------------------------------------
+
+    def _usable_tx(self) -> Transaction | None:
+        """Give what the session works for; None where each request counts alone.
+
+        That is an XA session between two branches, as in Artemis: a JMS XASession that no
+        transaction manager enlisted sends and acknowledges like any other.
+        """
+        tx = self.tx
+        if tx is None:
+            if self.options.is_xa:
+                return None
+            tx = self.tx = Transaction(self._core)
+        tx.check_usable()
+        return tx
+
+    def _next_tx(self) -> Transaction | None:
+        """Give what the session works for behind a local commit or rollback."""
+        return None if self.options.is_xa else Transaction(self._core)
+
+    def commit(self, done: After, *arguments: object) -> None:
+        """Let all since the last commit count; `done(error, *arguments)` once that is durable.
+
+        Raises:
+            BrokerError: something of it was refused: it is rolled back.
+        """
+        tx = self._local_tx()
+        self.tx = self._next_tx()
+        try:
+            tx.commit(self.context, done, *arguments)
+        except BrokerError:
+            tx.rollback(self.context)
+            raise
+
+    def _local_tx(self) -> Transaction:
+        if self.options.is_xa and self.tx is not None and self.tx.xid is not None:
+            raise BrokerError(ErrorCode.ILLEGAL_STATE, "an XA transaction is ended by its manager")
+        return self.tx if self.tx is not None else Transaction(self._core)
+
+    def rollback(
+        self, done: After, *arguments: object, considers_last_delivered: bool = False
+    ) -> None:
+        """Let nothing since the last commit count, and deliver again what was delivered.
+
+        Raises:
+            BrokerError: the transaction is a manager's.
+        """
+        tx = self._local_tx()
+        self.tx = self._next_tx()
+        self._rollback(tx, has_failed=False, first_was_delivered=considers_last_delivered)
+        self.context.after(done, *arguments)
+
+    def _rollback(self, tx: Transaction, *, has_failed: bool, first_was_delivered: bool) -> None:
+        # Nobody takes anything before all is back, or the order would be lost.
+        taking = [consumer for consumer in self.consumers.values() if consumer.is_started]
+        for consumer in taking:
+            consumer.stop()
+        seen: list[Reference] = []
+        unseen: list[Reference] = []
+        for consumer in self.consumers.values():
+            first, others = consumer.take_all_back(
+                has_failed=has_failed, first_was_delivered=first_was_delivered
+            )
+            seen += first
+            unseen += others
+        tx.rollback(self.context, seen, unseen)
+        if not has_failed:
+            for consumer in taking:
+                consumer.start()
+
+    # --- queues and addresses -----------------------------------------------------------------
+
+    def create_address(
+        self, name: str, routing_types: Iterable[RoutingType], *, is_auto_created: bool
+    ) -> None:
+        """Make an address, or add routing types to it.
+
+        Raises:
+            BrokerError: no permission, or it exists and was not asked for by the way.
+        """
+        self._check("createAddress", name, None)
+        if is_auto_created:
+            self._administration.ensure_address(name, routing_types, is_auto_created=True)
+        else:
+            self._addresses.create(name, routing_types)
+        self.context.note()
+
+    def create_queue(self, request: QueueRequest, *, is_shared: bool = False) -> Queue:
+        """Make a queue, or with `is_shared` give the same one if it is there.
+
+        Raises:
+            BrokerError: no permission, or it cannot be made.
+        """
+        kind = "createDurableQueue" if request.is_durable else "createNonDurableQueue"
+        self._check(kind, request.address, request.name)
+        if request.address not in self._addresses.by_name:
+            self._check("createAddress", request.address, None)
+        self._core.resource_limits.check_queue(self.user, self._addresses.queues.values())
+        if is_shared:
+            queue = self._administration.create_shared_queue(request)
+        else:
+            queue = self._administration.create_queue(request)
+        if request.is_temporary:
+            self.temporary.add(queue.name)
+        self.context.note()
+        return queue
+
+    def delete_queue(self, name: str) -> None:
+        """Remove a queue that has no consumer.
+
+        Raises:
+            BrokerError: no such queue, no permission, or it has consumers.
+        """
+        _, plain = self._split(name)
+        queue = self._addresses.queue(plain)
+        kind = "deleteDurableQueue" if queue.is_durable else "deleteNonDurableQueue"
+        self._check(kind, queue.binding.address, queue.name)
+        self._addresses.delete_queue(plain, check_consumers=True, delete_address=True)
+        self.temporary.discard(plain)
+        self.context.note()
+
+    def query_queue(self, name: str) -> QueueQuery:
+        """Tell what is known of a queue name, which may be qualified."""
+        address, plain = self._split(name)
+        queue = self._addresses.queues.get(plain)
+        if address is None:
+            address = plain if queue is None else queue.binding.address
+        return QueueQuery(
+            plain,
+            address,
+            queue,
+            self._core.settings.match(address),
+            is_management=self._is_management(plain),
+        )
+
+    def query_address(self, name: str) -> AddressQuery:
+        """Tell what is known of an address name, patterns that match it included."""
+        route = self._core.postoffice.route_of(name)
+        return AddressQuery(
+            self._addresses.by_name.get(name),
+            tuple(queue.name for queue in (*route.anycast, *route.multicast)),
+            self._core.settings.match(name),
+            is_management=self._is_management(name),
+        )
+
+    def _is_management(self, name: str) -> bool:
+        return self._core.management is not None and name == self._core.management.address
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def close(self, *, has_failed: bool) -> None:
+        """End the session: transaction rolled back, what was delivered given back. Idempotent.
+
+        Args:
+            has_failed: the connection broke: the client may have seen what it did not acknowledge.
+        """
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self.drop_upload()
+        tx, self.tx = self.tx, None
+        if tx is not None and tx.xid is None:
+            self._rollback(tx, has_failed=has_failed, first_was_delivered=False)
+        for consumer in list(self.consumers.values()):
+            self._close(consumer, has_failed=has_failed)
+        self.consumers.clear()
+        self.context.note()

@@ -1,0 +1,1 @@
+"""Address settings, and what is looked up by the name of an address."""

@@ -1,0 +1,585 @@
+"""Address settings: how the addresses that match behave.
+
+Every element of `address-setting` is a field of `AddressSettings`, with the reference's default,
+its name in XML and its name in JSON (management, record 52). Several matches may fit an address:
+what the closest one leaves out is taken from the next, defaults last.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import ChainMap
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, TypeVar, Unpack
+
+from broker.model.address import DEFAULT_WILDCARDS, WildcardConfiguration, split_fqqn
+from broker.model.routing_type import RoutingType
+from broker.settings.policies import (
+    AddressFullPolicy,
+    DeletionPolicy,
+    DiskFullPolicy,
+    PageFullPolicy,
+    SlowConsumerPolicy,
+    SlowConsumerUnit,
+)
+from broker.settings.repository import CACHE_SIZE_MAX, HierarchicalRepository
+from broker.settings.value_types import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    INT_MAX,
+    LONG,
+    SIZE,
+    SIZE_INT,
+    TEXT,
+    Kind,
+    at_least,
+    between,
+    choice,
+    minus_one_or_more_than,
+    power_of_two,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+__all__ = [
+    "SETTINGS",
+    "AddressSettings",
+    "AddressSettingsChanges",
+    "Setting",
+    "SettingsRepository",
+    "optional",
+    "setting",
+]
+
+T = TypeVar("T")
+
+
+class Setting(NamedTuple):
+    """One element of address-setting.
+
+    Attributes:
+        attribute: of AddressSettings.
+        elements: its names in XML, the first is the one to write.
+        json_name: in management and in records.
+        kind: what its text may be.
+    """
+
+    attribute: str
+    elements: tuple[str, ...]
+    json_name: str
+    kind: Kind[Any]
+
+
+def setting(element: str, json_name: str, kind: Kind[T], default: T, *aliases: str) -> T:
+    """A field of AddressSettings."""
+    metadata = {"setting": ((element, *aliases), json_name, kind)}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def optional(element: str, json_name: str, kind: Kind[T]) -> T | None:
+    """A field of AddressSettings without a default of its own."""
+    return dataclasses.field(default=None, metadata={"setting": ((element,), json_name, kind)})
+
+
+_GE_0: Final = at_least(LONG, 0)
+_COUNT: Final = minus_one_or_more_than(INT, 0)
+_LIMIT: Final = minus_one_or_more_than(LONG, 0)
+_DELETION: Final = choice(DeletionPolicy)
+_ROUTING: Final = choice(RoutingType, RoutingType.ANYCAST, RoutingType.MULTICAST)
+
+
+class AddressSettingsChanges(TypedDict, total=False):
+    """Keyword arguments of AddressSettings, for type checkers; None gives nothing."""
+
+    address_full_policy: AddressFullPolicy | None
+    max_size_bytes: int | None
+    max_read_page_bytes: int | None
+    max_read_page_messages: int | None
+    prefetch_page_bytes: int | None
+    prefetch_page_messages: int | None
+    page_limit_bytes: int | None
+    page_limit_messages: int | None
+    page_full_policy: PageFullPolicy | None
+    disk_full_policy: DiskFullPolicy | None
+    max_size_messages: int | None
+    page_size_bytes: int | None
+    page_max_cache_size: int | None
+    max_delivery_attempts: int | None
+    message_counter_history_day_limit: int | None
+    redelivery_delay_ms: int | None
+    redelivery_delay_multiplier: float | None
+    redelivery_collision_avoidance_factor: float | None
+    max_redelivery_delay_ms: int | None
+    dead_letter_address: str | None
+    expiry_address: str | None
+    expiry_delay_ms: int | None
+    min_expiry_delay_ms: int | None
+    max_expiry_delay_ms: int | None
+    no_expiry: bool | None
+    default_last_value_queue: bool | None
+    default_last_value_key: str | None
+    default_non_destructive: bool | None
+    default_exclusive_queue: bool | None
+    default_group_rebalance: bool | None
+    default_group_rebalance_pause_dispatch: bool | None
+    default_group_buckets: int | None
+    default_group_first_key: str | None
+    redistribution_delay_ms: int | None
+    send_to_dla_on_no_route: bool | None
+    slow_consumer_threshold: int | None
+    slow_consumer_threshold_measurement_unit: SlowConsumerUnit | None
+    slow_consumer_check_period_s: int | None
+    slow_consumer_policy: SlowConsumerPolicy | None
+    auto_create_jms_queues: bool | None
+    auto_delete_jms_queues: bool | None
+    auto_create_jms_topics: bool | None
+    auto_delete_jms_topics: bool | None
+    auto_create_queues: bool | None
+    auto_delete_queues: bool | None
+    auto_delete_created_queues: bool | None
+    auto_delete_queues_delay_ms: int | None
+    auto_delete_queues_skip_usage_check: bool | None
+    auto_delete_queues_message_count: int | None
+    default_ring_size: int | None
+    retroactive_message_count: int | None
+    config_delete_queues: DeletionPolicy | None
+    auto_create_addresses: bool | None
+    auto_delete_addresses: bool | None
+    auto_delete_addresses_delay_ms: int | None
+    auto_delete_addresses_skip_usage_check: bool | None
+    config_delete_addresses: DeletionPolicy | None
+    config_delete_diverts: DeletionPolicy | None
+    management_browse_page_size: int | None
+    max_size_bytes_reject_threshold: int | None
+    default_max_consumers: int | None
+    default_purge_on_no_consumers: bool | None
+    default_consumers_before_dispatch: int | None
+    default_delay_before_dispatch_ms: int | None
+    default_queue_routing_type: RoutingType | None
+    default_address_routing_type: RoutingType | None
+    default_consumer_window_size: int | None
+    auto_create_dead_letter_resources: bool | None
+    dead_letter_queue_prefix: str | None
+    dead_letter_queue_suffix: str | None
+    auto_create_expiry_resources: bool | None
+    expiry_queue_prefix: str | None
+    expiry_queue_suffix: str | None
+    enable_metrics: bool | None
+    management_message_attribute_size_limit: int | None
+    enable_ingress_timestamp: bool | None
+    id_cache_size: int | None
+    initial_queue_buffer_size: int | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, init=False, eq=False)
+class AddressSettings:
+    """The settings of an address or of a match; frozen.
+
+    An attribute is always what holds, the default where nothing was given; `given` has what was.
+    To give None is to give nothing.
+    Names and defaults are the reference's (AddressSettings), with the unit where there is one.
+    -1 is "no limit" or "never" where a number may be -1.
+
+    Raises:
+        TypeError: a name that is no setting.
+        ValueError: a value out of range.
+
+    >>> AddressSettings(max_delivery_attempts=3).max_delivery_attempts
+    3
+    >>> AddressSettings(redelivery_delay_ms=100).max_redelivery_delay_ms
+    1000
+    """
+
+    # Memory and pages; page_max_cache_size is without effect in the reference too.
+    address_full_policy: AddressFullPolicy = setting(
+        "address-full-policy",
+        "addressFullMessagePolicy",
+        choice(AddressFullPolicy),
+        AddressFullPolicy.PAGE,
+    )
+    max_size_bytes: int = setting("max-size-bytes", "maxSizeBytes", SIZE, -1)
+    max_read_page_bytes: int = setting(
+        "max-read-page-bytes",
+        "maxReadPageBytes",
+        minus_one_or_more_than(SIZE, 0, most=INT_MAX),
+        2 * 10 * 1024 * 1024,  # 2 × page_size_bytes
+    )
+    max_read_page_messages: int = setting(
+        "max-read-page-messages", "maxReadPageMessages", _COUNT, -1
+    )
+    prefetch_page_bytes: int = setting(
+        "prefetch-page-bytes",
+        "prefetchPageBytes",
+        minus_one_or_more_than(SIZE, 0, most=INT_MAX),
+        2 * 10 * 1024 * 1024,  # max_read_page_bytes
+    )
+    prefetch_page_messages: int = setting(
+        "prefetch-page-messages",
+        "prefetchPageMessages",
+        _COUNT,
+        -1,  # max_read_page_messages
+    )
+    page_limit_bytes: int | None = optional(
+        "page-limit-bytes", "pageLimitBytes", minus_one_or_more_than(SIZE, 0)
+    )
+    page_limit_messages: int | None = optional("page-limit-messages", "pageLimitMessages", _LIMIT)
+    page_full_policy: PageFullPolicy | None = optional(
+        "page-full-policy", "pageFullMessagePolicy", choice(PageFullPolicy)
+    )
+    disk_full_policy: DiskFullPolicy | None = optional(
+        "disk-full-policy", "diskFullMessagePolicy", choice(DiskFullPolicy)
+    )
+    max_size_messages: int = setting("max-size-messages", "maxSizeMessages", LONG, -1)
+    page_size_bytes: int = setting(
+        "page-size-bytes", "pageSizeBytes", between(SIZE, 1, INT_MAX), 10 * 1024 * 1024
+    )
+    page_max_cache_size: int = setting("page-max-cache-size", "pageCacheMaxSize", INT, 5)
+    # Redelivery, dead letters, expiry.
+    max_delivery_attempts: int = setting("max-delivery-attempts", "maxDeliveryAttempts", INT, 10)
+    message_counter_history_day_limit: int = setting(
+        "message-counter-history-day-limit", "messageCounterHistoryDayLimit", INT, 0
+    )
+    redelivery_delay_ms: int = setting("redelivery-delay", "redeliveryDelay", LONG, 0)
+    redelivery_delay_multiplier: float = setting(
+        "redelivery-delay-multiplier", "redeliveryMultiplier", DOUBLE, 1.0
+    )
+    redelivery_collision_avoidance_factor: float = setting(
+        "redelivery-collision-avoidance-factor",
+        "redeliveryCollisionAvoidanceFactor",
+        between(DOUBLE, 0, 1),
+        0.0,
+    )
+    max_redelivery_delay_ms: int = setting(
+        "max-redelivery-delay",
+        "maxRedeliveryDelay",
+        LONG,
+        0,  # 10 × redelivery_delay_ms
+    )
+    dead_letter_address: str | None = optional("dead-letter-address", "deadLetterAddress", TEXT)
+    expiry_address: str | None = optional("expiry-address", "expiryAddress", TEXT)
+    expiry_delay_ms: int = setting("expiry-delay", "expiryDelay", LONG, -1)
+    min_expiry_delay_ms: int = setting("min-expiry-delay", "minExpiryDelay", LONG, -1)
+    max_expiry_delay_ms: int = setting("max-expiry-delay", "maxExpiryDelay", LONG, -1)
+    no_expiry: bool = setting("no-expiry", "noExpiry", BOOLEAN, False)
+    # What a queue of the address gets when it is created without saying.
+    default_last_value_queue: bool = setting(
+        "default-last-value-queue", "defaultLastValueQueue", BOOLEAN, False, "last-value-queue"
+    )
+    default_last_value_key: str | None = optional(
+        "default-last-value-key", "defaultLastValueKey", TEXT
+    )
+    default_non_destructive: bool = setting(
+        "default-non-destructive", "defaultNonDestructive", BOOLEAN, False
+    )
+    default_exclusive_queue: bool = setting(
+        "default-exclusive-queue", "defaultExclusiveQueue", BOOLEAN, False
+    )
+    default_group_rebalance: bool = setting(
+        "default-group-rebalance", "defaultGroupRebalance", BOOLEAN, False
+    )
+    default_group_rebalance_pause_dispatch: bool = setting(
+        "default-group-rebalance-pause-dispatch",
+        "defaultGroupRebalancePauseDispatch",
+        BOOLEAN,
+        False,
+    )
+    default_group_buckets: int = setting("default-group-buckets", "defaultGroupBuckets", INT, -1)
+    default_group_first_key: str | None = optional(
+        "default-group-first-key", "defaultGroupFirstKey", TEXT
+    )
+    redistribution_delay_ms: int = setting("redistribution-delay", "redistributionDelay", LONG, -1)
+    send_to_dla_on_no_route: bool = setting(
+        "send-to-dla-on-no-route", "sendToDLAOnNoRoute", BOOLEAN, False
+    )
+    slow_consumer_threshold: int = setting(
+        "slow-consumer-threshold", "slowConsumerThreshold", _LIMIT, -1
+    )
+    slow_consumer_threshold_measurement_unit: SlowConsumerUnit = setting(
+        "slow-consumer-threshold-measurement-unit",
+        "slowConsumerThresholdMeasurementUnit",
+        choice(SlowConsumerUnit),
+        SlowConsumerUnit.MESSAGES_PER_SECOND,
+    )
+    slow_consumer_check_period_s: int = setting(
+        "slow-consumer-check-period", "slowConsumerCheckPeriod", at_least(LONG, 1), 5
+    )
+    slow_consumer_policy: SlowConsumerPolicy = setting(
+        "slow-consumer-policy",
+        "slowConsumerPolicy",
+        choice(SlowConsumerPolicy),
+        SlowConsumerPolicy.NOTIFY,
+    )
+    # Creating and deleting. The first four are older names that the reference still reads.
+    auto_create_jms_queues: bool = setting(
+        "auto-create-jms-queues", "autoCreateJmsQueues", BOOLEAN, True
+    )
+    auto_delete_jms_queues: bool = setting(
+        "auto-delete-jms-queues", "autoDeleteJmsQueues", BOOLEAN, True
+    )
+    auto_create_jms_topics: bool = setting(
+        "auto-create-jms-topics", "autoCreateJmsTopics", BOOLEAN, True
+    )
+    auto_delete_jms_topics: bool = setting(
+        "auto-delete-jms-topics", "autoDeleteJmsTopics", BOOLEAN, True
+    )
+    auto_create_queues: bool = setting("auto-create-queues", "autoCreateQueues", BOOLEAN, True)
+    auto_delete_queues: bool = setting("auto-delete-queues", "autoDeleteQueues", BOOLEAN, True)
+    auto_delete_created_queues: bool = setting(
+        "auto-delete-created-queues", "autoDeleteCreatedQueues", BOOLEAN, False
+    )
+    auto_delete_queues_delay_ms: int = setting(
+        "auto-delete-queues-delay", "autoDeleteQueuesDelay", _GE_0, 0
+    )
+    auto_delete_queues_skip_usage_check: bool = setting(
+        "auto-delete-queues-skip-usage-check", "autoDeleteQueuesSkipUsageCheck", BOOLEAN, False
+    )
+    auto_delete_queues_message_count: int = setting(
+        "auto-delete-queues-message-count",
+        "autoDeleteQueuesMessageCount",
+        minus_one_or_more_than(LONG, -1),
+        0,
+    )
+    default_ring_size: int = setting("default-ring-size", "defaultRingSize", LONG, -1)
+    retroactive_message_count: int = setting(
+        "retroactive-message-count", "retroactiveMessageCount", _GE_0, 0
+    )
+    config_delete_queues: DeletionPolicy = setting(
+        "config-delete-queues", "configDeleteQueues", _DELETION, DeletionPolicy.OFF
+    )
+    auto_create_addresses: bool = setting(
+        "auto-create-addresses", "autoCreateAddresses", BOOLEAN, True
+    )
+    auto_delete_addresses: bool = setting(
+        "auto-delete-addresses", "autoDeleteAddresses", BOOLEAN, True
+    )
+    auto_delete_addresses_delay_ms: int = setting(
+        "auto-delete-addresses-delay", "autoDeleteAddressesDelay", _GE_0, 0
+    )
+    auto_delete_addresses_skip_usage_check: bool = setting(
+        "auto-delete-addresses-skip-usage-check",
+        "autoDeleteAddressesSkipUsageCheck",
+        BOOLEAN,
+        False,
+    )
+    config_delete_addresses: DeletionPolicy = setting(
+        "config-delete-addresses", "configDeleteAddresses", _DELETION, DeletionPolicy.OFF
+    )
+    config_delete_diverts: DeletionPolicy = setting(
+        "config-delete-diverts", "configDeleteDiverts", _DELETION, DeletionPolicy.OFF
+    )
+    management_browse_page_size: int = setting(
+        "management-browse-page-size", "managementBrowsePageSize", INT, 200
+    )
+    max_size_bytes_reject_threshold: int = setting(
+        "max-size-bytes-reject-threshold", "maxSizeBytesRejectThreshold", SIZE, -1
+    )
+    default_max_consumers: int = setting("default-max-consumers", "defaultMaxConsumers", INT, -1)
+    default_purge_on_no_consumers: bool = setting(
+        "default-purge-on-no-consumers", "defaultPurgeOnNoConsumers", BOOLEAN, False
+    )
+    default_consumers_before_dispatch: int = setting(
+        "default-consumers-before-dispatch", "defaultConsumersBeforeDispatch", INT, 0
+    )
+    default_delay_before_dispatch_ms: int = setting(
+        "default-delay-before-dispatch", "defaultDelayBeforeDispatch", LONG, -1
+    )
+    default_queue_routing_type: RoutingType = setting(
+        "default-queue-routing-type", "defaultQueueRoutingType", _ROUTING, RoutingType.MULTICAST
+    )
+    default_address_routing_type: RoutingType = setting(
+        "default-address-routing-type", "defaultAddressRoutingType", _ROUTING, RoutingType.MULTICAST
+    )
+    default_consumer_window_size: int = setting(
+        "default-consumer-window-size", "defaultConsumerWindowSize", SIZE_INT, 1024 * 1024
+    )
+    auto_create_dead_letter_resources: bool = setting(
+        "auto-create-dead-letter-resources", "autoCreateDeadLetterResources", BOOLEAN, False
+    )
+    dead_letter_queue_prefix: str = setting(
+        "dead-letter-queue-prefix", "deadLetterQueuePrefix", TEXT, "DLQ."
+    )
+    dead_letter_queue_suffix: str = setting(
+        "dead-letter-queue-suffix", "deadLetterQueueSuffix", TEXT, ""
+    )
+    auto_create_expiry_resources: bool = setting(
+        "auto-create-expiry-resources", "autoCreateExpiryResources", BOOLEAN, False
+    )
+    expiry_queue_prefix: str = setting("expiry-queue-prefix", "expiryQueuePrefix", TEXT, "EXP.")
+    expiry_queue_suffix: str = setting("expiry-queue-suffix", "expiryQueueSuffix", TEXT, "")
+    enable_metrics: bool = setting("enable-metrics", "enableMetrics", BOOLEAN, True)
+    management_message_attribute_size_limit: int = setting(
+        "management-message-attribute-size-limit", "managementMessageAttributeSizeLimit", INT, 256
+    )
+    enable_ingress_timestamp: bool = setting(
+        "enable-ingress-timestamp", "enableIngressTimestamp", BOOLEAN, False
+    )
+    # None: the broker's own id-cache-size.
+    id_cache_size: int | None = optional("id-cache-size", "idCacheSize", at_least(INT, 0))
+    initial_queue_buffer_size: int = setting(
+        "initial-queue-buffer-size", "initialQueueBufferSize", power_of_two(INT), 8192
+    )
+    given: Mapping[str, object] = dataclasses.field(default_factory=dict, repr=False)
+
+    def __init__(self, **values: Unpack[AddressSettingsChanges]) -> None:
+        if unknown := values.keys() - _BY_ATTRIBUTE.keys():
+            raise TypeError(f"no setting is called {min(unknown)!r}")
+        put = object.__setattr__
+        given = {name: value for name, value in values.items() if value is not None}
+        put(self, "given", given)
+        for name, item in _BY_ATTRIBUTE.items():
+            put(self, name, item.kind.check(given[name]) if name in given else _DEFAULTS[name])
+        for name, of_others in _DERIVED.items():
+            if name not in given:
+                put(self, name, of_others(self))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same was given."""
+        return isinstance(other, AddressSettings) and self.given == other.given
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.given.items()))
+
+    def merged(self, *others: AddressSettings) -> AddressSettings:
+        """These settings, with what was not given taken from the others, the first before the next.
+
+        >>> close = AddressSettings(max_delivery_attempts=3)
+        >>> far = AddressSettings(max_delivery_attempts=9, no_expiry=True)
+        >>> close.merged(far).max_delivery_attempts, close.merged(far).no_expiry
+        (3, True)
+        """
+        given: Mapping[str, Any] = ChainMap(*(dict(one.given) for one in (self, *others)))
+        return AddressSettings(**given)
+
+    def to_json(self) -> dict[str, object]:
+        """What was given, as management and record 52 have it, in the reference's order."""
+        return {
+            item.json_name: value.name if isinstance(value, Enum) else value
+            for item in SETTINGS
+            if (value := self.given.get(item.attribute)) is not None
+        }
+
+    def all_to_json(self) -> dict[str, object]:
+        """What holds, defaults too, by the names of `to_json`."""
+        values = ((item.json_name, getattr(self, item.attribute)) for item in SETTINGS)
+        return {name: one.name if isinstance(one, Enum) else one for name, one in values}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, object]) -> AddressSettings:
+        """Settings from JSON of management or of a record; null is the same as missing.
+
+        Names that are no setting are passed over: a newer broker may have written the record.
+
+        Raises:
+            ValueError: a value of another type, or out of range; the text names it.
+
+        >>> AddressSettings.from_json({"slowConsumerPolicy": "KILL"}).slow_consumer_policy
+        <SlowConsumerPolicy.KILL: 'KILL'>
+        """
+        given: dict[str, Any] = {}
+        for item in SETTINGS:
+            value = found.get(item.json_name)
+            if value is None:
+                continue
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            try:
+                given[item.attribute] = item.kind.parse(text) if item.kind is not TEXT else text
+            except ValueError as error:
+                raise ValueError(f"{item.json_name}: {error}") from None
+        return cls(**given)
+
+
+SETTINGS: Final = tuple(
+    Setting(field.name, *field.metadata["setting"])
+    for field in dataclasses.fields(AddressSettings)
+    if "setting" in field.metadata
+)
+_BY_ATTRIBUTE: Final = {item.attribute: item for item in SETTINGS}
+_DEFAULTS: Final = {field.name: field.default for field in dataclasses.fields(AddressSettings)}
+# Defaults that depend on others; in this order, since one depends on another.
+_DERIVED: Final[Mapping[str, Callable[[AddressSettings], int]]] = {
+    "max_read_page_bytes": lambda of: 2 * of.page_size_bytes,
+    "prefetch_page_bytes": lambda of: of.max_read_page_bytes,
+    "prefetch_page_messages": lambda of: of.max_read_page_messages,
+    "max_redelivery_delay_ms": lambda of: 10 * of.redelivery_delay_ms,
+}
+
+
+class SettingsRepository:
+    """The address settings of a broker by match; what holds for an address is their merge.
+
+    Not safe for threads: the event loop's.
+    """
+
+    def __init__(
+        self,
+        wildcards: WildcardConfiguration = DEFAULT_WILDCARDS,
+        literal_markers: str | None = None,
+        uuid_namespace: str = "",
+    ) -> None:
+        self._entries: HierarchicalRepository[AddressSettings] = HierarchicalRepository(
+            wildcards, literal_markers, uuid_namespace
+        )
+        # Keyed by the candidates: ten thousand addresses below one match share one object.
+        self._merged: dict[tuple[int, ...], AddressSettings] = {}
+        # What match() gave: it is asked several times for each message.
+        self._found: dict[str, AddressSettings] = {}
+        self._entries.on_change(self._forget)
+
+    def _forget(self) -> None:
+        self._merged.clear()
+        self._found.clear()
+
+    def add(self, match: str, settings: AddressSettings) -> None:
+        """Set what holds for a match, instead of what did.
+
+        Raises:
+            ValueError: any-words stands elsewhere than at the end of the match.
+        """
+        self._entries.add(match, settings)
+
+    def remove(self, match: str) -> bool:
+        """Take a match away; whether it was there."""
+        return self._entries.remove(match)
+
+    def replace_all(self, entries: Iterable[tuple[str, AddressSettings]]) -> None:
+        """Exchange everything at once; ValueError as `add`, then nothing has changed."""
+        self._entries.replace_all(entries)
+
+    def on_change(self, listener: Callable[[], object]) -> None:
+        """Call `listener` after every change from now on."""
+        self._entries.on_change(listener)
+
+    def off_change(self, listener: Callable[[], object]) -> None:
+        """Call it no more. Idempotent."""
+        self._entries.off_change(listener)
+
+    def match(self, address: str) -> AddressSettings:
+        """What holds for an address; of a fully qualified name the address counts."""
+        found = self._found.get(address)
+        if found is None:
+            found = self._match(address)
+            if len(self._found) >= CACHE_SIZE_MAX:
+                self._found.clear()
+            self._found[address] = found
+        return found
+
+    def _match(self, address: str) -> AddressSettings:
+        candidates = self._entries.candidates(split_fqqn(address)[0])
+        if not candidates:
+            return _NOTHING_GIVEN
+        if len(candidates) == 1:
+            return candidates[0]
+        key = tuple(map(id, candidates))
+        merged = self._merged.get(key)
+        if merged is None:
+            merged = self._merged[key] = candidates[0].merged(*candidates[1:])
+        return merged
+
+    def items(self) -> Iterator[tuple[str, AddressSettings]]:
+        """Every match and what was given for it, unmerged."""
+        return self._entries.items()
+
+
+_NOTHING_GIVEN: Final = AddressSettings()

@@ -1,0 +1,1 @@
+"""What counts together or not at all: local transactions and XA."""
