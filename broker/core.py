@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from broker.notifications import Unheard
+from broker.notifications import NullNotifier
 from broker.security.counts import SecurityCounts
 from broker.sessions.resource_limits import ResourceLimits
 from broker.sessions.send_marks import SendMarks
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from broker.storage.manager import StorageManager
     from broker.transactions.xa import XaTransactions
 
-__all__ = ["Core", "Counters", "OpenDoor", "Security", "Settings", "Timer", "Timers"]
+__all__ = ["AllowAll", "Core", "Counters", "Security", "Settings", "Timer", "Timers"]
 
 
 class Timer(Protocol):
@@ -138,7 +138,7 @@ class Management(Protocol):
         """
 
 
-class OpenDoor:
+class AllowAll:
     """Everybody may do everything (security-enabled false)."""
 
     is_enabled = False
@@ -224,10 +224,10 @@ class Core:
     dead_letters: DeadLetters = field(init=False)
     transactions: XaTransactions = field(init=False)
     limits: Limits = field(init=False)
-    security: Security = field(default_factory=OpenDoor)
+    security: Security = field(default_factory=AllowAll)
     management: Management | None = None
     paging: Paging | None = None
-    notifications: Notifications = field(default_factory=Unheard)
+    notifications: Notifications = field(default_factory=NullNotifier)
     large: LargeBodies | None = None
     history: MessageHistory | None = None
     counters: Counters = field(default_factory=Counters)

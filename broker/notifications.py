@@ -1,8 +1,8 @@
 """What happens in a broker that others may want to hear of, by the reference's names.
 
 Whoever composes the broker puts into the core who tells it (broker.management.notifications);
-`Unheard` stands there otherwise. It is told at the end of a change, never in its middle: a listener
-may get a message in the same turn.
+`NullNotifier` stands there otherwise. It is told at the end of a change, never in its middle: a
+listener may get a message in the same turn.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = [
     "IN_PROCESS",
     "NotificationType",
     "Notifications",
+    "NotifyingSink",
+    "NullNotifier",
     "Origin",
     "Subject",
-    "TellingSink",
-    "Unheard",
 ]
 
 
@@ -121,7 +121,7 @@ class Notifications(Protocol):
         """Tell of SECURITY_PERMISSION_VIOLATION; `permission` as in security-setting."""
 
 
-class Unheard:
+class NullNotifier:
     """Nobody listens."""
 
     hears_deliveries = False
@@ -159,7 +159,7 @@ class Unheard:
         """Nothing."""
 
 
-class TellingSink:
+class NotifyingSink:
     """A protocol's side of a consumer, and MESSAGE_DELIVERED for whatever goes there.
 
     Beside consumers instead of in them: nearly nobody wants it, and each message would pay.

@@ -34,7 +34,7 @@ class Appends:
         sync: bool | None = ...,
         done: Done | None = ...,
         wait: bool = ...,
-        hurry: bool = ...,
+        flush_now: bool = ...,
         makes_room: bool = ...,
     ) -> int: ...
     def add_durable(self, record_id: int, user_type: int, body: Buffer) -> Completion: ...
@@ -59,7 +59,7 @@ class Appends:
         sync: bool | None = ...,
         done: Done | None = ...,
         wait: bool = ...,
-        hurry: bool = ...,
+        flush_now: bool = ...,
         makes_room: bool = ...,
     ) -> int: ...
     def delete(

@@ -43,7 +43,7 @@ cdef class Appends:
     # --- records ------------------------------------------------------------------------------
 
     def add(self, record_id, user_type, body, *, tx=None, sync=None, done=None,
-            bint wait=True, bint hurry=True, bint makes_room=False):
+            bint wait=True, bint flush_now=True, bint makes_room=False):
         """Append an add record; a ticket.
 
         Args:
@@ -56,8 +56,8 @@ cdef class Appends:
             done: called as done(None) or done(error) from reap(), in append order, once the record
                 is committed in the database.
             wait: with sync and no `done`: return only once it is.
-            hurry: off, with sync: nobody waits. It goes with the next batch that somebody waits
-                for, at the latest after jdbc-journal-sync-period, or when somebody calls hurry().
+            flush_now: off, with sync: nobody waits. It goes with the next batch that somebody waits
+                for, at the latest after jdbc-journal-sync-period, or when somebody calls flush_now().
             makes_room: a database keeps no reserve: the same as without.
 
         Raises:
@@ -73,9 +73,9 @@ cdef class Appends:
         cdef bint is_wanted = self.wants_sync(sync)
         cdef bytes data = self.checked_body(body)
         cdef int64_t ticket = self.put(
-            number, ADD_RECORD, user, data, is_wanted and hurry,
+            number, ADD_RECORD, user, data, is_wanted and flush_now,
             wait and done is None)
-        if is_wanted and not hurry:
+        if is_wanted and not flush_now:
             self.writer.owe(ticket)
         self.finish(ticket, is_wanted, done, wait)
         return ticket
@@ -124,7 +124,7 @@ cdef class Appends:
         return ticket
 
     def update(self, record_id, user_type, body, *, tx=None, sync=None, done=None,
-               bint wait=True, bint hurry=True, bint makes_room=False):
+               bint wait=True, bint flush_now=True, bint makes_room=False):
         """Append an update of a live record; a ticket. Arguments as for add().
 
         Raises:
@@ -137,9 +137,9 @@ cdef class Appends:
         cdef bint is_wanted = self.wants_sync(sync)
         cdef bytes data = self.checked_body(body)
         cdef int64_t ticket = self.put(
-            number, UPDATE_RECORD, user, data, is_wanted and hurry,
+            number, UPDATE_RECORD, user, data, is_wanted and flush_now,
             wait and done is None)
-        if is_wanted and not hurry:
+        if is_wanted and not flush_now:
             self.writer.owe(ticket)
         self.finish(ticket, is_wanted, done, wait)
         return ticket

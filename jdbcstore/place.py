@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from jdbcstore.database import Database
 from jdbcstore.errors import Fault, classify
 from jdbcstore.lease import Lease
+from jdbcstore.reconnecting import ReconnectingWriter, as_io_error
 from jdbcstore.record_tables.choose import record_table
-from jdbcstore.riding import Rider, as_io_error
 from jdbcstore.schema import create_if_missing, journal_table
 from journal.errors import JournalError
 
@@ -36,11 +36,11 @@ class Place:
     Attributes:
         lease: None before open() if none was given.
         table: from open() on.
-        rider: from open() on.
+        reconnecting: from open() on.
     """
 
     table: RecordTable
-    rider: Rider
+    reconnecting: ReconnectingWriter
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Place:
                 create_if_missing(connection, table, database.dialect)
             self.table = record_table(database, table, self.lease)
             self.table.connect()
-        self.rider = Rider(
+        self.reconnecting = ReconnectingWriter(
             self.table, self.options.ride_out_ms / 1000, self.fault_of, self.lease.renew
         )
 

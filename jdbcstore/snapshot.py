@@ -18,7 +18,7 @@ from sqlalchemy import func, select
 
 from jdbcstore.errors import StatementCancelled
 from jdbcstore.id_ranges import WHOLE_TABLE, id_ranges
-from jdbcstore.riding import as_io_error
+from jdbcstore.reconnecting import as_io_error
 from jdbcstore.row_pages import RowPages
 from jdbcstore.schema import check_columns, journal_table
 from journal.errors import JournalError, OptionError

@@ -1,6 +1,6 @@
 """The SQL store: the records of one journal in one table of a database.
 
-    add, update, delete ... ─▶ Batch ─▶ GroupWriter ─▶ Rider ─▶ RecordTable ─▶ database
+    add, update, delete ... ─▶ Batch ─▶ GroupWriter ─▶ ReconnectingWriter ─▶ RecordTable ─▶ database
                                 │
                              LiveIds
 
@@ -154,15 +154,15 @@ class SqlStore(TransactionalAppends):
         self.state = "failed"
         rows_total = 0
         if progress is not None:
-            rows_total = self.place.rider.run(self.place.table.count)
-        for rows in self.place.rider.rows():
+            rows_total = self.place.reconnecting.run(self.place.table.count)
+        for rows in self.place.reconnecting.rows():
             loader.take(rows)
             if progress is not None:
                 progress(0, 1, loader.record_count, max(rows_total, loader.record_count))
         result = loader.finish()
         failed = [tx.tx_id for tx in result.failed]
         if loader.committed or failed:
-            self.place.rider.run(lambda: self.place.table.settle(loader.committed, failed))
+            self.place.reconnecting.run(lambda: self.place.table.settle(loader.committed, failed))
         for tx_id in failed:
             log.warning("transaction %d was left open: it is gone", tx_id)
         if progress is not None:
@@ -171,7 +171,7 @@ class SqlStore(TransactionalAppends):
         self.next_seq = loader.max_seq + 1
         self._next_tx_id = max(0, result.max_id, loader.max_tx_id)
         self.writer = GroupWriter(
-            self.place.rider.write,
+            self.place.reconnecting.write,
             self.options.journal_sync_period_ms / 1000,
             f"sql-writer-{self.place.name}",
         )
@@ -294,14 +294,14 @@ class SqlStore(TransactionalAppends):
         self.ensure_usable()
         self._loaded().sync()
 
-    def hurry(self) -> None:
-        """Let nothing wait for jdbc-journal-sync-period that was appended without hurry.
+    def flush_now(self) -> None:
+        """Let nothing wait for jdbc-journal-sync-period that was appended without flush_now.
 
         Returns at once.
         """
-        self._loaded().hurry()
+        self._loaded().flush_now()
 
-    def expect(self) -> None:
+    def prewarm(self) -> None:
         """Nothing: beside a round trip to the database the writer's waking does not count."""
 
     def reserve_ends(self, count: int) -> bool:
@@ -376,8 +376,8 @@ class SqlStore(TransactionalAppends):
         return {
             "commits": writer.commits,
             "live_records": len(self.live),
-            "outages": self.place.rider.outages,
-            "read_back": self.place.rider.read_back,
+            "outages": self.place.reconnecting.outages,
+            "read_back": self.place.reconnecting.read_back,
         }
 
     def __len__(self) -> int:

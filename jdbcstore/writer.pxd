@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from jdbcstore.batch cimport Batch
 from jdbcstore.tickets cimport Tickets
-from journal.waiting_room cimport WaitingRoom
+from journal.waiters cimport Waiters
 
 cdef class GroupWriter:
     cdef readonly Tickets tickets       # how far all is durable, and who is to be told
@@ -12,7 +12,7 @@ cdef class GroupWriter:
     cdef readonly int64_t commits       # how many batches were written, for statistics
     cdef object write                   # makes one batch durable, or raises what ends the store
     cdef object ready                   # a deque of closed batches, the oldest first
-    cdef WaitingRoom room               # of those who wait for a ticket
+    cdef Waiters room               # of those who wait for a ticket
     cdef int has_failed                 # whether tickets.error is set
     cdef object thread
     cdef object bell                    # a lock that the parked thread waits for
@@ -22,7 +22,7 @@ cdef class GroupWriter:
     cdef int64_t peak                   # operations that waited at once since the last commit
     cdef int64_t share                  # operations of one batch, at most
     cdef int64_t wanted                 # batches below are to be written as soon as can be
-    cdef int64_t owed                   # batches below are to be durable once somebody hurries
+    cdef int64_t owed                   # batches below are to be durable once somebody calls flush_now()
     cdef int64_t blocked                # threads in wait()
     cdef int64_t present                # of them, who came while the batch that fills did
     cdef int64_t company                # `blocked` when the last commit ended
@@ -41,7 +41,7 @@ cdef class GroupWriter:
     # Waiting.
     cpdef int want(self, int64_t ticket) except -1
     cdef void owe(self, int64_t ticket) noexcept
-    cpdef int hurry(self) except -1
+    cpdef int flush_now(self) except -1
     cpdef int wait(self, int64_t ticket) except -1
     # Inner steps.
     cdef bint is_full(self) noexcept

@@ -34,7 +34,7 @@ from libc.time cimport time_t
 from jdbcstore.batch cimport Batch
 from jdbcstore.tickets cimport Tickets
 from journal.errors import JournalClosed
-from journal.waiting_room cimport WOKEN_BY_A_SIGNAL, WaitingRoom
+from journal.waiters cimport WOKEN_BY_A_SIGNAL, Waiters
 
 cdef extern from "<math.h>":
     double INFINITY
@@ -96,7 +96,7 @@ cdef class GroupWriter:
         self.sync_period_s = sync_period_s
         self.share = SHARE_MIN
         self.ready = deque()
-        self.room = WaitingRoom()
+        self.room = Waiters()
         self.bell = new_lock()
         self.bell.acquire()
         self.writing = new_lock()
@@ -201,10 +201,10 @@ cdef class GroupWriter:
         return 0
 
     cdef void owe(self, int64_t ticket) noexcept:
-        """What was accepted in no hurry is to be durable if somebody calls hurry()."""
+        """What was accepted without flush_now is to be durable if somebody calls flush_now()."""
         self.owed = max(self.owed, ticket + 1)
 
-    cpdef int hurry(self) except -1:
+    cpdef int flush_now(self) except -1:
         """Have all that is owed written as soon as can be; does not wait."""
         if self.owed > self.tickets.durable_below:
             self.want(self.owed - 1)

@@ -44,7 +44,7 @@ class RecordStore(Protocol):
     ends) only after it and everything before it would survive a power failure. Without, it is
     accepted and follows in order. `sync=None` takes the store's configured default. What nobody
     waits for is synced with what is synced next, and at the latest when the store's timer
-    says (`hurry=False`): it costs no sync of its own.
+    says (`flush_now=False`): it costs no sync of its own.
 
     A full disk: a store on files refuses records with JournalFull and goes on. What
     makes room is accepted all the same, from files made ahead: deletes, the ends of transactions,
@@ -90,7 +90,7 @@ class RecordStore(Protocol):
         sync: bool | None = None,
         done: Done | None = None,
         wait: bool = True,
-        hurry: bool = True,
+        flush_now: bool = True,
         makes_room: bool = False,
     ) -> Ticket:
         """Append a record with an id that was never used before."""
@@ -120,7 +120,7 @@ class RecordStore(Protocol):
         sync: bool | None = None,
         done: Done | None = None,
         wait: bool = True,
-        hurry: bool = True,
+        flush_now: bool = True,
         makes_room: bool = False,
     ) -> Ticket:
         """Append an update of a live record.
@@ -197,11 +197,11 @@ class RecordStore(Protocol):
         """
         ...
 
-    def hurry(self) -> None:
-        """Have what was appended without hurry made durable as soon as can be; does not wait."""
+    def flush_now(self) -> None:
+        """Have what was appended without flush_now made durable as soon as can be; does not wait."""
         ...
 
-    def expect(self) -> None:
+    def prewarm(self) -> None:
         """Get ready for a record that somebody waits for: it may come at once, or not at all."""
         ...
 

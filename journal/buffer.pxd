@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from journal.files.base cimport BackEnd, OpenFile
-from journal.waiting_room cimport WaitingRoom
+from journal.waiters cimport Waiters
 
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_mutex_t:
@@ -65,7 +65,7 @@ cdef class GroupBuffer:
     cdef uint64_t written               # batches below are in their files
     cdef uint64_t synced                # batches below are on disk
     cdef uint64_t wanted                # batches below are to be synced as soon as can be
-    cdef uint64_t hurried               # batches below are to be written as soon as can be
+    cdef uint64_t flush_to               # batches below are to be written as soon as can be
     cdef uint64_t owed                  # batches below are to be synced when they are written
     cdef uint64_t last_group_awaited
     cdef uint64_t idle_since_ns
@@ -75,7 +75,7 @@ cdef class GroupBuffer:
     # Waiting.
     cdef uint32_t signal                # parks the flusher
     cdef uint32_t room_word, room_waiters
-    cdef WaitingRoom waiting            # of those who wait for batches
+    cdef Waiters waiting            # of those who wait for batches
     cdef int event_fd
     cdef bint event_wanted
     # Counters.
@@ -90,8 +90,8 @@ cdef class GroupBuffer:
     cdef uint64_t file_room(self, OpenFile *file) noexcept nogil
     cdef uint64_t sync_all(self) noexcept nogil
     cdef int64_t last_ticket(self) noexcept nogil
-    cdef void hurry(self) noexcept nogil
-    cdef void expect(self) noexcept nogil
+    cdef void flush_now(self) noexcept nogil
+    cdef void prewarm(self) noexcept nogil
     cdef void release(self) noexcept nogil
     cdef void wake(self) noexcept nogil
     cdef void want(self, uint64_t batch) noexcept nogil

@@ -42,7 +42,7 @@ from journal.native cimport qv_completion
 from journal.parking cimport (
     bump_event, close_event, now_ns, open_event, park, park_until, set_timer_slack, sleep_ns,
     take_event, unpark)
-from journal.waiting_room cimport WOKEN_BY_A_SIGNAL, WaitingRoom
+from journal.waiters cimport WOKEN_BY_A_SIGNAL, Waiters
 
 cdef int EIO = errno.EIO
 cdef int EAGAIN = errno.EAGAIN
@@ -89,7 +89,7 @@ cdef class GroupBuffer:
         # Half of the slots are on their way to the disk while the other half is filled.
         self.slot_count = min(max(3, 2 * back_end.queue_depth), 8)
         self.event_fd = -1
-        self.waiting = WaitingRoom()
+        self.waiting = Waiters()
         pthread_mutex_init(&self.lock, NULL)
         # What lies before the mark in its sector's predecessor, and the mark's own block.
         self.mark_block = <uint8_t *>io_alloc(
@@ -204,7 +204,7 @@ cdef class GroupBuffer:
         elif sync:
             self.owed = self.head + 1
         elif self.timer_off:
-            self.hurried = self.head + 1
+            self.flush_to = self.head + 1
         return self.head
 
     cdef bint roll(self, OpenFile *following) noexcept nogil:
@@ -232,7 +232,7 @@ cdef class GroupBuffer:
         """The ticket of the last record that was accepted; -1: none yet."""
         return <int64_t>self.head - (0 if self.slots[self.head % self.slot_count].records else 1)
 
-    cdef void hurry(self) noexcept nogil:
+    cdef void flush_now(self) noexcept nogil:
         """Let nothing that is owed a sync wait for its time. Without the lock."""
         if load64(&self.owed) > load64(&self.synced):
             pthread_mutex_lock(&self.lock)
@@ -240,7 +240,7 @@ cdef class GroupBuffer:
                 self.wanted = self.owed
             self.release()
 
-    cdef void expect(self) noexcept nogil:
+    cdef void prewarm(self) noexcept nogil:
         """Somebody is about to add what he waits for: let the flusher wake meanwhile.
 
         Without the lock. A flusher that is awake looks at what comes by itself.
@@ -259,7 +259,7 @@ cdef class GroupBuffer:
         cdef Slot *slot = &self.slots[self.head % self.slot_count]
         # The first record of a batch starts the timer: no news for who looks in time by himself.
         if self.parked and (self.stopping or self.wanted > self.synced
-                            or self.hurried > self.written or self.taken < self.head
+                            or self.flush_to > self.written or self.taken < self.head
                             or (slot.records == 1
                                 and slot.started_ns + self.timeout_ns < self.parked_until)):
             self.wake()
@@ -362,8 +362,8 @@ cdef class GroupBuffer:
         if load64(&self.written) > batch:
             return 0
         pthread_mutex_lock(&self.lock)
-        if self.hurried <= batch:
-            self.hurried = batch + 1
+        if self.flush_to <= batch:
+            self.flush_to = batch + 1
         self.release()
         return self.waiting.wait(batch, &self.written, &self.error)
 
@@ -443,7 +443,7 @@ cdef class GroupBuffer:
     cdef bint due(self, uint64_t now) noexcept nogil:
         """Whether the batch being filled must go now."""
         cdef Slot *slot = &self.slots[self.head % self.slot_count]
-        return (self.wanted > self.synced or self.hurried > self.head or self.stopping
+        return (self.wanted > self.synced or self.flush_to > self.head or self.stopping
                 or now >= slot.started_ns + self.timeout_ns)
 
     cdef void sleep(self, uint64_t now) noexcept nogil:
@@ -498,7 +498,7 @@ cdef class GroupBuffer:
         cdef bint sync
         cdef int result
         if self.slots[self.head % self.slot_count].records and self.next_is_free() \
-                and (self.wanted > self.head or self.hurried > self.head):
+                and (self.wanted > self.head or self.flush_to > self.head):
             self.seal()
         elif self.taken == self.head:
             self.seal()

@@ -6,7 +6,7 @@ from journal.buffer cimport GroupBuffer
 from journal.files.base cimport Folder
 from journal.files.chunks cimport ChunkWriter
 from journal.format cimport Record
-from journal.held cimport HeldRecord, HeldRecords, HeldTransaction
+from journal.pending_records cimport HeldRecord, PendingRecords, HeldTransaction
 from journal.index cimport RecordIndex
 from journal.moves cimport IndexMoves
 from journal.new_files cimport NewFiles
@@ -24,7 +24,7 @@ cdef class Compactor:
     # What is read, what of it cannot be copied yet, and what is written.
     cdef OldFiles source
     cdef int32_t reading        # number of the file
-    cdef HeldRecords held
+    cdef PendingRecords held
     cdef readonly NewFiles target
     cdef IndexMoves moves       # what the index is to be told
 

@@ -61,7 +61,7 @@ from journal.format cimport (
     ADD_RECORD, COMMIT_RECORD, DELETE_RECORD, DELETE_RECORD_TX, EVENT_RECORD, PREPARE_RECORD,
     ROLLBACK_RECORD, SCAN_RECORD, UPDATE_RECORD, UPDATE_RECORD_TX, record_size)
 from journal.files.chunks cimport ChunkWriter
-from journal.held cimport HeldRecord, HeldTransaction, borrow, no_memory
+from journal.pending_records cimport HeldRecord, HeldTransaction, borrow, no_memory
 from journal.id_map cimport NO_MEMORY, id_map_get
 from journal.index cimport LEAVES, FileCounts
 from journal.moves cimport Copied, CopiedOperation
@@ -100,7 +100,7 @@ cdef class Compactor:
         for user_type in options.replaceable_types:
             self.replaceable[<uint8_t>(user_type & 0xFF)] = True
         self.source = OldFiles(folder, old_files, options.user_version, weighs)
-        self.held = HeldRecords()
+        self.held = PendingRecords()
         self.target = NewFiles(folder, pool, index, buffer, writer, old_files, options,
                                file_size, file_id_end)
         self.moves = IndexMoves(index, buffer)
@@ -188,7 +188,7 @@ cdef class Compactor:
             return 0
         pthread_mutex_lock(&self.buffer.lock)
         for i in range(count):
-            self.index.expect(scan.items[picked[i]].record.record_id)
+            self.index.prefetch(scan.items[picked[i]].record.record_id)
         for i in range(count):
             place = self.index.place_of(scan.items[picked[i]].record.record_id)
             live[i] = place >= 0 and (

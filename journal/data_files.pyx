@@ -4,7 +4,7 @@
 
 Who does what to them: appends go on in the next one (make_room), the files thread opens, closes and
 reclaims them (keeper.pyx), compaction replaces older ones (compaction.pyx), a load finds them
-(take_over.pyx). Here stands also why the journal ended, which all of these ask.
+(adopt.pyx). Here stands also why the journal ended, which all of these ask.
 
 Threads: Python objects are guarded by the GIL, index and buffer by the buffer's lock, which is
 never held while the GIL is taken. `changed` announces whatever others wait for; `wake` is for the
@@ -27,7 +27,7 @@ from journal.buffer cimport (
     FAILED, NEED_ROOM, pthread_mutex_lock, pthread_mutex_unlock)
 from journal.format cimport HEADER_SIZE, LEADER_SIZE
 from journal.index cimport LEAVES, FileCounts
-from journal.waiting_room cimport WOKEN_BY_A_SIGNAL
+from journal.waiters cimport WOKEN_BY_A_SIGNAL
 from journal.reserve cimport open_count, reserve_size
 
 from journal.errors import JournalClosed, JournalFull, JournalIOError

@@ -17,7 +17,7 @@ from journal.format cimport (
     ADD_RECORD, CHECKSUM_NONE, CHECKSUM_OK, COMMIT_RECORD, DELETE_RECORD, DELETE_RECORD_TX,
     HEADER_SIZE, PREPARE_RECORD, ROLLBACK_RECORD, SCAN_RECORD, UPDATE_RECORD_TX, Record)
 from journal.id_map cimport id_map_get
-from journal.judge cimport judge
+from journal.validation cimport validate
 from journal.replay cimport Replay, is_tx_record
 from journal.scan cimport NO_CLAIM, FileScan, scan_bytes
 
@@ -101,7 +101,7 @@ cdef class HeaderCheck:
         data = bytearray(read_bytes(file.path))
         data[:HEADER_SIZE] = header_block(file_id, self.user_version, leader=False)
         scan = scan_bytes(file.name, data, self.user_version)
-        judge(scan, False)
+        validate(scan, False)
         if any(is_fatal for _, is_fatal in scan.found):
             return False
         deleted = set()

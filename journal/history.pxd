@@ -2,7 +2,7 @@
 
 from journal.data_files cimport DataFiles
 
-cdef class HistoryKeeper:
+cdef class HistoryMaintenance:
     cdef DataFiles files
     cdef object history         # retention.History; None where none is kept
     cdef object thread

@@ -4,10 +4,10 @@ from journal.data_files import DataFile, DataFiles
 from journal.folder import JournalName
 from journal.loaded import LoadedFile
 
-__all__ = ["HistoryKeeper"]
+__all__ = ["HistoryMaintenance"]
 
 @final
-class HistoryKeeper:
+class HistoryMaintenance:
     def __new__(cls, files: DataFiles) -> Self: ...
     def open(self, name: JournalName) -> None: ...
     def keep_loaded(self, found: LoadedFile) -> None: ...

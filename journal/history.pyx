@@ -17,12 +17,12 @@ from journal.data_files cimport DataFile, DataFiles
 from journal.errors import JournalIOError
 from journal.retention import History, restore_names
 
-__all__ = ["HistoryKeeper"]
+__all__ = ["HistoryMaintenance"]
 
 log = logging.getLogger("journal")
 
 
-cdef class HistoryKeeper:
+cdef class HistoryMaintenance:
     """Copies the full files of one journal to its history.
 
     Args:

@@ -2,15 +2,15 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from journal.life cimport JournalLife
+from journal.lifecycle cimport JournalLifecycle
 
-cdef class Journal(JournalLife):
+cdef class Journal(JournalLifecycle):
     cdef bint leaders, sync_transactional, sync_non_transactional
     cdef bint[256] replaceable
     cdef set failed_txs         # that lost an operation: nothing but a rollback is taken
 
     cdef object append(self, uint8_t type, object record_id, object user_type, object body,
-                       object tx, object sync, object done, bint wait, bint hurry=*,
+                       object tx, object sync, object done, bint wait, bint flush_now=*,
                        bint makes_room=*)
     cdef bint tx_is_known(self, int64_t tx_id) except -1
     cdef int refuse_failed(self, uint8_t type, int64_t tx_id) except -1

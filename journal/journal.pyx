@@ -28,9 +28,9 @@ from journal.format cimport (
     PREPARE_RECORD, ROLLBACK_RECORD, UPDATE_RECORD, UPDATE_RECORD_TX, encode_leader, encode_record,
     record_size)
 from journal.index cimport TX_ADD, TX_DELETE, TX_REPLACEABLE, TX_UPDATE
-from journal.life cimport JournalLife
+from journal.lifecycle cimport JournalLifecycle
 from journal.values cimport as_id, as_user_type
-from journal.waiting_room cimport WOKEN_BY_A_SIGNAL
+from journal.waiters cimport WOKEN_BY_A_SIGNAL
 
 from journal.errors import (
     DuplicateRecord, JournalIOError, RecordTooLarge, TransactionFailed, UnknownRecord,
@@ -52,7 +52,7 @@ cdef enum:
     UNKNOWN_TX = 3
 
 
-cdef class Journal(JournalLife):
+cdef class Journal(JournalLifecycle):
     """A journal in the reference's file format; see the module's text and journal.api.
 
     Args:
@@ -70,7 +70,7 @@ cdef class Journal(JournalLife):
     # --- records ------------------------------------------------------------------------------
 
     def add(self, record_id, user_type, body, *, tx=None, sync=None, done=None,
-            bint wait=True, bint hurry=True, bint makes_room=False):
+            bint wait=True, bint flush_now=True, bint makes_room=False):
         """Append an add record; a ticket.
 
         Args:
@@ -83,8 +83,8 @@ cdef class Journal(JournalLife):
             done: called as done(None) or done(error) from reap(), in append order, once the
                 record is durable (with sync) or in its file (without).
             wait: with sync and no `done`: return only once it is durable.
-            hurry: off, with sync: nobody waits. It is synced with what is synced next, at the
-                latest journal-buffer-timeout from now, or when somebody calls hurry().
+            flush_now: off, with sync: nobody waits. It is synced with what is synced next, at the
+                latest journal-buffer-timeout from now, or when somebody calls flush_now().
             makes_room: other records can be deleted because of this one, as of an acknowledgement.
                 On a full disk it is accepted, as deletes and the ends of transactions are.
 
@@ -97,7 +97,7 @@ cdef class Journal(JournalLife):
             TypeError, ValueError, OverflowError: an id or user type that is none; nothing is cut.
         """
         return self.append(ADD_RECORD if tx is None else ADD_RECORD_TX, record_id, user_type,
-                           body, tx, sync, done, wait, hurry, makes_room)
+                           body, tx, sync, done, wait, flush_now, makes_room)
 
     def add_durable(self, record_id, user_type, body):
         """Append an add record; the awaitable of its durability.
@@ -109,14 +109,14 @@ cdef class Journal(JournalLife):
             ADD_RECORD, record_id, user_type, body, None, True, None, False))
 
     def update(self, record_id, user_type, body, *, tx=None, sync=None, done=None,
-               bint wait=True, bint hurry=True, bint makes_room=False):
+               bint wait=True, bint flush_now=True, bint makes_room=False):
         """Append an update of a live record; a ticket. Arguments as for add().
 
         Raises:
             UnknownRecord: the id is not live (not checked in a transaction).
         """
         return self.append(UPDATE_RECORD if tx is None else UPDATE_RECORD_TX, record_id,
-                           user_type, body, tx, sync, done, wait, hurry, makes_room)
+                           user_type, body, tx, sync, done, wait, flush_now, makes_room)
 
     def delete(self, record_id, body=b"", *, tx=None, sync=None, done=None,
                bint wait=True):
@@ -316,23 +316,23 @@ cdef class Journal(JournalLife):
         self.check_usable()
         self.files.sync()
 
-    def hurry(self):
-        """Let nothing wait for its time that was appended with sync and without hurry.
+    def flush_now(self):
+        """Let nothing wait for its time that was appended with sync and without flush_now.
 
         Returns at once.
         """
         if self.buffer is not None:
             with nogil:
-                self.buffer.hurry()
+                self.buffer.flush_now()
 
-    def expect(self):
+    def prewarm(self):
         """Somebody is about to append what he waits for: let the flusher wake meanwhile.
 
         Returns at once, and changes nothing else; nothing need come.
         """
         if self.buffer is not None:
             with nogil:
-                self.buffer.expect()
+                self.buffer.prewarm()
 
     def reserve_ends(self, count):
         """Keep room for the ends of what is kept elsewhere: `count` records that make room.
@@ -403,7 +403,7 @@ cdef class Journal(JournalLife):
     # --- one append ---------------------------------------------------------------------------
 
     cdef object append(self, uint8_t type, object record_id, object user_type, object body,
-                       object tx, object sync, object done, bint wait, bint hurry=True,
+                       object tx, object sync, object done, bint wait, bint flush_now=True,
                        bint makes_room=False):
         """Put one record of any kind; a ticket."""
         cdef int64_t number = as_id(record_id, "a record id")
@@ -419,7 +419,7 @@ cdef class Journal(JournalLife):
                 return self.finish_unwritten(type, sync, done, wait)
         try:
             ticket = self.put_object(type, tx_id, number, user, body,
-                                     SYNCED_IN_TIME if wants_sync and not hurry else wants_sync,
+                                     SYNCED_IN_TIME if wants_sync and not flush_now else wants_sync,
                                      makes_room or DELETE_RECORD_TX <= type <= ROLLBACK_RECORD)
         except (WrongUse, JournalIOError):
             if tx is not None and type <= DELETE_RECORD_TX:

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from journal.buffer cimport GroupBuffer
 from journal.files.base cimport Folder
 from journal.files.chunks cimport ChunkWriter
-from journal.held cimport HeldRecord
+from journal.pending_records cimport HeldRecord
 from journal.index cimport RecordIndex
 
 cdef class NewFiles:

@@ -20,7 +20,7 @@ cdef class OldFiles:
     cdef str name
     cdef Window window
     cdef FileScan found
-    cdef FileScan judged        # the same as read before, where it is weighed
+    cdef FileScan validated        # the same as read before, where it is weighed
     cdef Scan scan
     cdef size_t first           # the first item that the last step found
     cdef bint is_begun, is_at_end

@@ -29,7 +29,7 @@ from journal.window import STEP_SIZE
 
 from journal.files.base cimport io_advise, io_close
 from journal.format cimport CHECKSUM_BAD, SCAN_END, scan_in_windows
-from journal.judge cimport judge
+from journal.validation cimport validate
 from journal.scan cimport FileScan
 from journal.window cimport window_more
 
@@ -87,14 +87,14 @@ cdef class OldFiles:
         self.ahead_fd = -1
         if self.given < len(self.files):
             self.ahead_fd = self.open_ahead(self.given)
-        self.judged = None
+        self.validated = None
         self.begin()
         if self.weighs:
             with nogil:
                 while self.more():
                     pass
-            self.judge_found()
-            self.judged = self.found
+            self.validate_found()
+            self.validated = self.found
             self.begin()
         return self.found
 
@@ -126,14 +126,14 @@ cdef class OldFiles:
     cdef int take_verdicts(self) except -1 nogil:
         """What was found of the step as judged before, or as sound so far; 0 or -errno."""
         cdef size_t i
-        if self.judged is None:
+        if self.validated is None:
             if not self.weighs and not self.found.is_sound and not self.found.is_short:
                 self.not_sound()
             return 0
-        if self.found.count > self.judged.count:
+        if self.found.count > self.validated.count:
             return -errno_EIO
         for i in range(self.first, self.found.count):
-            self.found.items[i].verdict = self.judged.items[i].verdict
+            self.found.items[i].verdict = self.validated.items[i].verdict
         return 0
 
     cdef const uint8_t *body_of(self, const Record *record) noexcept nogil:
@@ -149,9 +149,9 @@ cdef class OldFiles:
             NotSound: without `weighs`.
         """
         cdef int fd = self.window.fd
-        if self.judged is None:
-            self.judge_found()
-        elif self.found.record_count != self.judged.record_count:
+        if self.validated is None:
+            self.validate_found()
+        elif self.found.record_count != self.validated.record_count:
             self.fail(errno_EIO)
         self.bytes_read += self.scan.size
         self.window.fd = -1
@@ -191,7 +191,7 @@ cdef class OldFiles:
         if failed:
             self.fail(-failed)
 
-    def judge_found(self):
+    def validate_found(self):
         """All of the file was read: can it be believed?"""
         cdef int failed
         with nogil:
@@ -201,7 +201,7 @@ cdef class OldFiles:
         if not self.weighs and not self.found.is_short and not (
                 self.found.is_sound and self.found.header.checksum != CHECKSUM_BAD):
             self.not_sound()
-        judge(self.found, False)
+        validate(self.found, False)
         damages = [damage for damage, is_ours in self.found.found if is_ours]
         if damages:
             raise JournalDamaged(damages)

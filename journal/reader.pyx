@@ -15,7 +15,7 @@ from journal.remote import REMOTE_STEP, RemotePath
 from journal.files.base cimport io_read
 from journal.format cimport (
     CHECKSUM_NONE, EVENT_RECORD, PREPARE_RECORD, ROLLBACK_RECORD, SCAN_RECORD, Record)
-from journal.judge cimport judge
+from journal.validation cimport validate
 from journal.scan cimport NO_CLAIM, FileScan, Item, scan_bytes
 
 __all__ = ["FileView", "RawRecord", "read_bytes", "read_file", "read_folder"]
@@ -104,7 +104,7 @@ cdef class FileView:
         self.scan_result = scan_bytes(name, data, user_version)
         self.data = data
         self.is_newest = is_newest
-        judge(self.scan_result, is_newest)
+        validate(self.scan_result, is_newest)
 
     def __iter__(self):
         cdef const uint8_t[::1] view

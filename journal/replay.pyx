@@ -31,7 +31,7 @@ __all__ = ["Replay"]
 cdef enum:
     RECORD_CHARGE = 23          # bytes beside the body that an add or update is charged
     TX_RECORD_CHARGE = 31
-    EXPECT_AHEAD = 16           # records: some hundred nanoseconds, more than memory takes
+    PREFETCH_AHEAD = 16           # records: some hundred nanoseconds, more than memory takes
     KEPT_OPERATIONS = 64        # room a closed transaction leaves to the next one
 
 
@@ -111,9 +111,9 @@ cdef class Replay:
         cdef Item *item
         for i in range(scan.count):
             # Ids in an order of their own miss the cache with every look into the index.
-            if i + EXPECT_AHEAD < scan.count:
-                self.index.expect(scan.items[i + EXPECT_AHEAD].record.record_id)
-                item = &scan.items[i + EXPECT_AHEAD // 2]
+            if i + PREFETCH_AHEAD < scan.count:
+                self.index.prefetch(scan.items[i + PREFETCH_AHEAD].record.record_id)
+                item = &scan.items[i + PREFETCH_AHEAD // 2]
                 if item.record.type == UPDATE_RECORD or item.record.type == DELETE_RECORD:
                     self.index.expect_entry(item.record.record_id)
             item = &scan.items[i]
@@ -271,8 +271,8 @@ cdef class Replay:
         if self.deleted.count == 0:
             return
         for i in range(self.live.count):
-            if i + EXPECT_AHEAD < self.live.count:
-                id_map_expect(&self.deleted, self.live.first[i + EXPECT_AHEAD].record_id)
+            if i + PREFETCH_AHEAD < self.live.count:
+                id_map_expect(&self.deleted, self.live.first[i + PREFETCH_AHEAD].record_id)
             if id_map_get(&self.deleted, self.live.first[i].record_id) < 0:
                 self.live.first[kept] = self.live.first[i]
                 kept += 1

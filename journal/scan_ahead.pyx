@@ -16,7 +16,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from journal.errors import JournalIOError
 
-from journal.judge cimport judge
+from journal.validation cimport validate
 from journal.scan cimport FileScan
 from journal.window cimport FileWindow
 
@@ -80,7 +80,7 @@ cdef class ScanAhead:
                     first = ahead.popleft()
                     scan = first if isinstance(first, FileScan) else first.result()
                     first = None
-                    judge(scan, number >= newest)
+                    validate(scan, number >= newest)
                     yield file, scan
                     done += file.size
                     if self.progress is not None:

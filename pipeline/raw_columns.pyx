@@ -12,7 +12,7 @@ from libc.string cimport memcpy
 from journal.format cimport (
     ADD_RECORD, CHECKSUM_NONE, EVENT_RECORD, PREPARE_RECORD, ROLLBACK_RECORD, SCAN_MARK,
     SCAN_RECORD, UPDATE_RECORD_TX, Record)
-from journal.judge cimport judge
+from journal.validation cimport judge
 from journal.scan cimport LIVE, FileScan, Item, scan_bytes
 
 __all__ = ["CHECKSUMS", "KINDS", "NO_ID", "VERDICTS", "PackedFile", "RawColumns", "Span"]

@@ -22,7 +22,7 @@ from broker.config.options import broker_options
 from broker.errors import BrokerError
 from broker.options import BrokerOptions, ManagementOptions
 from broker.security import SecurityManager
-from broker.security.door import Door
+from broker.security.facade import SecurityFacade
 from broker.server.server import Broker
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.transport.acceptor import AcceptorOptions
@@ -51,7 +51,7 @@ def broker_on(folder: Path) -> Iterator[tuple[str, str, str]]:
     os.umask(0o027)
     password = secrets.token_urlsafe()
     security = SecurityManager(None, cluster_user=USER, cluster_password=password)
-    broker = Broker(_options(folder), security=Door(security))
+    broker = Broker(_options(folder), security=SecurityFacade(security))
     runner = Runner("broker")
     try:
         try:

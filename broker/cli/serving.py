@@ -44,7 +44,7 @@ async def serve(broker: Broker, *, on_start: Callable[[Broker], object] | None =
     def stop() -> None:
         if stopping.is_set():
             log.info("told again to stop: no client is waited for")
-            broker.hurry()
+            broker.stop_waiting()
         stopping.set()
 
     for number in _STOPPING:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from broker.config.bootstrap import read_web_bindings
-from broker.config.effect import NOTIFICATION_PLUGIN
 from broker.config.errors import ConfigError
 from broker.config.ha import SharedStoreBackup, SharedStorePrimary
 from broker.config.tls import server_context
+from broker.config.unsupported import NOTIFICATION_PLUGIN
 from broker.model.routing_type import RoutingType
 from broker.options import BrokerOptions, ManagementOptions, NotificationOptions, WebOptions
 from broker.records.binding_records import Divert, Transformer
-from broker.security.door import Door
+from broker.security.facade import SecurityFacade
 from broker.security.login_config import read_login
 from broker.security.manager import SecurityManager
 from broker.server.network_check import NetworkCheck
@@ -116,7 +116,7 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
     )
 
 
-def security_of(config: BrokerConfig) -> Door | None:
+def security_of(config: BrokerConfig) -> SecurityFacade | None:
     """Who may do what in this broker; None where security is off.
 
     Users and roles are those of the instance's etc/.
@@ -148,7 +148,7 @@ def security_of(config: BrokerConfig) -> Door | None:
         literal_markers=config.general.literal_match_markers,
         uuid_namespace=config.general.namespace_of_uuids,
     )
-    return Door(manager)
+    return SecurityFacade(manager)
 
 
 def _wildcards(config: BrokerConfig) -> WildcardConfiguration:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from broker.config.effect import BUILT_IN_PLUGINS
 from broker.config.ha import (
     Colocated,
     PrimaryOnly,
@@ -17,6 +16,7 @@ from broker.config.ha import (
     SharedStoreBackup,
     SharedStorePrimary,
 )
+from broker.config.unsupported import BUILT_IN_PLUGINS
 from broker.management.broker_part import BrokerPart
 from broker.management.errors import ManagementError
 from broker.storage.open import FileStoreOptions

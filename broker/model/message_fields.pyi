@@ -1,7 +1,7 @@
 from typing_extensions import disjoint_base
 
 from broker.model.large_body import LargeBody
-from broker.model.message_ties import BytesAside, MessageOwner
+from broker.model.message_owners import MessageOwner, SpillFile
 from broker.model.properties import Property
 
 __all__ = ["MessageFields", "Parts"]
@@ -18,7 +18,7 @@ class Parts:
 class MessageFields:
     _address: str | None
     _changed: int
-    _data: bytes | BytesAside
+    _data: bytes | SpillFile
     _durable: int
     _expiration: int
     _headers_at: int

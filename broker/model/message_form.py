@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from broker.model.large_body import LargeBody
-    from broker.model.message_ties import BytesAside, MessageOwner
+    from broker.model.message_owners import MessageOwner, SpillFile
 
 __all__ = [
     "GROUP_ID",
@@ -160,7 +160,7 @@ class MessageForm(MessageFields):
         parts.properties = {item.name: item for item in properties}
         # The bytes, or the file where they lie aside; of these `_headers_at` is the place in it
         # then, `_properties_at` the size.
-        self._data: bytes | BytesAside = b""
+        self._data: bytes | SpillFile = b""
         self._headers_at = 0
         self._properties_at = 0
         self._is_read_back = False
@@ -315,7 +315,7 @@ class MessageForm(MessageFields):
         data = self._data
         return data if isinstance(data, bytes) else self._read_back(data)
 
-    def _read_back(self, aside: BytesAside) -> bytes:
+    def _read_back(self, aside: SpillFile) -> bytes:
         place = self._headers_at
         data = aside.read(place, self._properties_at)
         self._data = data
@@ -327,12 +327,12 @@ class MessageForm(MessageFields):
         aside.was_read(self, place, len(data))
         return data
 
-    def lies_in(self, aside: BytesAside, place: int) -> None:
+    def lies_in(self, aside: SpillFile, place: int) -> None:
         """Say that its bytes, which are in memory, are in a file as well: they may be forgotten."""
         self._is_read_back = True
         aside.was_read(self, place, len(self._bytes()))
 
-    def put_aside(self, aside: BytesAside, place: int) -> None:
+    def put_aside(self, aside: SpillFile, place: int) -> None:
         """Forget the bytes of encode(), which are in a file now.
 
         Args:
@@ -344,12 +344,12 @@ class MessageForm(MessageFields):
             self.has_own_properties = _OWN_BUT_GROUP
         self._lie_aside(aside, place, len(data))
 
-    def forget_bytes(self, aside: BytesAside, place: int) -> None:
+    def forget_bytes(self, aside: SpillFile, place: int) -> None:
         """Forget again what was read back from there, unless it was changed since."""
         if self._is_read_back and not self._changed:
             self._lie_aside(aside, place, len(self._bytes()))
 
-    def _lie_aside(self, aside: BytesAside, place: int, size: int) -> None:
+    def _lie_aside(self, aside: SpillFile, place: int, size: int) -> None:
         self._data = aside
         self._is_read_back = False
         self._headers_at = place

@@ -23,4 +23,4 @@ cdef class PagedReference(Reference):
         long long scheduled_ms,
     )
     cpdef bint record_gone(self, tx, bint is_last) except -1
-    cpdef object let_go(self)
+    cpdef object release(self)

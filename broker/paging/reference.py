@@ -64,6 +64,6 @@ class PagedReference(Reference):
         """Record that its queue has it no more; whether there is a record of it."""
         return self.subscription.record_gone(self, tx, is_last)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Its record says that it is gone."""
-        self.subscription.let_go(self)
+        self.subscription.release(self)

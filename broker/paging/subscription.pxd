@@ -57,7 +57,7 @@ cdef class PageSubscription:
     cpdef bint record_gone(self, PagedReference reference, tx, bint is_last) except -1
 
     @cython.locals(page=Page)
-    cpdef object let_go(self, PagedReference reference)
+    cpdef object release(self, PagedReference reference)
 
 
 cdef bint _has_lost_body(Message message) except -1

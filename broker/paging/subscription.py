@@ -1,6 +1,6 @@
 """The pages of an address as one queue sees them: what it has read, holds and has acknowledged.
 
-    page ─▶ cursor ─▶ window ─▶ queue.waiting ─▶ … ─▶ record 39 ─▶ let_go()
+    page ─▶ cursor ─▶ window ─▶ queue.waiting ─▶ … ─▶ record 39 ─▶ release()
                                                               └ last one of a page: record 42
 
 The window bounds what the queue holds in memory of its pages: max-read-page-bytes and -messages of
@@ -183,7 +183,7 @@ class PageSubscription:
         reference = self._hold(message, found.page, found.entry)
         if _has_lost_body(message) or self._is_dropped(found):
             reference.record_gone(None, True)
-            reference.let_go()
+            reference.release()
         else:
             self.queue.load(reference)
 
@@ -301,7 +301,7 @@ class PageSubscription:
             transaction.durable_count -= 1
         return True
 
-    def let_go(self, reference: PagedReference) -> None:
+    def release(self, reference: PagedReference) -> None:
         """The queue has it no more, and its record says so."""
         self.held_count -= 1
         self.held_size -= reference.size

@@ -70,7 +70,7 @@ class Handler(Protocol):
     def receive(self, data: bytes) -> None:
         """Take the next bytes; any exception closes the connection."""
 
-    def hold_up(self) -> None:
+    def pause(self) -> None:
         """The peer does not read: deliver nothing until go_on()."""
 
     def go_on(self) -> None:

@@ -202,7 +202,7 @@ class Consumer:
         if not self.is_browser:
             self.is_started = self.can_take = False
 
-    def hold_up(self) -> None:
+    def pause(self) -> None:
         """The connection cannot be written to for now: take nothing until go_on()."""
         self.is_held_up = True
         self.can_take = False

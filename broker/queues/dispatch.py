@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LOOK_COUNT_MAX", "ConsumerLevel", "Consumers", "browse", "dispatch"]
 
-# References looked at in one turn (QueueImpl.MAX_DELIVERIES_IN_LOOP).
+# References budget at in one turn (QueueImpl.MAX_DELIVERIES_IN_LOOP).
 LOOK_COUNT_MAX: Final = 1000
 
 
@@ -179,17 +179,17 @@ def _dispatch_by_index(queue: Queue) -> bool:
 
 
 def _dispatch_by_cursors(queue: Queue) -> bool:
-    looked = Looked()
-    while looked.count < LOOK_COUNT_MAX:
+    budget = ScanBudget()
+    while budget.count < LOOK_COUNT_MAX:
         if not queue.is_dispatching:
             return False
-        if not any(_serve_level(queue, level, looked) for level in list(queue.consumers.levels)):
-            return looked.count >= LOOK_COUNT_MAX
+        if not any(_serve_level(queue, level, budget) for level in list(queue.consumers.levels)):
+            return budget.count >= LOOK_COUNT_MAX
     return True
 
 
-class Looked:
-    """How many references were looked at in this turn."""
+class ScanBudget:
+    """How many references were budget at in this turn."""
 
     __slots__ = ("count",)
 
@@ -197,7 +197,7 @@ class Looked:
         self.count = 0
 
 
-def _serve_level(queue: Queue, level: ConsumerLevel, looked: Looked) -> bool:
+def _serve_level(queue: Queue, level: ConsumerLevel, budget: ScanBudget) -> bool:
     """Give each consumer of a priority one message at most; whether anybody got one."""
     served = False
     if queue.binding.exclusive:
@@ -210,7 +210,7 @@ def _serve_level(queue: Queue, level: ConsumerLevel, looked: Looked) -> bool:
     for consumer in candidates:
         if not consumer.can_take:
             continue
-        reference = _next_for(queue, consumer, looked)
+        reference = _next_for(queue, consumer, budget)
         if reference is None:
             continue
         served = True
@@ -219,16 +219,16 @@ def _serve_level(queue: Queue, level: ConsumerLevel, looked: Looked) -> bool:
     return served
 
 
-def _next_for(queue: Queue, consumer: Consumer, looked: Looked) -> Reference | None:
+def _next_for(queue: Queue, consumer: Consumer, budget: ScanBudget) -> Reference | None:
     """Give the next reference that this consumer may have; its cursor stands there then."""
     cursor = consumer.cursor
     assert cursor is not None, "every consumer of such a queue has one"
     wanted = consumer.filter
-    while looked.count < LOOK_COUNT_MAX:
+    while budget.count < LOOK_COUNT_MAX:
         reference = cursor.advance()
         if reference is None:
             return None
-        looked.count += 1
+        budget.count += 1
         message = reference.message
         if message.expiration and queue.expire_if_due(reference):
             continue

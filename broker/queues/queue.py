@@ -311,7 +311,7 @@ class Queue:
         reference.consumer = None
         if self.last_values is not None:
             self.last_values.gone(reference)
-        reference.let_go()
+        reference.release()
         if self._goes_when_empty and self._end_turn is None:
             self._end_turn = self.core.loop.call_soon(self._go_if_empty)
 

@@ -25,7 +25,7 @@ cdef class Reference:
     cpdef bint record_gone(self, tx, bint is_last) except -1
 
     @cython.locals(message=Message, storage=StorageManager, owner=AddressMemory)
-    cpdef object let_go(self)
+    cpdef object release(self)
 
 
 @cython.locals(reference=Reference)

@@ -135,7 +135,7 @@ class Reference:
         )
         return True
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Its record says that it is gone: the message goes when no queue has it any more."""
         queue, message = self.queue, self.message
         if queue.is_durable and message.durable:

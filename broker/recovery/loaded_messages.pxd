@@ -7,7 +7,7 @@ from broker.queues.memory cimport AddressMemory
 from broker.model.message cimport Message
 from broker.queues.queue cimport Queue
 from broker.queues.reference cimport Reference, reference_to
-from broker.storage.spill_file cimport BytesAside
+from broker.storage.spill_file cimport SpillFile
 from broker.storage.journal_messages cimport JournalMessages, QueueRows
 from broker.queues.stored_references cimport QueueFiller
 
@@ -54,7 +54,7 @@ cdef long long _id_of(known) except? -1
 
 
 cdef class LoadedMessages:
-    cdef BytesAside _aside
+    cdef SpillFile _aside
     cdef dict _made
     cdef public JournalMessages plain
     cdef public list heuristic

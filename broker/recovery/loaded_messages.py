@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from broker.recovery.images import Record
     from broker.storage.journal_messages import QueueRows
     from broker.storage.pinned_files import PinnedFile, PinnedFiles
-    from broker.storage.spill_file import BytesAside
+    from broker.storage.spill_file import SpillFile
 
 __all__ = ["LoadedMessages", "LoadedQueue", "decode_message"]
 
@@ -170,7 +170,7 @@ class LoadedMessages:
         others: records of pages and whatever else, with id, type and whether it is an update.
     """
 
-    def __init__(self, aside: BytesAside | None = None, files: PinnedFiles | None = None) -> None:
+    def __init__(self, aside: SpillFile | None = None, files: PinnedFiles | None = None) -> None:
         self._aside = aside
         self.plain = JournalMessages(None if files is None else files.open)
         # Made of the rows of messages that are objects by now.

@@ -3,7 +3,7 @@
 from broker.queues.memory cimport AddressMemory
 
 
-cdef class Way:
+cdef class CachedRoute:
     cdef long long _bytes_max
     cdef long long _count_max
     cdef object _paging

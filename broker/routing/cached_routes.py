@@ -1,8 +1,8 @@
 """What decides about nearly every message, found once for a user and an address.
 
-    message, sent alone, nothing special in it ─▶ Way ─▶ queues        no look-up but this one
+    message, sent alone, nothing special in it ─▶ CachedRoute ─▶ queues        no look-up but this one
 
-A Way is made behind a message that went all through the post office: the user may send, the address
+A CachedRoute is made behind a message that went all through the post office: the user may send, the address
 is there and routes what comes, nothing is diverted and nobody limits how long messages live. It
 holds until something of that changes: every change of bindings, settings and permissions raises one
 version. What changes with the messages themselves, room in memory, is asked each time.
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from broker.routing.postoffice import Route
     from broker.settings.settings import AddressSettings
 
-__all__ = ["Way"]
+__all__ = ["CachedRoute"]
 
 
-class Way:
+class CachedRoute:
     """See the module's text.
 
     Args:

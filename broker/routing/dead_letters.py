@@ -18,7 +18,7 @@ from broker.model.properties import PropertyType
 from broker.model.routing_type import RoutingType
 from broker.notifications import NotificationType
 from broker.records.binding_records import QueueBinding
-from broker.routing.message_mover import ORIGINAL_ADDRESS, Moves
+from broker.routing.message_mover import ORIGINAL_ADDRESS, MessageMover
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ log = logging.getLogger("broker")
 ACTUAL_EXPIRY: Final = "_AMQ_ACTUAL_EXPIRY"
 
 
-class DeadLetters(Moves):
+class DeadLetters(MessageMover):
     """See the module's text.
 
     Args:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from broker.queues.queue import Queue
     from broker.queues.reference import Reference
 
-__all__ = ["ORIGINAL_ADDRESS", "ORIGINAL_QUEUE", "Moves", "Moving"]
+__all__ = ["ORIGINAL_ADDRESS", "ORIGINAL_QUEUE", "MessageMover", "Moving"]
 
 log = logging.getLogger("broker")
 

@@ -8,7 +8,7 @@ from broker.queues.queue cimport Queue
 from broker.queues.reference cimport Reference
 from broker.storage.context cimport OperationContext
 from broker.storage.manager cimport StorageManager
-from broker.routing.cached_routes cimport Way
+from broker.routing.cached_routes cimport CachedRoute
 
 
 cdef class AnycastQueues:
@@ -38,10 +38,10 @@ cdef class PostOffice:
     cdef public object duplicates
 
     cpdef Route route_of(self, address)
-    cpdef Way way_to(self, name, until_s)
+    cpdef CachedRoute cached_route(self, name, until_s)
 
     @cython.locals(route=Route, queues=list)
-    cpdef bint send_along(self, Way way, Message message, OperationContext context) except -1
+    cpdef bint send_cached(self, CachedRoute way, Message message, OperationContext context) except -1
     cdef bint _is_duplicate(self, list ids, tx) except -1
     cdef object _limit_lifetime(self, Message message, address)
     cdef list _queues(self, Message message, Route route, queue_name)

@@ -25,7 +25,7 @@ from broker.model.routing_type import RoutingType
 from broker.queues.reference import reference_to
 from broker.queues.schedule import SCHEDULED, time_ms
 from broker.routing.addresses import Addresses
-from broker.routing.cached_routes import Way
+from broker.routing.cached_routes import CachedRoute
 from broker.routing.duplicates import BRIDGE_ID, DuplicateCaches
 from broker.routing.large_copies import DIVERT_DEPTH_MAX
 from broker.transactions.transaction import Transaction
@@ -193,7 +193,7 @@ class PostOffice:
         route = self.route_of(address)
         return bool(route.anycast or route.multicast)
 
-    def way_to(self, name: str, until_s: float) -> Way | None:
+    def cached_route(self, name: str, until_s: float) -> CachedRoute | None:
         """Give what nearly every message to an address needs to know; None where it is not enough.
 
         Args:
@@ -215,11 +215,11 @@ class PostOffice:
         ):
             return None
         paging = self._core.paging
-        return Way(address, route, settings, paging, self.addresses.version, until_s)
+        return CachedRoute(address, route, settings, paging, self.addresses.version, until_s)
 
     # --- one message --------------------------------------------------------------------------
 
-    def send_along(self, way: Way, message: Message, context: OperationContext) -> bool:
+    def send_cached(self, way: CachedRoute, message: Message, context: OperationContext) -> bool:
         """Send a message alone, in which nothing is special, on a way that was found before.
 
         Returns:

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from broker.queues.queue import Queue
     from broker.routing.addresses import Address
 
-__all__ = ["AddressReaper", "ExpiryReaper"]
+__all__ = ["AddressScanner", "ExpiryScanner"]
 
 # References looked at in one turn of the event loop.
 _LOOK_COUNT: Final = 1000
 
 
-class ExpiryReaper:
+class ExpiryScanner:
     """Moves expired messages to their expiry addresses, some in each turn of the loop.
 
     Args:
@@ -32,8 +32,8 @@ class ExpiryReaper:
         self._core = core
         self._work: Iterator[None] | None = None
 
-    def look(self) -> None:
-        """Begin a look at all queues, unless one is under way."""
+    def scan(self) -> None:
+        """Begin a scan of all queues, unless one is under way."""
         if self._work is None:
             self._work = self._steps()
             self._go_on()
@@ -69,7 +69,7 @@ class ExpiryReaper:
                 cursor.close()
 
 
-class AddressReaper:
+class AddressScanner:
     """Deletes auto-created queues and addresses that nobody needs.
 
     Args:
@@ -81,7 +81,7 @@ class AddressReaper:
         self._queues: set[Queue] = set()
         self._addresses: set[Address] = set()
 
-    def look(self, *, at_once: bool = False) -> int:
+    def scan(self, *, at_once: bool = False) -> int:
         """Delete what was unneeded the last time too; with `at_once` without a second look.
 
         At the start of a broker empty auto-created queues go at once.

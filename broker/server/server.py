@@ -43,7 +43,7 @@ from broker.selector.filters import parse_filter
 from broker.server.deployment import Deployment
 from broker.server.disk import DiskMonitor
 from broker.server.reload import Reload
-from broker.server.scanner import AddressReaper, ExpiryReaper
+from broker.server.scanner import AddressScanner, ExpiryScanner
 from broker.server.server_dump import server_dump
 from broker.server.stored_connectors import StoredConnectors
 from broker.server.stored_permissions import StoredPermissions
@@ -58,7 +58,7 @@ from broker.storage.open import Stores, open_stores
 from broker.storage.page_work import ThreadWork
 from broker.storage.page_writer import PageWriter
 from broker.storage.pinned_files import PinnedFiles
-from broker.storage.spill_file import BytesAside
+from broker.storage.spill_file import SpillFile
 from broker.storage.waiting import StartWait
 from broker.transactions.xa import XaTransactions
 from broker.transport.acceptor import Acceptor
@@ -133,7 +133,7 @@ class Broker:
         self.acceptors: list[Acceptor] = []
         self.web: list[WebServer] = []
         self._stores: Stores | None = None
-        self._aside: BytesAside | None = None
+        self._aside: SpillFile | None = None
         self._pinned: PinnedFiles | None = None
         self._failed = asyncio.Event()
         self._disconnects = asyncio.Event()
@@ -233,7 +233,7 @@ class Broker:
         bindings = BindingsImage(ids)
         found = stores.bindings.load(bindings.take)
         ids.skip_to(found.max_id)
-        aside = self._aside = BytesAside(stores.aside_folder)
+        aside = self._aside = SpillFile(stores.aside_folder)
         if stores.message_files is None:
             messages = LoadedMessages(aside)
             result = stores.messages.load(messages.take, progress=self._progress())
@@ -265,7 +265,7 @@ class Broker:
         if stores.pages is not None:
             self.core.paging = self._paging(stores, stores.pages, storage)
         recover(self.core, bindings, messages, result.prepared)
-        AddressReaper(self.core).look(at_once=True)
+        AddressScanner(self.core).scan(at_once=True)
 
     def _bind(self) -> None:
         """Take the ports; nothing can connect until the acceptors start."""
@@ -385,7 +385,7 @@ class Broker:
         options, core = self.options, self.core
         timers = self._timers = Timers(self._loop, self._storage_failed)
         context = core.storage.new_context()
-        expiry, addresses = ExpiryReaper(core), AddressReaper(core)
+        expiry, addresses = ExpiryScanner(core), AddressScanner(core)
         if self._stores is not None:
             disk = DiskMonitor(
                 self._stores.folders,
@@ -469,7 +469,7 @@ class Broker:
     async def stop(self) -> None:
         """Disconnect everybody, make everything durable, give the lock up. Idempotent.
 
-        With graceful-shutdown-enabled it first waits until clients have left; see `hurry()`.
+        With graceful-shutdown-enabled it first waits until clients have left; see `stop_waiting()`.
 
         Raises:
             JournalError: the storage had failed, or fails now.
@@ -496,7 +496,7 @@ class Broker:
             await self._moved()
         await self._give_up()
 
-    def hurry(self) -> None:
+    def stop_waiting(self) -> None:
         """Let a stop, under way or to come, wait for no client (graceful-shutdown-enabled).
 
         From the event loop. Nothing is lost: the stop disconnects clients, and makes everything
@@ -513,17 +513,17 @@ class Broker:
         waits = [asyncio.ensure_future(one.wait_until_left()) for one in self.acceptors]
         done = asyncio.gather(*waits)
         failed = asyncio.ensure_future(self._failed.wait())
-        hurried = asyncio.ensure_future(self._disconnects.wait())
+        told = asyncio.ensure_future(self._disconnects.wait())
         try:
             await asyncio.wait(
-                (done, failed, hurried),
+                (done, failed, told),
                 timeout=None if timeout_ms < 0 else timeout_ms / 1000,
                 return_when=asyncio.FIRST_COMPLETED,
             )
         finally:
-            for one in (done, failed, hurried):
+            for one in (done, failed, told):
                 one.cancel()
-            await asyncio.gather(done, failed, hurried, return_exceptions=True)
+            await asyncio.gather(done, failed, told, return_exceptions=True)
 
     def _close_at_stop(self, session: Session) -> None:
         try:

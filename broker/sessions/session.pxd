@@ -7,7 +7,7 @@ from broker.model.message cimport Message
 from broker.routing.postoffice cimport PostOffice
 from broker.sessions.session_large cimport LargeWork
 from broker.storage.manager cimport StorageManager
-from broker.routing.cached_routes cimport Way
+from broker.routing.cached_routes cimport CachedRoute
 
 
 @cython.final
@@ -25,16 +25,16 @@ cdef class Session(LargeWork):
     cdef public object user
 
     cpdef object new_id(self)
-    cpdef object expect(self, Message message)
+    cpdef object prewarm(self, Message message)
 
-    @cython.locals(way=Way)
+    @cython.locals(way=CachedRoute)
     cpdef object accept(self, Message message)
 
     @cython.locals(consumer=Consumer)
     cpdef object accept_acknowledgement(self, consumer_id, message_id, bint is_individual)
     cdef object _send(self, Message message, tx)
 
-    @cython.locals(known=Way, way=Way)
+    @cython.locals(known=CachedRoute, way=CachedRoute)
     cdef object _remember_way(self, address, until_s)
     cdef object _check(self, permission, address, queue)
     cdef object _prepare_address(self, address, queue, routing_type)

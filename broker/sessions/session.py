@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.model.address import split_fqqn
 from broker.model.properties import PropertyType
-from broker.notifications import IN_PROCESS, NotificationType, TellingSink
+from broker.notifications import IN_PROCESS, NotificationType, NotifyingSink
 from broker.queues.consumer import Consumer
 from broker.routing.large_copies import LARGE_SIZE
 from broker.routing.postoffice import Routing
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from broker.queues.reference import Reference
     from broker.routing.addresses import Address
     from broker.routing.administration import Administration
-    from broker.routing.cached_routes import Way
+    from broker.routing.cached_routes import CachedRoute
     from broker.sessions.producer import Producer
     from broker.settings.queue_defaults import QueueRequest
     from broker.settings.settings import AddressSettings
@@ -124,7 +124,7 @@ class Session(LargeWork):
         self._storage = core.storage
         self._sends_alone = options.auto_commit_sends
         self._acknowledges_alone = options.auto_commit_acks
-        self._ways: dict[str | None, Way] = {}
+        self._ways: dict[str | None, CachedRoute] = {}
         self.name = name
         self.user = user
         self.options = options
@@ -163,10 +163,10 @@ class Session(LargeWork):
         """Give an id for a message that comes."""
         return self._storage.new_id()
 
-    def expect(self, message: Message) -> None:
+    def prewarm(self, message: Message) -> None:
         """Get the storage ready for a message that comes next, whose sender waits for it."""
         if self._sends_alone and message.durable:
-            self._storage.expect()
+            self._storage.prewarm()
 
     def accept(self, message: Message) -> Routing:
         """Send a message that has its id; whoever waits for it asks the context.
@@ -177,7 +177,7 @@ class Session(LargeWork):
         """
         if self._sends_alone and not message.has_own_properties and not message.is_large:
             way = self._ways.get(message.address)
-            if way is not None and self._postoffice.send_along(way, message, self.context):
+            if way is not None and self._postoffice.send_cached(way, message, self.context):
                 return Routing.ROUTED
         tx = None if self._sends_alone else self._usable_tx()
         try:
@@ -243,7 +243,7 @@ class Session(LargeWork):
         known = self._ways.get(address)
         if known is not None and known.holds(self._addresses.version):
             return
-        way = self._postoffice.way_to(address, until_s)
+        way = self._postoffice.cached_route(address, until_s)
         if way is None:
             self._ways.pop(address, None)
             return
@@ -320,7 +320,7 @@ class Session(LargeWork):
         consumer = Consumer(
             consumer_id,
             queue,
-            TellingSink(sink, notifications) if notifications.hears_deliveries else sink,
+            NotifyingSink(sink, notifications) if notifications.hears_deliveries else sink,
             filter=wanted,
             is_browser=is_browser,
             priority=priority,

@@ -5,7 +5,7 @@ cimport cython
 
 cdef class Completions:
     cdef object _failure
-    cdef object _hurry
+    cdef object _flush_now
     cdef bint _is_running
     cdef object _on_failure
     cdef object _waiting
@@ -16,13 +16,13 @@ cdef class Completions:
     cdef bint _is_durable(self)
 
     @cython.locals(messages=Counter)
-    cpdef object hurry(self)
+    cpdef object flush_now(self)
 
     @cython.locals(call=_Call)
     cpdef object run_due(self)
 
     @cython.locals(call=_Call)
-    cpdef object wait(self, OperationContext context, Gate gate, callback, tuple arguments)
+    cpdef object wait(self, OperationContext context, Admission admission, callback, tuple arguments)
 
 
 @cython.freelist(256)
@@ -31,7 +31,7 @@ cdef class _Call:
     cdef long long bindings
     cdef readonly object callback
     cdef OperationContext context
-    cdef Gate gate
+    cdef Admission admission
     cdef long long messages
     cdef long long pages
 
@@ -39,7 +39,7 @@ cdef class _Call:
         self,
         Completions completions,
         OperationContext context,
-        Gate gate,
+        Admission admission,
         callback,
         tuple arguments,
     )
@@ -47,7 +47,7 @@ cdef class _Call:
     cdef object run(self, Completions completions)
 
 
-cdef class Gate:
+cdef class Admission:
     cdef public bint is_open
     cdef public long long messages
 
@@ -56,7 +56,7 @@ cdef class Counter:
     cdef Completions _owner
     cdef public long long appended
     cdef public long long durable
-    cdef public long long unhurried
+    cdef public long long unflushed
 
 
 cdef class OperationContext:

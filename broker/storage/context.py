@@ -7,16 +7,16 @@ for it. A store calls them in append order; the FIFO below is in the order of th
 and its head waits for the numbers, one a store, that were current then. So callbacks run in the
 order they were asked for, whatever store is slower. Pages are a store of their own here.
 
-What may be appended only once pages are durable, a commit record, goes through a Gate: its place
+What may be appended only once pages are durable, a commit record, goes through a Admission: its place
 in the FIFO is taken at once, and its numbers are known when it opens.
 
 A callback that raises is a bug, and what it should have done is not done: a message is in no queue,
 or an answer not written, though its records are durable. Nobody can say what else follows from
 that, so it ends the broker as a failed store does; the next start has all that is durable.
 
-What nobody is told of, an acknowledgement that wants no answer, is appended without hurry: it is
+What nobody is told of, an acknowledgement that wants no answer, is appended without flush_now: it is
 synced with what comes next, or when the store's timer says. Who waits for an answer that stands
-behind it has it hurried.
+behind it has it flushed now.
 
 An OperationContext is one session's view: what the session itself appended. Where that is durable
 already its callbacks run at once, so that a session without persistent work never waits for the
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from broker.storage.manager import StorageManager
 
-__all__ = ["After", "Completions", "Gate", "OperationContext"]
+__all__ = ["Admission", "After", "Completions", "OperationContext"]
 
 log = logging.getLogger("broker")
 
@@ -54,12 +54,12 @@ class Completions:
     Args:
         on_failure: called once with the error that ended a store, or that a callback raised,
             before anybody else is told.
-        hurry: of the store of messages.
+        flush_now: of the store of messages.
     """
 
     __slots__ = (
         "_failure",
-        "_hurry",
+        "_flush_now",
         "_is_running",
         "_on_failure",
         "_waiting",
@@ -71,14 +71,14 @@ class Completions:
     def __init__(
         self,
         on_failure: Callable[[Exception], object],
-        hurry: Callable[[], object] = _nothing_waits,
+        flush_now: Callable[[], object] = _nothing_waits,
     ) -> None:
         self.messages = Counter(self)
         self.bindings = Counter(self)
         self.pages = Counter(self)
         self._waiting: deque[_Call] = deque()
         self._on_failure = on_failure
-        self._hurry = hurry
+        self._flush_now = flush_now
         self._failure: Exception | None = None
         self._is_running = False
 
@@ -113,7 +113,7 @@ class Completions:
     def wait(
         self,
         context: OperationContext | None,
-        gate: Gate | None,
+        admission: Admission | None,
         callback: After,
         arguments: tuple[Any, ...],
     ) -> None:
@@ -121,22 +121,22 @@ class Completions:
 
         Args:
             context: whose call it is, counted in its `pending`.
-            gate: what is appended when it opens has to be durable too.
+            admission: what is appended when it opens has to be durable too.
             callback: called with the error or None, and `arguments`.
             arguments: for it.
         """
         call = _Call.__new__(_Call)
-        call.fill(self, context, gate, callback, arguments)
+        call.fill(self, context, admission, callback, arguments)
         self._waiting.append(call)
         if self._failure is not None:
             self.run_due()
 
-    def hurry(self) -> None:
-        """Somebody waits: have what was appended without hurry synced as soon as can be."""
+    def flush_now(self) -> None:
+        """Somebody waits: have what was appended without flush_now synced as soon as can be."""
         messages = self.messages
-        if messages.unhurried > messages.durable:
-            messages.unhurried = 0
-            self._hurry()
+        if messages.unflushed > messages.durable:
+            messages.unflushed = 0
+            self._flush_now()
 
     def run_due(self) -> None:
         """Call what is due. A callback may append, and wait, again: it comes behind the others."""
@@ -166,13 +166,13 @@ class Completions:
 class _Call:
     """What waits, and for which numbers of appends."""
 
-    __slots__ = ("arguments", "bindings", "callback", "context", "gate", "messages", "pages")
+    __slots__ = ("admission", "arguments", "bindings", "callback", "context", "messages", "pages")
 
     def fill(
         self,
         completions: Completions,
         context: OperationContext | None,
-        gate: Gate | None,
+        admission: Admission | None,
         callback: After,
         arguments: tuple[Any, ...],
     ) -> None:
@@ -181,17 +181,17 @@ class _Call:
         self.bindings = completions.bindings.appended
         self.pages = completions.pages.appended
         self.context = context
-        self.gate = gate
+        self.admission = admission
         self.callback = callback
         self.arguments = arguments
 
     def is_due(self, completions: Completions) -> bool:
         """Whether all of it is durable."""
-        gate = self.gate
-        if gate is not None:
-            if not gate.is_open:
+        admission = self.admission
+        if admission is not None:
+            if not admission.is_open:
                 return False
-            self.messages = gate.messages
+            self.messages = admission.messages
         return (
             self.messages <= completions.messages.durable
             and self.bindings <= completions.bindings.durable
@@ -216,7 +216,7 @@ class _Call:
             completions.fail(error)
 
 
-class Gate:
+class Admission:
     """Something that will be appended to the messages later, behind what has to come first.
 
     Attributes:
@@ -241,16 +241,16 @@ class Counter:
     """How many appends of one store asked to be told, and how many of those are durable.
 
     Attributes:
-        unhurried: what `appended` was behind the last append that was in no hurry.
+        unflushed: what `appended` was behind the last append that was without flush_now.
     """
 
-    __slots__ = ("_owner", "appended", "durable", "unhurried")
+    __slots__ = ("_owner", "appended", "durable", "unflushed")
 
     def __init__(self, owner: Completions) -> None:
         self._owner = owner
         self.appended = 0
         self.durable = 0
-        self.unhurried = 0
+        self.unflushed = 0
 
     @property
     def is_durable(self) -> bool:
@@ -317,7 +317,7 @@ class OperationContext:
         """As after()."""
         self.count(callback, arguments)
         if self.pending:
-            self._completions.hurry()
+            self._completions.flush_now()
 
     def count(self, callback: After, arguments: tuple[Any, ...]) -> None:
         """As then(), where nobody waits: it is called when the store comes to it."""
@@ -327,7 +327,7 @@ class OperationContext:
         self.pending += 1
         self._completions.wait(self, None, callback, arguments)
 
-    def after_gate(self, gate: Gate, callback: After, *arguments: object) -> None:
-        """The same, where what it waits for is appended when the gate opens."""
+    def after_gate(self, admission: Admission, callback: After, *arguments: object) -> None:
+        """The same, where what it waits for is appended when the admission opens."""
         self.pending += 1
-        self._completions.wait(self, gate, callback, arguments)
+        self._completions.wait(self, admission, callback, arguments)

@@ -19,11 +19,11 @@ cdef class StorageManager:
     cdef public object pages
 
     cpdef object new_id(self)
-    cpdef object expect(self)
+    cpdef object prewarm(self)
     cpdef object store_message(self, Message message, tx_id)
     cpdef object store_reference(self, queue_id, message_id, tx_id, bint is_last)
     cpdef object acknowledge(self, queue_id, message_id, tx_id, bint is_last)
-    cdef object _note(self, record_id, kind, bytes body, tx_id, bint is_last, bint hurry)
+    cdef object _note(self, record_id, kind, bytes body, tx_id, bint is_last, bint flush_now)
     cpdef object delete_message(self, message_id)
 
 

@@ -97,7 +97,7 @@ class StorageManager:
         self._messages = messages
         self._ids = ids
         self._max_redelivery_records = max_redelivery_records
-        self.completions = Completions(on_failure, messages.hurry)
+        self.completions = Completions(on_failure, messages.flush_now)
         # One bound method for all appends: making one for each would cost as much as the append.
         self._done = self.completions.messages.done
         self._counter = self.completions.messages
@@ -156,9 +156,9 @@ class StorageManager:
 
     # --- messages -----------------------------------------------------------------------------
 
-    def expect(self) -> None:
+    def prewarm(self) -> None:
         """Get the store ready for a message whose sender waits."""
-        self._messages.expect()
+        self._messages.prewarm()
 
     def store_message(self, message: Message, tx_id: int | None) -> None:
         """Record a message; it counts once a reference does.
@@ -192,7 +192,7 @@ class StorageManager:
     def acknowledge(self, queue_id: int, message_id: int, tx_id: int | None, is_last: bool) -> None:
         """Record that a queue has the message no more; the last of several asks for the sync.
 
-        In no hurry: a client that waits for an answer has it hurried (OperationContext.then). On a
+        Without flush_now: a client that waits for an answer has it flushed now (OperationContext.then). On a
         full disk it is accepted as long as the store's reserve lasts.
 
         Raises:
@@ -224,13 +224,13 @@ class StorageManager:
                 body,
                 done=self._done,
                 wait=False,
-                hurry=not makes_room,
+                flush_now=not makes_room,
                 makes_room=makes_room,
             )
             counter = self._counter
             counter.appended += 1
             if makes_room:
-                counter.unhurried = counter.appended
+                counter.unflushed = counter.appended
         else:
             messages.update(record_id, kind, body, sync=False, wait=False, makes_room=makes_room)
 
@@ -450,7 +450,7 @@ class NullStorage(StorageManager):
     def sync(self) -> None:
         """Nothing to wait for."""
 
-    def expect(self) -> None:
+    def prewarm(self) -> None:
         """Nothing to get ready."""
 
     def store_message(self, message: Message, tx_id: int | None) -> None:

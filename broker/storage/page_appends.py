@@ -86,19 +86,19 @@ class PageAppends:
         if tx_id is not None:
             self._messages.add(record_id, _ACKNOWLEDGE, body, tx=tx_id, wait=False, makes_room=True)
         elif is_last:
-            # As the acknowledgement of any other message: in no hurry.
+            # As the acknowledgement of any other message: without flush_now.
             self._messages.add(
                 record_id,
                 _ACKNOWLEDGE,
                 body,
                 done=self._done,
                 wait=False,
-                hurry=False,
+                flush_now=False,
                 makes_room=True,
             )
             counter = self._counter
             counter.appended += 1
-            counter.unhurried = counter.appended
+            counter.unflushed = counter.appended
         else:
             self._messages.add(
                 record_id, _ACKNOWLEDGE, body, sync=False, wait=False, makes_room=True

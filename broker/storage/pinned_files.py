@@ -23,7 +23,7 @@ from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
     from broker.model.message_form import MessageForm
-    from broker.storage.spill_file import BytesAside
+    from broker.storage.spill_file import SpillFile
 
 __all__ = ["LoadedFile", "PinnedFile", "PinnedFiles", "PinningStore"]
 
@@ -112,7 +112,7 @@ class PinnedFiles:
         aside: who has bytes that were read back forgotten.
     """
 
-    def __init__(self, store: PinningStore, aside: BytesAside) -> None:
+    def __init__(self, store: PinningStore, aside: SpillFile) -> None:
         self.aside = aside
         self._store: PinningStore | None = store
         self._left = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _SHARE

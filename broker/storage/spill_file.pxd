@@ -6,7 +6,7 @@ from broker.model.message cimport Message
 from broker.model.message_form cimport MessageForm
 
 
-cdef class BytesAside:
+cdef class SpillFile:
     cdef object _folder
     cdef long long _kept_size
     cdef object _segment

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from broker.model.message import Message
     from broker.model.message_form import MessageForm
-    from broker.model.message_ties import BytesAside as WaitingFile
+    from broker.model.message_owners import SpillFile as WaitingFile
 
-__all__ = ["BytesAside", "Segment"]
+__all__ = ["Segment", "SpillFile"]
 
 log = logging.getLogger("broker")
 
@@ -57,7 +57,7 @@ class Segment:
         fd: of a file without a name; closed with the segment.
     """
 
-    def __init__(self, owner: BytesAside, fd: int) -> None:
+    def __init__(self, owner: SpillFile, fd: int) -> None:
         self._owner = owner
         self._fd = fd
         # What could not be written, by its place.
@@ -104,7 +104,7 @@ class Segment:
         self._owner.was_read(message, self, place, size)
 
 
-class BytesAside:
+class SpillFile:
     """All segments of one start.
 
     Args:

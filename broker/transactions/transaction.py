@@ -19,8 +19,8 @@ import enum
 from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError, ErrorCode
-from broker.paging.late_notes import LateNotes
-from broker.storage.context import Gate
+from broker.paging.recovered_transactions import RecoveredTransactionHistory
+from broker.storage.context import Admission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -241,7 +241,7 @@ class Transaction:
             context.note()
             context.after(done, *arguments)
         else:
-            gate = Gate()
+            gate = Admission()
             context.after_gate(gate, done, *arguments)
             storage.after_pages(lambda: self._note_late(lambda: gate.open(append, storage)))
 
@@ -251,7 +251,7 @@ class Transaction:
         is_commit = self.state is TransactionState.COMMITTED
         if is_commit and paged is not None and paged.loaded and core.history is not None:
             assert core.paging is not None, "it has pages"
-            LateNotes(core.paging, core.history, paged.loaded, then).go_on()
+            RecoveredTransactionHistory(core.paging, core.history, paged.loaded, then).go_on()
         else:
             then()
 

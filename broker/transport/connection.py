@@ -127,7 +127,7 @@ class Connection:
             return None
         self._handler, consumed = found
         if self.is_held_up:
-            self._handler.hold_up()
+            self._handler.pause()
         return self._handler, data[consumed:]
 
     def eof_received(self) -> bool:
@@ -139,7 +139,7 @@ class Connection:
         self.is_held_up = True
         self._read_or_not()
         if self._handler is not None:
-            self._handler.hold_up()
+            self._handler.pause()
 
     def resume_writing(self) -> None:
         """The peer reads again."""

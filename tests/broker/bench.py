@@ -180,7 +180,7 @@ def message(body="m", address="q", durable=True, priority=4, expiration=0, **pro
     for name, value in properties.items():
         kinds = {bool: PropertyType.BOOLEAN, int: PropertyType.LONG, bytes: PropertyType.BYTES}
         made.set(name, kinds.get(type(value), PropertyType.STRING), value)
-    # Of one that was read it is known what is in it, and what is not: it may take a Way.
+    # Of one that was read it is known what is in it, and what is not: it may take a CachedRoute.
     return Message.decode(made.encode())
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.errors import BrokerError, ErrorCode, broker_error
-from broker.server.scanner import ExpiryReaper
+from broker.server.scanner import ExpiryScanner
 from broker.storage.manager import NullStorage
 from tests.broker.bench import START_MS, Answers, Bench, done, message
 
@@ -139,7 +139,7 @@ def test_expired_messages_wait_for_room(bench, storage, full):
     send(bench, "late", expiration=START_MS + 1000)
     bench.loop.pass_time(2)
     storage.full = {full}
-    ExpiryReaper(bench.core).look()
+    ExpiryScanner(bench.core).scan()
     bench.loop.pass_time(5)
     found = "expired" if full == "messages" else "q.expired"
     assert found not in bench.addresses.queues or not bench.addresses.queues[found].message_count

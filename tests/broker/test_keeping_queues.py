@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from broker.server.scanner import ExpiryReaper
+from broker.server.scanner import ExpiryScanner
 from tests.broker.bench import Bench, Sink, done, message
 from tests.broker.test_recovery import Life
 
@@ -81,7 +81,7 @@ def test_a_message_that_was_seen_expires_once():
     bench.loop.jump(2)
 
     for _ in range(2):
-        ExpiryReaper(bench.core).look()
+        ExpiryScanner(bench.core).scan()
         bench.loop.run_turns()
 
     assert expired.message_count == 1

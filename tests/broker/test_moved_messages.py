@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from broker.server.scanner import ExpiryReaper
+from broker.server.scanner import ExpiryScanner
 from broker.settings.settings import AddressSettings, SettingsRepository
 from journal.errors import RecordTooLarge
 from tests.broker.bench import Bench, done, message
@@ -86,7 +86,7 @@ def test_a_message_that_just_fitted_is_kept_as_a_large_one(tmp_path, how):
             if how == "expired":
                 reference.message.expiration = 1
                 queue.has_expiring = True
-                ExpiryReaper(life.core).look()
+                ExpiryScanner(life.core).scan()
             elif how == "killed":
                 life.core.dead_letters.kill(reference)
             else:
@@ -121,7 +121,7 @@ def test_where_there_is_no_room_for_large_ones_either(tmp_path, how, caplog):
             if how == "expired":
                 reference.message.expiration = 1
                 queue.has_expiring = True
-                ExpiryReaper(life.core).look()
+                ExpiryScanner(life.core).scan()
                 await durable(life.core.storage.after)
                 assert "is dropped" in caplog.text
                 assert queue.message_count == 0

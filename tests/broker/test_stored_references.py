@@ -10,7 +10,7 @@ import pytest
 from broker.model.routing_type import RoutingType
 from broker.model.xid import Xid
 from broker.queues.reference import StoredRun
-from broker.server.scanner import ExpiryReaper
+from broker.server.scanner import ExpiryScanner
 from broker.storage import pinned_files, spill_file
 from journal.errors import JournalIOError
 from tests.broker.bench import message
@@ -267,8 +267,8 @@ def test_who_looks_for_expired_messages_makes_no_others(tmp_path):
         before = parts_of(life)
         assert sum(before) == 698
         life.broker.core.clock_ms = lambda: FAR_MS + 1
-        reaper = ExpiryReaper(life.broker.core)
-        reaper.look()
+        scanner = ExpiryScanner(life.broker.core)
+        scanner.scan()
         async with asyncio.timeout(END_S):
             while queue_of(life).message_count > 698:  # noqa: ASYNC110 -- the loop has to turn
                 await asyncio.sleep(0)

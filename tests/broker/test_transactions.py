@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from broker.core import OpenDoor
+from broker.core import AllowAll
 from broker.errors import BrokerError, ErrorCode
 from broker.model.routing_type import RoutingType
 from broker.model.xid import Xid
@@ -611,7 +611,7 @@ def test_a_message_names_no_queue_that_its_user_may_not_send_to(bench):
     assert bodies(bench, "other") == []
 
 
-class OnlyTo(OpenDoor):
+class OnlyTo(AllowAll):
     """Anyone may send to one address alone."""
 
     def __init__(self, address):

@@ -44,7 +44,9 @@ def reaped(store, called, count):
 def test_what_had_nothing_to_write_is_told_in_its_turn(stores, operation):
     store = stores.patient(3600)
     called = []
-    store.add(1, 1, b"x", sync=True, hurry=False, done=lambda error: called.append(("add", error)))
+    store.add(
+        1, 1, b"x", sync=True, flush_now=False, done=lambda error: called.append(("add", error))
+    )
 
     operation(store, lambda error: called.append(("nothing", error)))
 
@@ -141,10 +143,10 @@ def test_an_awaitable_of_an_old_ticket_does_not_wait_for_a_newer_one(stores):
     store = stores.patient(3600)
 
     async def main():
-        first = store.add(1, 1, b"x", sync=True, wait=False, hurry=False)
+        first = store.add(1, 1, b"x", sync=True, wait=False, flush_now=False)
         last = first
         while last == first:  # Until a batch of its own.
-            last = store.add(1 + len(store), 1, bytes(4000), sync=True, wait=False, hurry=False)
+            last = store.add(1 + len(store), 1, bytes(4000), sync=True, wait=False, flush_now=False)
         newer, older = store.durable(last), store.durable(first)
         await asyncio.wait_for(older, WAIT_S)
         await asyncio.wait_for(newer, WAIT_S)

@@ -329,20 +329,20 @@ def reaped(store, called, count):
     return called
 
 
-def test_what_is_in_no_hurry_is_durable_when_its_time_is_up(stores, store, tmp_path):
+def test_what_is_without_flush_now_is_durable_when_its_time_is_up(stores, store, tmp_path):
     called = []
-    store.add(1, 0, b"x", sync=True, done=called.append, hurry=False)
-    store.update(1, 0, b"y", sync=True, done=called.append, hurry=False)
+    store.add(1, 0, b"x", sync=True, done=called.append, flush_now=False)
+    store.update(1, 0, b"y", sync=True, done=called.append, flush_now=False)
 
     assert reaped(store, called, 2) == [None, None]
     if stores.can.survives_abandonment:
         assert len(records(stores.abandoned_view(tmp_path))) == 2
 
 
-def test_what_is_in_no_hurry_goes_with_what_somebody_waits_for(stores):
+def test_what_is_without_flush_now_goes_with_what_somebody_waits_for(stores):
     store = stores.patient(3600)
     called = []
-    ticket = store.add(1, 0, b"x", sync=True, done=called.append, hurry=False)
+    ticket = store.add(1, 0, b"x", sync=True, done=called.append, flush_now=False)
     time.sleep(0.1)
     assert store.durable_ticket <= ticket
     store.add(2, 0, b"y", sync=True)
@@ -350,12 +350,12 @@ def test_what_is_in_no_hurry_goes_with_what_somebody_waits_for(stores):
     assert reaped(store, called, 1) == [None]
 
 
-@pytest.mark.parametrize("ask", ["hurry", "wait", "sync"])
-def test_what_is_in_no_hurry_goes_when_somebody_asks_after_all(stores, ask):
+@pytest.mark.parametrize("ask", ["flush_now", "wait", "sync"])
+def test_what_is_without_flush_now_goes_when_somebody_asks_after_all(stores, ask):
     store = stores.patient(3600)
     called = []
     store.add(1, 0, b"x", sync=True)
-    ticket = store.update(1, 0, b"y", sync=True, done=called.append, hurry=False)
+    ticket = store.update(1, 0, b"y", sync=True, done=called.append, flush_now=False)
     time.sleep(0.1)
     assert store.durable_ticket <= ticket
     getattr(store, ask)(*([ticket] if ask == "wait" else []))
@@ -363,10 +363,10 @@ def test_what_is_in_no_hurry_goes_when_somebody_asks_after_all(stores, ask):
     assert reaped(store, called, 1) == [None]
 
 
-def test_to_hurry_what_is_durable_does_nothing(store):
+def test_flush_now_of_what_is_durable_does_nothing(store):
     ticket = store.add(1, 0, b"x", sync=True)
-    store.hurry()
-    store.hurry()
+    store.flush_now()
+    store.flush_now()
 
     assert store.durable_ticket > ticket
 
@@ -374,15 +374,15 @@ def test_to_hurry_what_is_durable_does_nothing(store):
 def test_what_is_expected_may_come_late_or_never(stores, store, tmp_path):
     called = []
     for record_id in range(1, 40, 2):
-        store.expect()
+        store.prewarm()
         time.sleep(record_id % 3 / 1000)
         ticket = store.add(record_id, 0, b"x", sync=True)
         assert store.durable_ticket > ticket
-        store.add(record_id + 1, 0, b"y", sync=True, done=called.append, hurry=False)
-        store.expect()
+        store.add(record_id + 1, 0, b"y", sync=True, done=called.append, flush_now=False)
+        store.prewarm()
 
     assert reaped(store, called, 20) == [None] * 20
-    store.expect()
+    store.prewarm()
     store.close()
     if stores.can.survives_abandonment:
         assert len(records(stores.abandoned_view(tmp_path))) == 40

@@ -63,7 +63,7 @@ MAY_USE = {
         "journal.loaded",
         "journal.transaction",
         "journal.values",
-        "journal.waiting_room",
+        "journal.waiters",
     ),
     # Commands that `journal` finds by entry point.
     "jdbcstore.cli": ("jdbcstore", "journal"),

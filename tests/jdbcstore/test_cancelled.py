@@ -73,7 +73,7 @@ def test_a_load_reads_all_whichever_select_comes_empty(small_pages, new_store):
 
     while hits:
         with cancelling(store, "SELECT", nth=nth) as cancelled:
-            ids = [row[0] for rows in store.place.rider.rows() for row in rows]
+            ids = [row[0] for rows in store.place.reconnecting.rows() for row in rows]
         assert ids == list(range(1, 52))
         nth, hits = nth + 1, cancelled.hits
 

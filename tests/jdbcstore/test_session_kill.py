@@ -125,7 +125,7 @@ def test_a_load_that_the_server_ends_again_and_again_reads_all(database, what, e
     try:
         for _ in range(loads):
             found = []
-            for rows in store.place.rider.rows():
+            for rows in store.place.reconnecting.rows():
                 found += rows
                 read_on.set()
             assert [row[6] for row in found] == list(range(len(sizes) + 2))

@@ -225,8 +225,8 @@ def in_child(one, answers):
         "compact": one.compact,
         "stats": one.stats,
         "fileno": one.fileno,
-        "hurry": one.hurry,
-        "expect": one.expect,
+        "flush_now": one.flush_now,
+        "expect": one.prewarm,
         "reclaim": one.reclaim,
         "close": one.close,
     }
@@ -250,7 +250,7 @@ def test_a_child_process_is_refused_and_the_parent_goes_on(opened, tmp_path):
     found = answers.get(timeout=WAIT_S)
     child.join(WAIT_S)
 
-    harmless = {"hurry", "expect", "reclaim", "close"}
+    harmless = {"flush_now", "expect", "reclaim", "close"}
     assert {name for name, error in found.items() if error is None} == harmless
     for name in found.keys() - harmless:
         assert found[name].startswith("JournalClosed"), (name, found[name])

@@ -123,7 +123,7 @@ def test_what_nobody_waits_for_is_durable_in_time_however_long_the_flusher_slept
         for record_id in range(1, 2 + 60 // (1 + pause_ms), 2):
             journal.add(record_id, 1, b"x", sync=True)
             time.sleep(pause_ms / 1000)
-            ticket = journal.add(record_id + 1, 1, b"y", sync=True, done=print, hurry=False)
+            ticket = journal.add(record_id + 1, 1, b"y", sync=True, done=print, flush_now=False)
 
             deadline = time.monotonic() + WAIT_S
             while journal.durable_ticket <= ticket:
@@ -136,19 +136,19 @@ def test_who_expects_records_in_vain_holds_up_nobody(tmp_path):
         directory=tmp_path, journal_type="NIO", file_size=256 * 1024, buffer_timeout_ns=1_000_000
     )
     with Journal(options) as journal:
-        journal.expect()
+        journal.prewarm()
         journal.load()
         is_over = threading.Event()
 
-        def expect():
+        def prewarm():
             while not is_over.is_set():
-                journal.expect()
+                journal.prewarm()
 
         thread = threading.Thread(target=expect, daemon=True)
         thread.start()
         for record_id in range(1, 400, 2):
             journal.add(record_id, 1, b"x", sync=True)
-            ticket = journal.add(record_id + 1, 1, b"y", sync=True, done=print, hurry=False)
+            ticket = journal.add(record_id + 1, 1, b"y", sync=True, done=print, flush_now=False)
         deadline = time.monotonic() + WAIT_S
         while journal.durable_ticket <= ticket:
             assert time.monotonic() < deadline
@@ -156,4 +156,4 @@ def test_who_expects_records_in_vain_holds_up_nobody(tmp_path):
         is_over.set()
         thread.join(WAIT_S)
         assert not thread.is_alive()
-    journal.expect()
+    journal.prewarm()

@@ -9,7 +9,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark
 
 from broker.model.wire import RecordType
 from broker.model.xid import Xid
-from broker.paging.late_notes import LateNotes
+from broker.paging.recovered_transactions import RecoveredTransactionHistory
 from broker.paging.transactions import PagedPart
 from broker.recovery.loaded_messages import decode_message
 from pipeline.audit_queues import frame_of
@@ -54,7 +54,7 @@ async def story(folder, monkeypatch):
     async with life_in(folder) as life:
         crashed, held = [], []
         all_are_held, is_copied = asyncio.Event(), asyncio.Event()
-        real, committing = LateNotes.__init__, PagedPart.committing
+        real, committing = RecoveredTransactionHistory.__init__, PagedPart.committing
 
         def hold(notes, paging, noted, sent, then):
             def noted_all():
@@ -73,7 +73,7 @@ async def story(folder, monkeypatch):
                 is_copied.set()
 
         with monkeypatch.context() as patched:
-            patched.setattr(LateNotes, "__init__", hold)
+            patched.setattr(RecoveredTransactionHistory, "__init__", hold)
             patched.setattr(PagedPart, "committing", crash)
             session = life.session(auto_commit_sends=False)
             await life.send(message(f"unheard of {FILLER}", other=True), session=session)

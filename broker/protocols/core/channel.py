@@ -108,7 +108,7 @@ class Channel:
         self.window_size = -1
         self._unconfirmed.clear()
 
-    def take_up(self, connection: Peer, version: int, last_confirmed: int) -> None:
+    def reattach(self, connection: Peer, version: int, last_confirmed: int) -> None:
         """Go on, on a new connection, behind what the peer says it has handled."""
         self.connection = connection
         self.version = version

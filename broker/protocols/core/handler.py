@@ -360,7 +360,7 @@ class CoreConnection:
         if error is not None or self._lost_s is not None or known is not channel:
             # The storage has failed, or the session was lost again, taken up by another or closed.
             return
-        channel.channel.take_up(self._connection, self._version, last_confirmed)
+        channel.channel.reattach(self._connection, self._version, last_confirmed)
         self._send(
             connections.SESSION_CHANNEL,
             connections.ReattachSessionResponse(channel.channel.last_handled, True),
@@ -371,10 +371,10 @@ class CoreConnection:
 
     # --- the connection -----------------------------------------------------------------------
 
-    def hold_up(self) -> None:
+    def pause(self) -> None:
         """The peer does not read."""
         for channel in self._channels.values():
-            channel.hold_up()
+            channel.pause()
 
     def go_on(self) -> None:
         """The peer reads again."""
@@ -390,7 +390,7 @@ class CoreConnection:
         for channel in list(self._channels.values()):
             if channel.channel.counts and channel.channel.window_size > 0:
                 channel.channel.connection = None
-                channel.hold_up()
+                channel.pause()
             else:
                 self._fail_session(channel)
         self._forget_if_empty()

@@ -158,7 +158,7 @@ class SessionChannel:
         except RecordFormatError as error:
             raise PacketFormatError(f"Send: {error}") from error
         if wants_answer:
-            session.expect(message)
+            session.prewarm(message)
         try:
             session.accept(message)
         except (BrokerError, JournalError) as error:
@@ -400,10 +400,10 @@ class SessionChannel:
         self.session.disconnected(consumer)
         self.channel.send(DisconnectConsumer(consumer.consumer_id))
 
-    def hold_up(self) -> None:
+    def pause(self) -> None:
         """The peer does not read."""
         for consumer in self.session.consumers.values():
-            consumer.hold_up()
+            consumer.pause()
 
     def go_on(self) -> None:
         """The peer reads again."""
@@ -456,7 +456,7 @@ class SessionChannel:
             priority=packet.priority,
         )
         if not self.channel.is_writable:
-            consumer.hold_up()
+            consumer.pause()
         if packet.requires_response:
             self.answer(size, QUEUE_REQUESTS.describe(session.query_queue(packet.queue)))
         else:

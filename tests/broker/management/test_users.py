@@ -10,7 +10,7 @@ import pytest
 
 from broker.errors import BrokerError
 from broker.management.registry import Resources
-from broker.security.door import Door
+from broker.security.facade import SecurityFacade
 from broker.security.manager import SecurityManager
 from broker.security.permission import Permission, RoleTable
 from broker.security.users import ROLES_FILE, USERS_FILE, Users
@@ -28,7 +28,7 @@ def etc(tmp_path):
 
 def door(etc):
     everything = RoleTable({one: frozenset({"amq"}) for one in Permission})
-    return Door(SecurityManager(Users.of_instance(etc), [("#", everything)]))
+    return SecurityFacade(SecurityManager(Users.of_instance(etc), [("#", everything)]))
 
 
 @pytest.fixture

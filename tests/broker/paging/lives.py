@@ -3,7 +3,7 @@
 import asyncio
 
 from broker.options import BrokerOptions
-from broker.server.scanner import ExpiryReaper
+from broker.server.scanner import ExpiryScanner
 from broker.settings.policies import AddressFullPolicy
 from broker.settings.settings import AddressSettings, SettingsRepository
 from tests.broker import test_recovery
@@ -63,7 +63,7 @@ class Life(test_recovery.Life):
 
     def look_for_expired(self):
         """As the broker does from time to time."""
-        ExpiryReaper(self.broker.core).look()
+        ExpiryScanner(self.broker.core).scan()
 
     def is_quiet(self):
         """Whether nothing is under way on the disk."""

@@ -14,7 +14,7 @@ from broker.model.xid import Xid
 from broker.paging import counting, loading
 from broker.records.page_records import entries
 from broker.settings.queue_defaults import QueueRequest
-from broker.storage.context import Gate
+from broker.storage.context import Admission
 from broker.storage.page_folders import ADDRESS_FILE, FileFolder, FileFolders
 from journal.errors import JournalDamaged
 from tests.broker.bench import message
@@ -227,7 +227,7 @@ def test_a_folder_is_not_removed_before_the_pages_of_its_next_use(tmp_path):
         await life.until(lambda: len(sink.got) == 30)
         sink.session.stop()
         storage = life.broker.core.storage
-        gate = Gate()
+        gate = Admission()
         storage.new_context().after_gate(gate, lambda error: None)
         sink.session.acknowledge(0, sink.ids[-1], lambda error: None)
         store = life.paging.stores["q"]

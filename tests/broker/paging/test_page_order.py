@@ -7,7 +7,7 @@ from broker.model.properties import PropertyType
 from broker.paging.reference import PagedReference
 from broker.records.page_records import entries
 from broker.storage import page_writer
-from broker.storage.context import Completions, Gate
+from broker.storage.context import Admission, Completions
 from broker.storage.page_writer import PageWriter
 from tests.broker.bench import message
 from tests.broker.paging.lives import durable, lives
@@ -20,7 +20,7 @@ def test_a_page_does_not_overtake_what_is_on_its_way_to_the_journal(tmp_path):
         await life.queue()
         storage = life.broker.core.storage
         # What the journal has made durable comes into its queue only when this is open.
-        gate = Gate()
+        gate = Admission()
         storage.new_context().after_gate(gate, lambda error: None)
         session = life.session()
         for number in range(10):
@@ -218,7 +218,7 @@ def test_what_was_put_off_comes_before_what_the_same_transaction_sent_later(tmp_
         await life.until(lambda: len(sink.got) == 21)
         for number in range(23, 26):
             session.send(message(str(number)), lambda error: None)
-        gate = Gate()
+        gate = Admission()
         storage = life.broker.core.storage
         storage.new_context().after_gate(gate, lambda error: None)
         session.commit(lambda error: None)

@@ -98,7 +98,7 @@ class SimulatedStore:
         sync=None,
         done=None,
         wait=True,
-        hurry=True,
+        flush_now=True,
         makes_room=False,
     ):
         return self._append(Op("add", record_id, user_type, bytes(body), tx), sync, done, wait)
@@ -113,7 +113,7 @@ class SimulatedStore:
         sync=None,
         done=None,
         wait=True,
-        hurry=True,
+        flush_now=True,
         makes_room=False,
     ):
         return self._append(Op("update", record_id, user_type, bytes(body), tx), sync, done, wait)
@@ -149,10 +149,10 @@ class SimulatedStore:
     def sync(self):
         self.durable = len(self.ops)
 
-    def hurry(self):
+    def flush_now(self):
         pass  # When a record is durable is for the test to say.
 
-    def expect(self):
+    def prewarm(self):
         pass
 
     def reserve_ends(self, count):

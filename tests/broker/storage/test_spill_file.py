@@ -9,7 +9,7 @@ import pytest
 from broker.model.message import Message
 from broker.model.properties import Property, PropertyType
 from broker.storage import spill_file
-from broker.storage.spill_file import BytesAside
+from broker.storage.spill_file import SpillFile
 from journal.errors import JournalIOError
 
 
@@ -33,7 +33,7 @@ def message(number, *properties, size=100):
 
 @pytest.fixture
 def aside(tmp_path):
-    return BytesAside(tmp_path, kept_size=0)
+    return SpillFile(tmp_path, kept_size=0)
 
 
 def put(aside, *messages):
@@ -115,7 +115,7 @@ def test_the_longest_read_are_forgotten(aside, monkeypatch):
 def test_the_first_ones_stay_in_memory(tmp_path, monkeypatch):
     messages = [message(number) for number in range(10)]
     size = len(messages[0].encode())
-    aside = BytesAside(tmp_path, kept_size=3 * size)
+    aside = SpillFile(tmp_path, kept_size=3 * size)
 
     put(aside, *messages)
 
@@ -174,7 +174,7 @@ def test_a_short_write_is_ended(aside, monkeypatch):
 
 
 def test_a_folder_that_is_gone_is_no_failure(tmp_path, caplog):
-    aside = BytesAside(tmp_path / "none", kept_size=0)
+    aside = SpillFile(tmp_path / "none", kept_size=0)
     one = message(1)
     encoded = one.encode()
 

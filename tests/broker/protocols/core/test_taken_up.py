@@ -6,7 +6,7 @@ from broker.protocols.core import packet_connection as connections
 from broker.protocols.core import packet_session as sessions
 from broker.protocols.core.packet_message import Send
 from broker.protocols.core.packets import decode_packet
-from broker.storage.context import Gate
+from broker.storage.context import Admission
 from broker.transport.acceptor import AcceptorOptions
 from tests.broker.bench import message
 from tests.broker.protocols.core.peer import VERSION, Peer
@@ -25,7 +25,7 @@ class Caller(Peer):
     def begin(self, name):
         super().begin(name, WINDOW)
 
-    def take_up(self, name):
+    def reattach(self, name):
         self.send(connections.ReattachSession(name, -1), connections.SESSION_CHANNEL)
 
     def answers(self, kind=connections.ReattachSessionResponse):
@@ -51,16 +51,16 @@ def test_what_is_not_durable_yet_counts_before_the_client_is_told(tmp_path):
             storage = life.broker.core.storage
             first = Caller(life)
             first.begin("s")
-            gate = Gate()
+            gate = Admission()
             storage.new_context().after_gate(gate, lambda error: None)
             for number in range(3):
                 first.send(send(number))
             first.lose()
             lost_again = Caller(life)
-            lost_again.take_up("s")
+            lost_again.reattach("s")
             lost_again.lose()
             second = Caller(life)
-            second.take_up("s")
+            second.reattach("s")
             assert second.answers() == []
 
             gate.open(lambda storage: None, storage)
@@ -87,7 +87,7 @@ def test_what_was_refused_counts(tmp_path):
             await until(lambda: life.bodies() == ["0"])
             first.lose()
             second = Caller(life)
-            second.take_up("s")
+            second.reattach("s")
             found = []
             await until(lambda: found.extend(second.answers()) or found)
             assert found == [connections.ReattachSessionResponse(1, True)]

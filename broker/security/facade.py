@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from broker.security.manager import SecurityManager
 
-__all__ = ["Door"]
+__all__ = ["SecurityFacade"]
 
 _PERMISSIONS = {permission.value: permission for permission in Permission}
 
 
-class Door:
+class SecurityFacade:
     """Implements `broker.core.Security`. Not safe for threads: the event loop's."""
 
     def __init__(self, manager: SecurityManager) -> None:

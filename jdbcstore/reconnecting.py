@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from jdbcstore.record_tables.base import RecordTable
     from jdbcstore.rows import Row
 
-__all__ = ["Rider", "as_io_error"]
+__all__ = ["ReconnectingWriter", "as_io_error"]
 
 Answer = TypeVar("Answer")
 
@@ -41,7 +41,7 @@ FIRST_PAUSE_S: Final = 0.02
 PAUSE_MAX_S: Final = 1.0
 
 
-class Rider:
+class ReconnectingWriter:
     """Writes batches to a table through outages.
 
     Args:

@@ -9,8 +9,8 @@ import sqlalchemy
 from jdbcstore.batch import Batch
 from jdbcstore.errors import Fault, LeaseLost
 from jdbcstore.options import DatabaseStoreOptions
+from jdbcstore.reconnecting import ReconnectingWriter
 from jdbcstore.record_tables import mysql
-from jdbcstore.riding import Rider
 from jdbcstore.store import SqlStore
 from journal.errors import JournalClosed, JournalIOError
 from tests.crash.model import open_and_load
@@ -72,7 +72,7 @@ def fault_of(error):
 
 def rider_on(table, renew=None, ride_out_s=60):
     clock = Clock()
-    return Rider(table, ride_out_s, fault_of, renew, sleep=clock.sleep, clock=clock)
+    return ReconnectingWriter(table, ride_out_s, fault_of, renew, sleep=clock.sleep, clock=clock)
 
 
 def some_batch():
@@ -101,11 +101,11 @@ def test_a_batch_is_there_once_whatever_came_between(failures):
 
 
 def test_what_was_committed_before_the_connection_broke_is_found_by_reading_back():
-    rider = rider_on(FakeTable("committed and lost"))
+    reconnecting = rider_on(FakeTable("committed and lost"))
 
-    rider.write(some_batch())
+    reconnecting.write(some_batch())
 
-    assert rider.read_back == 1
+    assert reconnecting.read_back == 1
 
 
 def test_a_refusal_is_final():
@@ -119,26 +119,26 @@ def test_a_refusal_is_final():
 
 def test_an_outage_ends_the_store_when_its_time_is_over():
     table = FakeTable(*["lost"] * 1000)
-    rider = rider_on(table, ride_out_s=30)
+    reconnecting = rider_on(table, ride_out_s=30)
 
     with pytest.raises(JournalIOError):
-        rider.write(some_batch())
+        reconnecting.write(some_batch())
 
-    assert rider._clock.now + 1 >= 30
+    assert reconnecting._clock.now + 1 >= 30
     assert table.written == []
 
 
 @pytest.mark.parametrize("nobody_took_it", [True, False])
 def test_an_expired_lease_goes_on_only_if_nobody_took_it(nobody_took_it):
     table = FakeTable("lease")
-    rider = rider_on(table, renew=lambda: nobody_took_it)
+    reconnecting = rider_on(table, renew=lambda: nobody_took_it)
     batch = some_batch()
 
     if nobody_took_it:
-        rider.write(batch)
+        reconnecting.write(batch)
     else:
         with pytest.raises(LeaseLost):
-            rider.write(batch)
+            reconnecting.write(batch)
 
     assert table.written == ([batch] if nobody_took_it else [])
 

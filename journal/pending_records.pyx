@@ -13,13 +13,13 @@ from libc.string cimport memcpy, memset
 from journal.format cimport PREPARE_RECORD
 from journal.id_map cimport id_map_free, id_map_get, id_map_init, id_map_pop, id_map_put
 
-__all__ = ["HeldRecords"]
+__all__ = ["PendingRecords"]
 
 cdef enum:
     FIRST_ROOM = 64
 
 
-cdef class HeldRecords:
+cdef class PendingRecords:
     """The transactions without an end, and the last replaceable updates, of one compaction.
 
     Threads: one.

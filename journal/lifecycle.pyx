@@ -3,10 +3,10 @@
 Appends and what follows from them stand in journal.pyx, whose class this is the base of.
 
     data_files          the files, and how appends go on in the next one
-    keeper              the files thread: opens ahead, closes, reclaims
+    maintenance              the files thread: opens ahead, closes, reclaims
     compaction          when and around what compact.pyx runs
     history             copies of full files
-    take_over           files found by a load
+    adopt           files found by a load
 """
 
 import errno
@@ -20,8 +20,8 @@ from journal.compaction cimport Compaction
 from journal.completion cimport BufferCompletions
 from journal.data_files cimport DataFile, DataFiles
 from journal.format cimport ADD_RECORD_TX, record_size
-from journal.history cimport HistoryKeeper
-from journal.keeper cimport FileKeeper
+from journal.history cimport HistoryMaintenance
+from journal.file_maintenance cimport FileMaintenance
 
 from journal.errors import (
     JournalClosed, JournalError, JournalIOError, OptionError, WrongState)
@@ -32,9 +32,9 @@ from journal.loader import Loader
 from journal.lock import acquire_folder_lock
 from journal.options import JournalOptions
 from journal.pool import FilePool
-from journal.take_over import recover, sync_loaded, take_over
+from journal.adoption import recover, sync_loaded, adopt
 
-__all__ = ["JournalLife"]
+__all__ = ["JournalLifecycle"]
 
 log = logging.getLogger("journal")
 
@@ -52,7 +52,7 @@ def after_fork():
 os.register_at_fork(after_in_child=after_fork)
 
 
-cdef class JournalLife:
+cdef class JournalLifecycle:
     """new ─ open() ─ load() ─ loaded ─ close(); "failed" after a load that failed half-way.
 
     Args:
@@ -121,9 +121,9 @@ cdef class JournalLife:
         name = JournalName(options.prefix, options.extension)
         self.index = RecordIndex()
         self.files = DataFiles(self.folder, self.back_end, self.pool, self.index, options)
-        self.history = HistoryKeeper(self.files)
+        self.history = HistoryMaintenance(self.files)
         self.compaction = Compaction(self.files)
-        self.keeper = FileKeeper(self.files, self.history, self.compaction)
+        self.maintenance = FileMaintenance(self.files, self.history, self.compaction)
         self.history.open(name)
         recover(self.files, name)
         loader = Loader(
@@ -139,7 +139,7 @@ cdef class JournalLife:
             with loader.cursor(range(256)) as cursor:
                 on_cursor(cursor)
         try:
-            current = take_over(self.files, self.history, result)
+            current = adopt(self.files, self.history, result)
             self.history.hold_uncopied()
             self.start(current)
             self.history.copy_uncopied()
@@ -162,11 +162,11 @@ cdef class JournalLife:
         """End the threads and give up the files after a load that failed half-way."""
         self.state = "failed"
         self.loaded = False
-        self.keeper.stop()
+        self.maintenance.stop()
         if self.buffer is not None:
             self.buffer.close()
         try:
-            self.keeper.close_files()
+            self.maintenance.close_files()
         except JournalIOError as error:
             log.warning("%s", error)    # What ended the load is raised.
 
@@ -186,7 +186,7 @@ cdef class JournalLife:
                 f"{self.back_end.alignment} bytes no record fits")
         self.buffer.begin_file(&current.opened)
         self.buffer.start()
-        self.keeper.start()
+        self.maintenance.start()
         self.state = "loaded"
         self.loaded = True
 
@@ -203,14 +203,14 @@ cdef class JournalLife:
         if self.state == "loaded":
             self.compaction.end()
             self.loaded = False
-            self.keeper.stop()
+            self.maintenance.stop()
             self.buffer.close()
             self.completions.reap(False)
             if self.buffer.error:
                 failed = self.files.io_error()
             self.completions.detach()
             try:
-                self.keeper.close_files()
+                self.maintenance.close_files()
             except JournalIOError as error:
                 failed = failed or error
         if self.history is not None:
@@ -255,7 +255,7 @@ cdef class JournalLife:
         if self.buffer is not None:
             self.buffer.running = False         # Its thread is the parent's.
         self.buffer = None
-        self.keeper = None
+        self.maintenance = None
         # The lock lasts as long as anybody has the descriptor.
         self.folder.close()
 
@@ -292,7 +292,7 @@ cdef class JournalLife:
 
         What made them so is synced first. Not while a compaction runs.
         """
-        return 0 if self.keeper is None else self.keeper.reclaim()
+        return 0 if self.maintenance is None else self.maintenance.reclaim()
 
     def compact(self, progress=None):
         """Copy what is live out of all older files now; whether that replaced any.

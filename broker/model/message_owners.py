@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from broker.model.message import Message
     from broker.model.message_form import MessageForm
 
-__all__ = ["BytesAside", "MessageOwner"]
+__all__ = ["MessageOwner", "SpillFile"]
 
 
-class BytesAside(Protocol):
+class SpillFile(Protocol):
     """A file with the bytes of messages that wait; see storage/spill_file.py."""
 
     def read(self, place: int, size: int) -> bytes:

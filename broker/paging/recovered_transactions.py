@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from broker.paging.transactions import PageTransaction
     from broker.storage.history import MessageHistory
 
-__all__ = ["LateNotes"]
+__all__ = ["RecoveredTransactionHistory"]
 
 log = logging.getLogger("broker")
 
@@ -52,7 +52,7 @@ class _Record(NamedTuple):
     queue_ids: Sequence[int]
 
 
-class LateNotes:
+class RecoveredTransactionHistory:
     """See the module's text.
 
     Args:

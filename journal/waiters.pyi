@@ -4,5 +4,5 @@ from typing import Self
 from typing_extensions import disjoint_base
 
 @disjoint_base
-class WaitingRoom:
+class Waiters:
     def __new__(cls) -> Self: ...

@@ -2,4 +2,4 @@
 
 from journal.scan cimport FileScan
 
-cdef object judge(FileScan scan, bint is_newest)
+cdef object validate(FileScan scan, bint is_newest)

@@ -48,7 +48,7 @@ cdef enum:
     GATE_REST = 1024            # groups until the gate is tried again
 
 
-cdef class WaitingRoom:
+cdef class Waiters:
     """See the module's text."""
 
     cdef int wait(self, uint64_t number, uint64_t *counter, int *error) noexcept nogil:

@@ -31,7 +31,7 @@ cdef struct HeldTransaction:
     bint is_invalid             # a prepare claims what is not there
     int32_t next_unused
 
-cdef class HeldRecords:
+cdef class PendingRecords:
     # Transactions, by id and by place.
     cdef IdMap map
     cdef HeldTransaction *transactions

@@ -42,7 +42,7 @@ cdef enum:
     BLOCK_SIZE_MAX = 4096       # largest alignment the reference pads to
 
 
-cdef object judge(FileScan scan, bint is_newest):
+cdef object validate(FileScan scan, bint is_newest):
     """Give every record its verdict and list the damage.
 
     Args:
@@ -65,20 +65,20 @@ cdef object judge(FileScan scan, bint is_newest):
     elif scan.header.user_version != scan.user_version:
         raise UnsupportedFormat(f"{scan.name}: user version {scan.header.user_version} does not"
                                 f" match the journal's {scan.user_version}")
-    judge_size(scan)
+    validate_size(scan)
     if scan.is_sound:
         scan.last_data_position = scan.scanned_end
         scan.append_position = max(scan.scanned_end, end_of(scan, scan.count))
         return
     if scan.has_leaders:
-        unresolved = judge_by_leaders(scan, is_newest)
-        judge_rest(scan, unresolved, is_newest)
+        unresolved = validate_by_leaders(scan, is_newest)
+        validate_rest(scan, unresolved, is_newest)
     else:
-        judge_by_reference(scan)
+        validate_by_reference(scan)
     finish(scan)
 
 
-cdef object judge_size(FileScan scan):
+cdef object validate_size(FileScan scan):
     """No journal makes a file that is smaller than its header leader says, or so small."""
     cdef uint64_t leader_end = HEADER_SIZE + LEADER_SIZE
     if scan.header.checksum == CHECKSUM_OK and scan.size < scan.header.full_size:
@@ -91,7 +91,7 @@ cdef object judge_size(FileScan scan):
                    False, False)
 
 
-cdef object judge_by_reference(FileScan scan):
+cdef object validate_by_reference(FileScan scan):
     cdef size_t i, last = 0
     cdef Item *item
     cdef uint64_t end
@@ -104,7 +104,7 @@ cdef object judge_by_reference(FileScan scan):
             continue
         end = item.record.offset + item.record.size
         if i >= last:
-            judge_tail(scan, item, end_of_record(scan, last), True)
+            validate_tail(scan, item, end_of_record(scan, last), True)
         elif item.broken:
             add_damage(scan, item.record.offset, item.record.size,
                        f"not a whole record: {item.record.size} bytes skipped",
@@ -114,7 +114,7 @@ cdef object judge_by_reference(FileScan scan):
                        f"not a record: {item.record.size} bytes skipped", False, False)
 
 
-cdef size_t judge_by_leaders(FileScan scan, bint is_newest):
+cdef size_t validate_by_leaders(FileScan scan, bint is_newest):
     """All that good leaders bracket; the index of the first item behind the last of them."""
     cdef size_t i, start = 0
     cdef uint32_t expected = 0, ordinal
@@ -137,9 +137,9 @@ cdef size_t judge_by_leaders(FileScan scan, bint is_newest):
         if not is_whole:
             if expected >= scan.marked:
                 scan.next_ordinal = expected
-                if judge_beyond(scan, start, is_newest):
+                if validate_beyond(scan, start, is_newest):
                     return scan.count
-            judge_loss(scan, start, i, expected, ordinal)
+            validate_loss(scan, start, i, expected, ordinal)
         expected = ordinal + 1
         start = i + 1
     scan.next_ordinal = expected
@@ -162,7 +162,7 @@ cdef bint accept(FileScan scan, size_t start, size_t end) except -1:
     return True
 
 
-cdef object judge_loss(FileScan scan, size_t start, size_t end, uint32_t ordinal,
+cdef object validate_loss(FileScan scan, size_t start, size_t end, uint32_t ordinal,
                        uint32_t next_good):
     """Records `ordinal` to `next_good` - 1 are not there as written; items say what is."""
     cdef size_t i
@@ -211,12 +211,12 @@ cdef uint64_t end_of(FileScan scan, size_t index) noexcept nogil:
     return HEADER_SIZE + (LEADER_SIZE if scan.header.checksum != CHECKSUM_NONE else 0)
 
 
-cdef object judge_rest(FileScan scan, size_t start, bint is_newest):
+cdef object validate_rest(FileScan scan, size_t start, bint is_newest):
     """Everything behind the last good leader."""
     cdef size_t i
     cdef Item *item
     if scan.marked > scan.next_ordinal:
-        judge_loss(scan, start, scan.count, scan.next_ordinal, scan.marked)
+        validate_loss(scan, start, scan.count, scan.next_ordinal, scan.marked)
         scan.next_ordinal = scan.marked
         return
     if scan.is_ended or (start == 0 and scan.header.checksum == CHECKSUM_NONE):
@@ -226,14 +226,14 @@ cdef object judge_rest(FileScan scan, size_t start, bint is_newest):
             if is_disowned(item):
                 break
             if item.what == ITEM_HOLE and item.broken:
-                judge_tail(scan, item, end_of_record(scan, i), is_newest)
+                validate_tail(scan, item, end_of_record(scan, i), is_newest)
         else:
             return
-    if not judge_beyond(scan, start, is_newest):
-        judge_loss(scan, start, scan.count, scan.next_ordinal, scan.next_ordinal)
+    if not validate_beyond(scan, start, is_newest):
+        validate_loss(scan, start, scan.count, scan.next_ordinal, scan.next_ordinal)
 
 
-cdef bint judge_beyond(FileScan scan, size_t start, bint is_newest) except -1:
+cdef bint validate_beyond(FileScan scan, size_t start, bint is_newest) except -1:
     """Everything from item `start` on, none of which a mark counts; ours run out before it.
 
     The reference appends behind every whole record that it sees, so where ours broke off its
@@ -282,7 +282,7 @@ cdef bint judge_beyond(FileScan scan, size_t start, bint is_newest) except -1:
                 expected += 1
                 cut_from = i + 1
     if is_overtaken:
-        judge_overtaken(scan, cut_from)
+        validate_overtaken(scan, cut_from)
         return True
     if has_failed and not is_newest:
         return False
@@ -293,7 +293,7 @@ cdef bint judge_beyond(FileScan scan, size_t start, bint is_newest) except -1:
     else:
         for i in range(cut_from, scan.count):
             if scan.items[i].what == ITEM_HOLE and scan.items[i].broken:
-                judge_tail(scan, &scan.items[i], end, is_newest)
+                validate_tail(scan, &scan.items[i], end, is_newest)
     return True
 
 
@@ -333,7 +333,7 @@ cdef uint64_t chain_end(FileScan scan, size_t index) noexcept nogil:
     return end
 
 
-cdef object judge_overtaken(FileScan scan, size_t start):
+cdef object validate_overtaken(FileScan scan, size_t start):
     """The reference went on behind our torn tail: what of it is whole, it has made its own."""
     cdef size_t i
     cdef Item *item
@@ -368,7 +368,7 @@ cdef object judge_overtaken(FileScan scan, size_t start):
                " went on behind it: nothing is cut", True)
 
 
-cdef object judge_tail(FileScan scan, const Item *hole, uint64_t end, bint is_torn):
+cdef object validate_tail(FileScan scan, const Item *hole, uint64_t end, bint is_torn):
     """What begins like a record behind the last one, at `end`, if it stands where one may.
 
     Further on it is what an earlier use of the file left, and looks so by chance.

@@ -3,13 +3,15 @@ from typing import Self, final
 from journal.compaction import Compaction
 from journal.data_files import DataFiles
 from journal.errors import JournalIOError
-from journal.history import HistoryKeeper
+from journal.history import HistoryMaintenance
 
-__all__ = ["FileKeeper"]
+__all__ = ["FileMaintenance"]
 
 @final
-class FileKeeper:
-    def __new__(cls, files: DataFiles, history: HistoryKeeper, compaction: Compaction) -> Self: ...
+class FileMaintenance:
+    def __new__(
+        cls, files: DataFiles, history: HistoryMaintenance, compaction: Compaction
+    ) -> Self: ...
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def keep_files(self) -> None: ...

@@ -13,27 +13,27 @@ from libc.stdlib cimport free, malloc
 from journal.buffer cimport pthread_mutex_lock, pthread_mutex_unlock
 from journal.compaction cimport Compaction
 from journal.data_files cimport DataFile, DataFiles
-from journal.history cimport HistoryKeeper
+from journal.history cimport HistoryMaintenance
 from journal.reclaim cimport find_reclaimable
 
 from journal.errors import JournalClosed, JournalIOError
 from journal.pool import NO_SPACE
 
-__all__ = ["FileKeeper"]
+__all__ = ["FileMaintenance"]
 
 log = logging.getLogger("journal")
 
 cdef double NO_SPACE_RETRY_S = 1.0
 
 
-cdef class FileKeeper:
+cdef class FileMaintenance:
     """Keeps the files of one journal.
 
     Args:
         files, history, compaction: the journal's.
     """
 
-    def __cinit__(self, DataFiles files, HistoryKeeper history, Compaction compaction):
+    def __cinit__(self, DataFiles files, HistoryMaintenance history, Compaction compaction):
         self.files = files
         self.history = history
         self.compaction = compaction

@@ -1,6 +1,6 @@
 """How an opened journal comes by its files: what a crash left is put right, the rest sorted.
 
-    recover() ─▶ Loader ─▶ sync_loaded() ─▶ take_over(): data files, free files, the one to go on in
+    recover() ─▶ Loader ─▶ sync_loaded() ─▶ adopt(): data files, free files, the one to go on in
 """
 
 import errno
@@ -11,14 +11,14 @@ from array import array
 from libc.stdint cimport int32_t, uint64_t
 
 from journal.data_files cimport DataFile, DataFiles
-from journal.history cimport HistoryKeeper
+from journal.history cimport HistoryMaintenance
 from journal.reclaim cimport find_reclaimable
 
 from journal.errors import JournalIOError
 from journal.pool import NO_SPACE
 from journal.recovery import apply_recovery, plan_recovery
 
-__all__ = ["recover", "sync_loaded", "take_over"]
+__all__ = ["recover", "sync_loaded", "adopt"]
 
 log = logging.getLogger("journal")
 
@@ -84,7 +84,7 @@ def sync_loaded(DataFiles files, result):
     files.folder.sync()
 
 
-def take_over(DataFiles files, HistoryKeeper history, result):
+def adopt(DataFiles files, HistoryMaintenance history, result):
     """Sort the loaded files into data files and free ones; the file to go on in."""
     cdef DataFile file
     files.pool.next_file_id = result.last_file_id

@@ -1,7 +1,7 @@
 from typing import Self, final
 
-__all__ = ["HeldRecords"]
+__all__ = ["PendingRecords"]
 
 @final
-class HeldRecords:
+class PendingRecords:
     def __new__(cls) -> Self: ...

@@ -7,11 +7,11 @@ from journal.compaction cimport Compaction
 from journal.completion cimport BufferCompletions
 from journal.data_files cimport DataFiles
 from journal.files.base cimport BackEnd, Folder
-from journal.history cimport HistoryKeeper
+from journal.history cimport HistoryMaintenance
 from journal.index cimport RecordIndex
-from journal.keeper cimport FileKeeper
+from journal.file_maintenance cimport FileMaintenance
 
-cdef class JournalLife:
+cdef class JournalLifecycle:
     # Identity and settings.
     cdef object __weakref__
     cdef object owner_pid       # the process that opened it
@@ -30,9 +30,9 @@ cdef class JournalLife:
     cdef BufferCompletions completions
     # The files, and who looks after them; from load() on.
     cdef DataFiles files
-    cdef HistoryKeeper history
+    cdef HistoryMaintenance history
     cdef Compaction compaction
-    cdef FileKeeper keeper
+    cdef FileMaintenance maintenance
 
     cdef int roll_back(self, list tx_ids) except -1
     cdef int check_was_loaded(self) except -1

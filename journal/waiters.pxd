@@ -6,7 +6,7 @@ cdef enum:
     WAIT_WORDS = 64
     WOKEN_BY_A_SIGNAL = 1       # what wait() may say
 
-cdef class WaitingRoom:
+cdef class Waiters:
     cdef uint32_t words[WAIT_WORDS]     # parks those who wait for number n at n % WAIT_WORDS
     cdef uint32_t waiters[WAIT_WORDS]   # parked there, or about to be
     cdef uint64_t gate                  # when its holder passed it, 0: open

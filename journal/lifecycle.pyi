@@ -12,7 +12,7 @@ from journal.options import JournalOptions
 from journal.pool import FilePool
 
 @disjoint_base
-class JournalLife:
+class JournalLifecycle:
     def __new__(cls, options: JournalOptions) -> Self: ...
     @property
     def options(self) -> JournalOptions: ...

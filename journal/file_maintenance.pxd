@@ -2,10 +2,10 @@
 
 from journal.compaction cimport Compaction
 from journal.data_files cimport DataFiles
-from journal.history cimport HistoryKeeper
+from journal.history cimport HistoryMaintenance
 
-cdef class FileKeeper:
+cdef class FileMaintenance:
     cdef DataFiles files
-    cdef HistoryKeeper history
+    cdef HistoryMaintenance history
     cdef Compaction compaction
     cdef object thread
