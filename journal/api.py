@@ -198,7 +198,7 @@ class RecordStore(Protocol):
         ...
 
     def flush_now(self) -> None:
-        """Have what was appended without flush_now made durable as soon as can be; does not wait."""
+        """Make durable, as soon as possible, what was appended without flush_now; do not wait."""
         ...
 
     def prewarm(self) -> None:

@@ -1,11 +1,11 @@
 """What decides about nearly every message, found once for a user and an address.
 
-    message, sent alone, nothing special in it ─▶ CachedRoute ─▶ queues        no look-up but this one
+    message, sent alone, nothing special in it ─▶ CachedRoute ─▶ queues      no look-up but this
 
-A CachedRoute is made behind a message that went all through the post office: the user may send, the address
-is there and routes what comes, nothing is diverted and nobody limits how long messages live. It
-holds until something of that changes: every change of bindings, settings and permissions raises one
-version. What changes with the messages themselves, room in memory, is asked each time.
+The post office makes a CachedRoute after it has routed a message in full: the user may send, the
+address exists and accepts the routing type, nothing is diverted, and no rule limits how long
+messages live. The route is valid until one of these changes: each change of bindings, settings or
+permissions raises one version. Room in memory changes with every message, and is asked each time.
 
 Threads: the event loop's alone.
 """

@@ -55,7 +55,7 @@ _FULL_DISK_RETRY_S: Final = 1.0
 Moving: TypeAlias = "Generator[float, None, bool]"
 
 
-class Moves:
+class MessageMover:
     """See the module's text.
 
     Args:

@@ -395,8 +395,8 @@ class Broker:
             )
             disk.look()
             timers.every(options.disk_scan_period, disk.look)
-        timers.every(options.message_expiry_scan_period, expiry.look)
-        timers.every(options.address_queue_scan_period, addresses.look)
+        timers.every(options.message_expiry_scan_period, expiry.scan)
+        timers.every(options.address_queue_scan_period, addresses.scan)
         slow = SlowConsumers(core, self._owners, self._kill)
         timers.every(_SLOW_CONSUMER_SCAN_MS, lambda: self._look_for(slow))
         timers.every(

@@ -7,16 +7,15 @@ for it. A store calls them in append order; the FIFO below is in the order of th
 and its head waits for the numbers, one a store, that were current then. So callbacks run in the
 order they were asked for, whatever store is slower. Pages are a store of their own here.
 
-What may be appended only once pages are durable, a commit record, goes through a Admission: its place
+A commit record may be appended only once pages are durable. It goes through an Admission: its place
 in the FIFO is taken at once, and its numbers are known when it opens.
 
 A callback that raises is a bug, and what it should have done is not done: a message is in no queue,
 or an answer not written, though its records are durable. Nobody can say what else follows from
 that, so it ends the broker as a failed store does; the next start has all that is durable.
 
-What nobody is told of, an acknowledgement that wants no answer, is appended without flush_now: it is
-synced with what comes next, or when the store's timer says. Who waits for an answer that stands
-behind it has it flushed now.
+An acknowledgement that wants no answer is appended without flush_now: it is synced with what comes
+next, or when the store's timer says. A caller that waits for a later answer has it flushed now.
 
 An OperationContext is one session's view: what the session itself appended. Where that is durable
 already its callbacks run at once, so that a session without persistent work never waits for the

@@ -192,8 +192,8 @@ class StorageManager:
     def acknowledge(self, queue_id: int, message_id: int, tx_id: int | None, is_last: bool) -> None:
         """Record that a queue has the message no more; the last of several asks for the sync.
 
-        Without flush_now: a client that waits for an answer has it flushed now (OperationContext.then). On a
-        full disk it is accepted as long as the store's reserve lasts.
+        Without flush_now: a client that waits for an answer has it flushed (OperationContext.then). On
+        a full disk it is accepted as long as the store's reserve lasts.
 
         Raises:
             BrokerError: the disk is full, and the reserve used up.

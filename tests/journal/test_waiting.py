@@ -144,7 +144,7 @@ def test_who_expects_records_in_vain_holds_up_nobody(tmp_path):
             while not is_over.is_set():
                 journal.prewarm()
 
-        thread = threading.Thread(target=expect, daemon=True)
+        thread = threading.Thread(target=prewarm, daemon=True)
         thread.start()
         for record_id in range(1, 400, 2):
             journal.add(record_id, 1, b"x", sync=True)
