@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from broker.model.encoding import BodyReader, RecordFormatError
-from broker.queues.schedule import SCHEDULED, time_ms
+from broker.model.scheduled_time import SCHEDULED, time_ms
 from broker.records.page_records import entries
 from broker.records.stored_messages import LargeCoreMessage, read_message
 from broker.storage.page_folders import FileFolders

@@ -12,7 +12,7 @@ from libc.string cimport memcpy
 from journal.format cimport (
     ADD_RECORD, CHECKSUM_NONE, EVENT_RECORD, PREPARE_RECORD, ROLLBACK_RECORD, SCAN_MARK,
     SCAN_RECORD, UPDATE_RECORD_TX, Record)
-from journal.validation cimport judge
+from journal.validation cimport validate
 from journal.scan cimport LIVE, FileScan, Item, scan_bytes
 
 __all__ = ["CHECKSUMS", "KINDS", "NO_ID", "VERDICTS", "PackedFile", "RawColumns", "Span"]
@@ -144,7 +144,7 @@ cdef class PackedFile:
     def __init__(self, str name, data, *, bint is_newest=True, int32_t user_version=0):
         self.scan = scan_bytes(name, data, user_version)
         self.data = data
-        judge(self.scan, is_newest)
+        validate(self.scan, is_newest)
         self.want(None, None, None)
         self.clip(0, INT64_MAX)
 

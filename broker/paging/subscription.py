@@ -16,9 +16,9 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from broker.model.encoding import RecordFormatError
+from broker.model.scheduled_time import SCHEDULED, time_ms
 from broker.paging.cursor import Cursor, Found, LateRange
 from broker.paging.reference import PagedReference
-from broker.queues.schedule import SCHEDULED, time_ms
 
 if TYPE_CHECKING:
     from broker.model.message import Message

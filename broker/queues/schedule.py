@@ -14,14 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from broker.core import Core, Timer
-    from broker.model.properties import PropertyValue
     from broker.queues.reference import Reference
 
-__all__ = ["SCHEDULED", "Schedule", "time_ms"]
+__all__ = ["Schedule"]
 
-# The property that says when a message is to be delivered (Message.HDR_SCHEDULED_DELIVERY_TIME).
-SCHEDULED: Final = "_AMQ_SCHED_DELIVERY"
-_LONG_MAX: Final = 2**63 - 1
 _SLEEP_S_MAX: Final = 60.0
 
 
@@ -102,14 +98,3 @@ class Schedule:
             self._timer = None
         self._heap.clear()
         self._live.clear()
-
-
-def time_ms(value: PropertyValue) -> int:
-    """Give a time of delivery: any number is one, as in the reference; 0 for none, or one past.
-
-    >>> time_ms(1700000000000), time_ms(1.7e12), time_ms(float("nan")), time_ms("17")
-    (1700000000000, 1700000000000, 0, 0)
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        return 0
-    return int(min(value, _LONG_MAX))

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Final
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.model.address import split_fqqn
 from broker.model.routing_type import RoutingType
+from broker.model.scheduled_time import SCHEDULED, time_ms
 from broker.queues.reference import reference_to
-from broker.queues.schedule import SCHEDULED, time_ms
 from broker.routing.addresses import Addresses
 from broker.routing.cached_routes import CachedRoute
 from broker.routing.duplicates import BRIDGE_ID, DuplicateCaches

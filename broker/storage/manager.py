@@ -192,11 +192,8 @@ class StorageManager:
     def acknowledge(self, queue_id: int, message_id: int, tx_id: int | None, is_last: bool) -> None:
         """Record that a queue has the message no more; the last of several asks for the sync.
 
-        Without flush_now: a client that waits for an answer has it flushed (OperationContext.then). On
-        a full disk it is accepted as long as the store's reserve lasts.
-
-        Raises:
-            BrokerError: the disk is full, and the reserve used up.
+        Without flush_now: if a client waits for an answer, OperationContext.then() has it flushed.
+        A full disk accepts it as long as the store's reserve lasts.
         """
         try:
             self._note(message_id, _ACKNOWLEDGE, packed.of_long(queue_id), tx_id, is_last, True)
