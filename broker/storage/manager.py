@@ -193,7 +193,10 @@ class StorageManager:
         """Record that a queue has the message no more; the last of several asks for the sync.
 
         Without flush_now: if a client waits for an answer, OperationContext.then() has it flushed.
-        A full disk accepts it as long as the store's reserve lasts.
+        On a full disk it is accepted as long as the store's reserve lasts.
+
+        Raises:
+            BrokerError: the disk is full, and the reserve used up.
         """
         try:
             self._note(message_id, _ACKNOWLEDGE, packed.of_long(queue_id), tx_id, is_last, True)
