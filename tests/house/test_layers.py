@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ROOMS = (
     *("errors", "model", "records", "settings", "selector", "security", "printing", "storage"),
     *("notifications", "core", "queues", "paging", "transactions", "routing", "recovery"),
-    *("sessions", "transport", "protocols", "client", "options", "config", "management", "server"),
+    *("sessions", "protocols", "client", "transport", "options", "config", "management", "server"),
     *("embedded", "cli"),
 )
 # What a room uses above it all the same, until the two meet in a Protocol. A list to shorten: what
@@ -34,7 +34,6 @@ UPWARD = {
     "printing": {"storage"},
     "queues": {"paging", "transactions"},
     "transactions": {"routing"},
-    "transport": {"protocols"},
 }
 # The rooms that nobody reaches from outside of the broker: who reads what is stored needs none that
 # runs.
@@ -84,7 +83,9 @@ MAY_USE = {
     ),
     # And the wording that every print of a journal shares.
     "broker.printing": ("broker", "journal.data_print", "journal.errors"),
-    "broker.recovery.recover_messages": ("broker", "journal.data_print"),
+    "broker.recovery.recover_messages": (
+        *("broker", "journal.api", "journal.data_print", "journal.errors"),
+    ),
     "broker.storage.open": ("broker", "journal", "jdbcstore"),
     # Its records are read where the load has them in memory: no object each.
     "broker.storage.journal_messages": ("broker", "journal"),
