@@ -76,7 +76,7 @@ class Work:
         self._takers = []
         self._prepared = []
 
-    def prewarm(self):
+    def expect(self):
         return self.ledger.copy(), dict(self.made)
 
     def session(self, **wanted):

@@ -152,7 +152,7 @@ class SimulatedStore:
     def flush_now(self):
         pass  # When a record is durable is for the test to say.
 
-    def prewarm(self):
+    def expect(self):
         pass
 
     def reserve_ends(self, count):
