@@ -403,7 +403,10 @@ def _check_database(url: str) -> None:
 
 
 def _url_place(path: str, options: SourceOptions, part: str) -> Place:
-    from jdbcstore.options import DatabaseStoreOptions
+    try:
+        from jdbcstore.options import DatabaseStoreOptions  # Here: files need no SQLAlchemy.
+    except ModuleNotFoundError as error:
+        raise WrongUse(missing_package(error, extra_of_url(path))) from error
 
     database = DatabaseStoreOptions(
         connection_url=path, user=options.user, password=options.password
@@ -416,7 +419,7 @@ def _url_place(path: str, options: SourceOptions, part: str) -> Place:
 
 def _table_place(node: str | None, database: DatabaseStoreOptions, part: str) -> Place:
     try:
-        from jdbcstore.url import connection_url  # Here: files need no SQLAlchemy.
+        from jdbcstore.url import connection_url
     except ModuleNotFoundError as error:
         extra = extra_of_url(database.connection_url or "")
         raise WrongUse(missing_package(error, extra)) from error
