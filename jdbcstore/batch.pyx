@@ -5,7 +5,7 @@ other: an add and its delete in one batch are nothing, a delete and a new add of
 both, and a delete takes back the updates that stand before it in the batch.
 
 The end of a staged transaction (its rows begin to count, or go) stands in a batch with other ends
-only: then the whole batch can be found out to be in the database or not (riding.py) by looking for
+only: then the whole batch can be found out to be in the database or not (reconnecting.py) by looking for
 one row.
 
 Rows are structs with a reference to the body: no object is made for a row, and the ways into a

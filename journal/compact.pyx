@@ -41,7 +41,7 @@ Why a crash never tears anything
 What the index is told (publish) stands in moves.pyx.
 
 Old files are read by old_files.pyx, new ones written by new_files.pyx, what waits is kept in
-held.pyx; control file and names are replacement.pyx.
+pending_records.pyx; control file and names are replacement.pyx.
 
 Rejected: to copy the index at the start, as the reference does (a second index in memory, and all
 appends wait for it).

@@ -1,4 +1,4 @@
-"""The files thread: the typed header of keeper.pyx."""
+"""The files thread: the typed header of file_maintenance.pyx."""
 
 from journal.compaction cimport Compaction
 from journal.data_files cimport DataFiles

@@ -4,7 +4,7 @@
                                  │                         │
                             RecordIndex              tickets, eventfd ─▶ wait(), durable(), reap()
 
-Here: appends, transactions, completion. How a journal opens, loads and closes: life.pyx.
+Here: appends, transactions, completion. How a journal opens, loads and closes: lifecycle.pyx.
 
 A failed write or sync ends it: every waiter gets JournalIOError, later calls JournalClosed with
 that as the cause.

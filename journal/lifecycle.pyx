@@ -3,10 +3,10 @@
 Appends and what follows from them stand in journal.pyx, whose class this is the base of.
 
     data_files          the files, and how appends go on in the next one
-    maintenance              the files thread: opens ahead, closes, reclaims
+    file_maintenance    the files thread: opens ahead, closes, reclaims
     compaction          when and around what compact.pyx runs
     history             copies of full files
-    adopt           files found by a load
+    adoption            files found by a load
 """
 
 import errno

@@ -4,7 +4,7 @@
       |  scan, checksum           worker threads and the caller's, without the GIL, at most
       |                           `readahead` files ahead; each file through a small window, so
       v                           that its bytes are looked at while they are in the cache
-    judge                         what of each file can be believed (judge.pyx)
+    validate                      what of each file can be believed (validation.pyx)
       v
     apply                         in log order: the record index, open transactions, columns of
       |                           locators; no Python object a record (replay.pyx)

@@ -1,4 +1,4 @@
-"""What a compaction has read and cannot copy yet: the typed header of held.pyx."""
+"""What a compaction has read and cannot copy yet: the typed header of pending_records.pyx."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 

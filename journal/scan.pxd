@@ -56,7 +56,7 @@ cdef class FileScan:
     cdef uint64_t scanned_end   # end of the last whole record, as the reference sees it
     cdef uint64_t data_file_marks
     cdef uint64_t used_end      # end of the last byte that is not zero, for files with leaders
-    # Decided by validate() of judge.pyx.
+    # Decided by validate() of validation.pyx.
     cdef uint32_t next_ordinal
     cdef uint64_t last_data_position    # end of the last live record
     cdef uint64_t append_position       # end of the last live record or mark

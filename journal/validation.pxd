@@ -1,4 +1,4 @@
-"""What of a journal file can be believed: the typed header of judge.pyx."""
+"""What of a journal file can be believed: the typed header of validation.pyx."""
 
 from journal.scan cimport FileScan
 

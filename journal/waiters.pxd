@@ -1,4 +1,4 @@
-"""The typed header of waiting_room.pyx."""
+"""The typed header of waiters.pyx."""
 
 from libc.stdint cimport uint32_t, uint64_t
 

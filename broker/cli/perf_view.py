@@ -76,7 +76,7 @@ class PerfView:
         if self._is_json:
             click.echo(json.dumps(_sample("summary", measured)))
         else:
-            # As wide as it is where there is no terminal to fit.
+            # Without a terminal the table has its full width.
             Console(width=None if sys.stdout.isatty() else WIDTH).print(_table(measured, "all"))
 
 

@@ -15,7 +15,7 @@ _LONG_MAX: Final = 2**63 - 1
 
 
 def time_ms(value: PropertyValue) -> int:
-    """Give a time of delivery: any number is one, as in the reference; 0 for none, or one past.
+    """Give a time of delivery: Artemis takes any number; 0: no time, or one before 1970.
 
     >>> time_ms(1700000000000), time_ms(1.7e12), time_ms(float("nan")), time_ms("17")
     (1700000000000, 1700000000000, 0, 0)

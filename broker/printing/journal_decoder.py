@@ -59,7 +59,7 @@ class JournalDecoder:
     def describe(
         self, user_type: int, body: Body, *, record_id: int, is_update: bool, safe: bool = False
     ) -> str:
-        """Give the text that the reference's `data print` has for this record.
+        """Give the text that Artemis's `data print` has for this record.
 
         `** null **` for what it does not look into, `** damaged: … **` where it would stop; 0 in
         place of identity hashes; dates in UTC. `safe` leaves out users' data.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LOOK_COUNT_MAX", "ConsumerLevel", "Consumers", "browse", "dispatch"]
 
-# References budget at in one turn (QueueImpl.MAX_DELIVERIES_IN_LOOP).
+# References scanned in one turn (QueueImpl.MAX_DELIVERIES_IN_LOOP).
 LOOK_COUNT_MAX: Final = 1000
 
 
@@ -189,7 +189,7 @@ def _dispatch_by_cursors(queue: Queue) -> bool:
 
 
 class ScanBudget:
-    """How many references were budget at in this turn."""
+    """How many references were scanned in this turn of the loop."""
 
     __slots__ = ("count",)
 

@@ -1,4 +1,4 @@
-# Fields of ways.py's class, compiled; see setup.py (COMPILED).
+# Fields of cached_routes.py's class, compiled; see setup.py (COMPILED).
 
 from broker.queues.memory cimport AddressMemory
 

@@ -131,7 +131,7 @@ class Completions:
             self.run_due()
 
     def flush_now(self) -> None:
-        """Somebody waits: have what was appended without flush_now synced as soon as can be."""
+        """A caller waits: sync as soon as possible what was appended without flush_now."""
         messages = self.messages
         if messages.unflushed > messages.durable:
             messages.unflushed = 0

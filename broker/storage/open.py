@@ -347,7 +347,7 @@ def _open_tables(
         folders=(),
         aside_folder=Path(os.environ.get("TMPDIR") or LARGE_TEMPORARY_FOLDER),
         page_size_max=options.max_page_size_bytes,
-        # Answers wait for the database, whatever journal-sync-* says: effect.py names it.
+        # Answers wait for the database, whatever journal-sync-* says: config/unsupported.py names it.
         sync_transactional=True,
         sync_non_transactional=True,
         _activated=node.activated,

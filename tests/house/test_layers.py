@@ -109,6 +109,11 @@ MUST_NOT_USE = {
     "jdbcstore.cli": (),
     # A client speaks the protocol; it has none of what a broker is made of.
     "broker.client": ("broker.transport", "broker.core", *RUNNING),
+    # And the broker none of its client; only commands use both.
+    "broker.transport": ("broker.client", "broker.core", *RUNNING),
+    "broker.options": ("broker.client",),
+    "broker.config": ("broker.client", "broker.server.server"),
+    "broker.management": ("broker.client", "broker.server.server"),
     # What is stored is read without a broker that runs; the sources do without the command line.
     "pipeline": ("broker.transport", "broker.protocols", "broker.core", *RUNNING, "pipeline.cli"),
     "pipeline.cli": ("broker.transport", "broker.protocols", "broker.core", *RUNNING),

@@ -218,6 +218,29 @@ async def test_a_message_acknowledged_twice_takes_no_other_with_it(either_broker
             assert [(await consumer.receive(WAIT_S)).text for _ in range(2)] == ["2", "3"]
 
 
+@pytest.mark.parametrize("mode", [AckMode.INDIVIDUAL, AckMode.CLIENT])
+@asynchronous
+async def test_an_acknowledgement_that_was_refused_is_sent_again(our_broker, mode):
+    async with client_of(our_broker, block_on_acknowledge=True) as client:
+        session = await client.session(mode, ack_batch_size=0)
+        queue = await make_queue(session)
+        async with session.producer(queue) as producer:
+            await producer.send("one")
+
+        async with await session.consumer(queue) as consumer:
+            received = await consumer.receive(WAIT_S)
+            consumer_id = consumer._state.consumer_id
+            consumer._state.consumer_id = 2**40
+            for _ in range(2):
+                with pytest.raises(errors.BrokerRefused):
+                    await received.acknowledge()
+            consumer._state.consumer_id = consumer_id
+            await received.acknowledge()
+
+        async with await session.consumer(queue) as consumer:
+            assert await consumer.receive(0.2) is None
+
+
 @asynchronous
 async def test_iterating_acknowledges_what_the_loop_is_done_with(either_broker):
     async with client_of(either_broker) as client:

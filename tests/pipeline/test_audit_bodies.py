@@ -83,7 +83,7 @@ def cells(tmp_path, node, *more):
 
 
 def test_a_report_counts_what_is_in_pages_and_what_is_large(tmp_path):
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="quiver-mq[report] brings it")
     node = Node(tmp_path / "node")
     for _ in range(50):
         node.send(ORDERS)
@@ -102,7 +102,7 @@ def test_a_report_counts_what_is_in_pages_and_what_is_large(tmp_path):
 
 
 def test_what_was_paged_and_is_gone_was_acknowledged(tmp_path):
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="quiver-mq[report] brings it")
     node = Node(tmp_path / "node", keeps_history=True)
     node.send(ORDERS)
     for number in (20_000, 20_001, 20_002):

@@ -15,7 +15,7 @@ from journal.errors import WrongUse
 from pipeline.cli.audit import _table
 from pipeline.options import SourceOptions
 from pipeline.places import find_histories, find_places
-from pipeline.session import check_installed, check_master, open_session
+from pipeline.session import SMALL, check_installed, check_master, open_session
 from tests.servers import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,6 +96,11 @@ def test_a_master_that_does_not_answer_is_told():
 
     with pytest.raises(WrongUse, match=f"no master of Spark answers at spark://127.0.0.1:{port}"):
         check_master(f"spark://127.0.0.1:{port}")
+
+
+def test_a_master_of_no_known_kind_is_told_before_java_starts():
+    with pytest.raises(WrongUse, match="Spark knows no master 'nowhere'"):
+        check_master("nowhere")
 
 
 def test_one_of_several_masters_is_enough():
@@ -186,3 +191,8 @@ def test_settings_of_java_are_kept(monkeypatch):
     assert taken[name].startswith("-Xss4m -Dlog4j2.configurationFile=file:///")
     open_session("local[1]", {name: "-Dlog4j2.configurationFile=mine"})
     assert taken[name] == "-Dlog4j2.configurationFile=mine"
+    # A short job is over before Java's second compiler pays.
+    open_session("local[1]", size=SMALL - 1)
+    assert "-XX:TieredStopAtLevel=1" in taken[name]
+    open_session("local[1]", size=SMALL)
+    assert "-XX:" not in taken[name]

@@ -222,9 +222,15 @@ class AsyncConsumer:
             return
         received.discard_body()
         if self._mode is AckMode.INDIVIDUAL:
-            if not received.is_acknowledged:
-                received.is_acknowledged = True
+            if received.is_acknowledged:
+                return
+            received.is_acknowledged = True
+            try:
                 await self._send_acknowledgement(received.message_id, individual=True)
+            except BaseException:
+                # It was refused, or the call was interrupted: the caller may try again.
+                received.is_acknowledged = False
+                raise
         else:
             await self._count(received, self._session.state.options.ack_batch_size)
 
@@ -241,13 +247,18 @@ class AsyncConsumer:
         # looks for the message, finds none and gives them back.
         if received.number <= self._acknowledged:
             return
-        self._acknowledged = received.number
+        before, self._acknowledged = self._acknowledged, received.number
         self._unacknowledged = received.message_id
         self._unacknowledged_bytes += received.size
         if self._unacknowledged_bytes >= batch_size:
             message_id, self._unacknowledged = self._unacknowledged, None
             self._unacknowledged_bytes = 0
-            await self._send_acknowledgement(message_id, individual=False)
+            try:
+                await self._send_acknowledgement(message_id, individual=False)
+            except BrokerRefused:
+                # Only then: after an interrupted call the broker may have taken it, see above.
+                self._acknowledged = before
+                raise
 
     async def _send_acknowledgement(self, message_id: int, *, individual: bool) -> None:
         state = self._session.state
