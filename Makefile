@@ -75,7 +75,7 @@ test: venv build ## what a developer runs before a commit
 fresh: ## README's lines on a new Debian: make fresh SUITE=trixie (root and debootstrap are needed)
 	@.ci/fresh $(SUITE)
 
-test-all: venv-all build ## all of it: crash states, kills, fuzzing, the reference; long runs at a tenth of their length
+test-all: venv-all build ## all of it: crash states, kills, fuzzing, Artemis; long runs at a tenth of their length
 	$(PYTEST) -m "not soak" --effort $(EFFORT_ALL) $(call PARALLEL,$(TEST_JOBS))
 
 soak: venv-all build ## the long runs in full; figures at the end

@@ -1,4 +1,4 @@
-"""How fast the journal is, beside the limit of this disk, other engines and the reference.
+"""How fast the journal is, beside the limit of this disk, other engines and Artemis.
 
 README.md says how to run each file.
 """

@@ -6,8 +6,8 @@
 
 Producers have a connection, a queue and a consumer each; bodies are of 1 KiB. Shown are messages a
 second that were confirmed and the 99th percentile of the time to a confirmation, medians of the
-rounds, and the ratios within each round. Ours and the reference journal by ASYNCIO, and are driven
-by the reference's own Core client; the reference has the buffer timer that its own calibration
+rounds, and the ratios within each round. Ours and Artemis journal by ASYNCIO, and are driven
+by Artemis's own Core client; Artemis has the buffer timer that its own calibration
 finds. RabbitMQ, NATS and Kafka are driven by their own Java clients (peers/brokers.py); NATS, and
 Kafka but for `kafka-flushed`, acknowledge before anything is synced. One at a time our
 journal alone is beside them: one thread that waits for each record of 1 KiB, on the same disk, by
@@ -15,7 +15,7 @@ ASYNCIO too; and ours once more, driven by a client in C (peers/core_ping.c): wh
 part of that ratio. At a given rate all brokers have the same load, and what counts is the tail,
 from the moment at which a message was to be sent.
 
-With `--store postgresql` ours and the reference keep everything in PostgreSQL, each run in a new
+With `--store postgresql` ours and Artemis keep everything in PostgreSQL, each run in a new
 database of one server, which is started for it and keeps its defaults of durability; the targets
 are other ones.
 

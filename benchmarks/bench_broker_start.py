@@ -15,7 +15,7 @@ memory has grown by beyond their bytes.
 Drain: so many messages in pages, taken by one consumer of ours within the broker's process and
 acknowledged by the hundred; seconds from the start of the consumer to the last acknowledgement.
 With `--reference` they are also sent and taken by its Core client (peers/java/CoreDrain.java), from
-ours and from the reference's broker in turn: a JVM that shares the processors with the broker.
+ours and from Artemis's broker in turn: a JVM that shares the processors with the broker.
 
 Files are in the page cache, as after a restart of the process. Prints a line a figure.
 """
@@ -219,7 +219,7 @@ def start(folder: Path) -> Figures:
 
 
 def start_reference(data: Path, folder: Path) -> Figures:
-    """Start the reference's broker on a copy of the folder."""
+    """Start Artemis's broker on a copy of the folder."""
     from tests.interop.reference_broker import ReferenceBroker
 
     broker = ReferenceBroker(folder, memory_mb=5000)
@@ -303,7 +303,7 @@ async def drain(folder: Path, count: int) -> float:
 
 
 def drain_by_client(kind: Kind, folder: Path, count: int) -> float:
-    """Let the reference's client fill and drain a broker; seconds of the latter, warm."""
+    """Let Artemis's client fill and drain a broker; seconds of the latter, warm."""
     folder.mkdir()
     broker = kind.start(folder, None)
     try:
@@ -359,7 +359,7 @@ def main() -> None:
     parser.add_argument("--sent", type=int, default=1_000_000)
     parser.add_argument("--paged", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--reference", action="store_true", help="beside the reference's broker")
+    parser.add_argument("--reference", action="store_true", help="beside Artemis's broker")
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
@@ -374,7 +374,7 @@ def main() -> None:
             show(f"start with {arguments.messages:,}", found, arguments.messages, empty)
             if arguments.reference:
                 theirs = [start_reference(folder / "data", folder / "reference")]
-                show("the reference", theirs, arguments.messages)
+                show("Artemis", theirs, arguments.messages)
         if arguments.sent:
             command = [sys.executable, "-c", SEND, str(folder / "sent"), str(arguments.sent)]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)

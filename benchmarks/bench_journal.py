@@ -1,4 +1,4 @@
-"""The journal beside the limit of this disk, other engines and the reference, as ratios.
+"""The journal beside the limit of this disk, other engines and Artemis, as ratios.
 
     python -m benchmarks.bench_journal [--quick] [--only TITLE] [--rounds N] [--seconds S]
                                        [--folder DIR] [--json FILE]
@@ -11,10 +11,10 @@ and largest beside it: engines take turns within a round, so a slow minute of th
 all of them. Nothing here fails because a figure is low.
 
 Load and compaction: every run gets a fresh copy of the same files, just written and synced, so
-all of them read from the page cache. Ours starts a process a run, the reference has done one such
+all of them read from the page cache. Ours starts a process a run, Artemis has done one such
 run before the first that counts, or its interpreter would be measured. A load counts the records
 in the files, the same number for all. "load" and "load-delivered" stand on either side of a like
-for like: the reference hands out each record as it reads it, before it knows whether it is live;
+for like: Artemis hands out each record as it reads it, before it knows whether it is live;
 ours hands out only live ones, so it reads their bodies again after the last file.
 """
 

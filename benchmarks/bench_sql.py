@@ -3,7 +3,7 @@
     python -m benchmarks.bench_sql [--database postgresql] [--seconds 1.5] [--repeats 3] [--json]
 
 Records are of 1 KiB and durable: a server keeps its defaults of durability, and every rate counts
-rows whose COMMIT has been answered. Both sides write to tables of the reference's columns and
+rows whose COMMIT has been answered. Both sides write to tables of Artemis's columns and
 indexes, in the same database. For each workload the two sides take turns, `--repeats` times;
 shown are medians.
 

@@ -1,9 +1,9 @@
-"""The SQL store beside the reference's own journal in a table, on one server, in one run.
+"""The SQL store beside Artemis's own journal in a table, on one server, in one run.
 
     python -m benchmarks.bench_sql_reference [--database postgresql] [--seconds 1.5] [--repeats 3]
         [--workload blocking] [--load-rows 200000]
 
-Records are of 1 KiB and durable; the reference has its defaults. The two take turns, `--repeats`
+Records are of 1 KiB and durable; Artemis has its defaults. The two take turns, `--repeats`
 times; shown are medians.
 
 | workload | ours | reference |
@@ -120,7 +120,7 @@ def measure(
 
 def main() -> None:
     """Measure, and print a table."""
-    parser = argparse.ArgumentParser(description="the SQL store beside the reference's")
+    parser = argparse.ArgumentParser(description="the SQL store beside Artemis's")
     parser.add_argument("--database", choices=sorted(DRIVERS), default="postgresql")
     parser.add_argument("--workload", action="append", help="a part of its name")
     parser.add_argument("--seconds", type=float, default=1.5, help="of one side of one workload")

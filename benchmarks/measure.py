@@ -32,7 +32,7 @@ WORKLOADS = {
     "unsynced-batch": "the same with 64 records a call",
     "load": "read back `RECORDS` adds, a tenth updated, a tenth deleted, from the page cache, "
     "checksums verified, until appends are welcome; all records read count. Ours leaves bodies on "
-    "disk, the reference hands each record with its body to a callback as it reads it",
+    "disk, Artemis hands each record with its body to a callback as it reads it",
     "load-delivered": "the same, and ours hands every live record and body to a callback too",
     "compaction": "compact a journal of `RECORDS` records, every second one gone",
 }

@@ -190,7 +190,7 @@ WORK: dict[str, Callable[[Case, Journal], Outcome]] = {
 def load(case: Case, folder: Path) -> Outcome:
     """Load a journal that `prepare` wrote, and with "load-delivered" take every live record.
 
-    Counted are the records read, deletes among them, as the reference's callbacks count them.
+    Counted are the records read, deletes among them, as Artemis's callbacks count them.
     """
     journal = Journal(
         JournalOptions(directory=folder, journal_type=case.io, file_size=FILE_SIZE, min_files=2)

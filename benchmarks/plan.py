@@ -72,7 +72,7 @@ def group(title: str, targets: list[Target], extra: tuple[Run, ...] = ()) -> Gro
 
 
 def blocking_group(producers: int, seconds: float) -> Group:
-    """Threads that wait for each record: against the limit, the reference and the stores."""
+    """Threads that wait for each record: against the limit, Artemis and the stores."""
     least = {1: 0.9, 16: 0.85, 64: 0.75}[producers]
     targets = []
     for io in JOURNAL_TYPES:
@@ -109,7 +109,7 @@ def in_flight_groups(seconds: float) -> list[Group]:
 
 
 def unsynced_group(seconds: float) -> Group:
-    """No waiting: against the reference's one call a record, which has no batch."""
+    """No waiting: against Artemis's one call a record, which has no batch."""
     targets = []
     for io in REFERENCE_TYPES:
         one = Case("unsynced", io, seconds=seconds)
@@ -120,7 +120,7 @@ def unsynced_group(seconds: float) -> Group:
 
 
 def reading_groups() -> list[Group]:
-    """Load and compaction of a journal that we wrote, with checksums: against the reference."""
+    """Load and compaction of a journal that we wrote, with checksums: against Artemis."""
     groups = []
     for workload, least in (("load", 3.0), ("compaction", 2.0)):
         case = Case(workload, "NIO")

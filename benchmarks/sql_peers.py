@@ -1,4 +1,4 @@
-"""The reference's own journal in a table, beside ours: the same database, tables of their own."""
+"""Artemis's own journal in a table, beside ours: the same database, tables of their own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DRIVERS = {"postgresql": "org.postgresql.Driver", "mariadb": "org.mariadb.jdbc.D
 
 
 class ReferenceTable:
-    """The reference's JDBC journal with its defaults, in a JVM that stays up between runs.
+    """Artemis's JDBC journal with its defaults, in a JVM that stays up between runs.
 
     Args:
         database: where the table is made.

@@ -1,11 +1,11 @@
-"""What the broker refuses, by the reference's codes.
+"""What the broker refuses, by Artemis's codes.
 
     BrokerError(code, text)      answered to the client; the connection and the broker go on
 
 One class and a code instead of a tree: who acts on an error is a client on the other side of a
 protocol, and what crosses the wire is the code. A protocol without codes takes `code.name`.
 
-Texts begin with the reference's message id where it has one (`AMQ229017: …`), since clients and
+Texts begin with Artemis's message id where it has one (`AMQ229017: …`), since clients and
 their tests look at those.
 """
 
@@ -73,7 +73,7 @@ class ErrorCode(IntEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> ErrorCode:
-        """A number of a version to come is a generic error, as the reference reads it."""
+        """A number of a version to come is a generic error, as Artemis reads it."""
         return cls.GENERIC_EXCEPTION
 
 
@@ -82,7 +82,7 @@ class BrokerError(Exception):
 
     Attributes:
         code: for the client.
-        text: for people; begins with the reference's message id where there is one.
+        text: for people; begins with Artemis's message id where there is one.
     """
 
     def __init__(self, code: ErrorCode, text: str) -> None:
@@ -91,7 +91,7 @@ class BrokerError(Exception):
         self.text = text
 
 
-# Message ids of the reference (ActiveMQMessageBundle) that clients or their tests look at.
+# Message ids of Artemis (ActiveMQMessageBundle) that clients or their tests look at.
 _MESSAGE_IDS = {
     "connection_timed_out": (229014, ErrorCode.CONNECTION_TIMEDOUT),
     "no_such_queue": (229017, ErrorCode.QUEUE_DOES_NOT_EXIST),
@@ -122,7 +122,7 @@ _MESSAGE_IDS = {
 
 
 def broker_error(kind: str, text: str) -> BrokerError:
-    """Give the error of one of the kinds that the reference has a message id for.
+    """Give the error of one of the kinds that Artemis has a message id for.
 
     >>> broker_error("no_such_queue", "queue q does not exist").text
     'AMQ229017: queue q does not exist'

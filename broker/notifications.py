@@ -1,4 +1,4 @@
-"""What happens in a broker that others may want to hear of, by the reference's names.
+"""What happens in a broker that others may want to hear of, by Artemis's names.
 
 Whoever composes the broker puts into the core who tells it (broker.management.notifications);
 `NullNotifier` stands there otherwise. It is told at the end of a change, never in its middle: a

@@ -1,4 +1,4 @@
-"""Records, blobs and locks as rows of a SQL database, in the reference's tables.
+"""Records, blobs and locks as rows of a SQL database, in Artemis's tables.
 
 `jdbcstore` stands on `journal.api`, `journal.errors` and the parts of the file journal that know
 no files; whoever stands on it imports what is named here.

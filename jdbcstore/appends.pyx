@@ -178,7 +178,7 @@ cdef class Appends:
             self.finish_unwritten(self.wants_sync(sync), done, False)
 
     def event(self, record_id, user_type, body, *, sync=None, done=None, bint wait=True):
-        """Do nothing: an event goes to a history, and a table keeps none. As the reference does."""
+        """Do nothing: an event goes to a history, and a table keeps none. As Artemis does."""
         self.check_usable()
         return self.finish_unwritten(self.wants_sync(sync), done, wait)
 

@@ -165,7 +165,7 @@ class SqlFiles:
         """The same, row after row, each in a transaction of its own; yields how many bytes it had.
 
         Who stops before the end leaves a file that is not complete. Of PostgreSQL both name the
-        same object from then on, as after a copy by the reference: nothing may be appended to
+        same object from then on, as after a copy by Artemis: nothing may be appended to
         either.
 
         Raises:
@@ -387,7 +387,7 @@ class SqlFile:
             target.append(piece)
 
     def rename(self, name: str) -> None:
-        """Give the file another name; the extension it is listed by stays, as in the reference.
+        """Give the file another name; the extension it is listed by stays, as in Artemis.
 
         Raises:
             WrongUse: the name does not fit its column.

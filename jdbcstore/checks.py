@@ -3,7 +3,7 @@
 A row is judged when its turn comes, in the order of seq. What cannot mean anything is left out, so
 that a load goes on without it.
 
-Not judged: an add of an id that is live (the reference writes updates with a callback so), deletes
+Not judged: an add of an id that is live (Artemis writes updates with a callback so), deletes
 of what is not there (its rows went when the transaction was committed).
 """
 

@@ -2,7 +2,7 @@
 
 Everywhere but in PostgreSQL the bytes stand in the column DATA and grow by concatenation inside
 the server, so that an append sends what is appended and nothing else. PostgreSQL has a large
-object beside the table, found by its OID in DATA, as the reference does.
+object beside the table, found by its OID in DATA, as Artemis does.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class FileRows:
         cursor.execute(f"DELETE FROM {self.name} WHERE ID = {self.mark()}", (row_id,))
 
     def rename(self, cursor: RawCursor, row_id: int, file_name: str) -> None:
-        """Give a row another name; its extension stays, as in the reference."""
+        """Give a row another name; its extension stays, as in Artemis."""
         cursor.execute(
             f"UPDATE {self.name} SET FILENAME = {self.mark(1)} WHERE ID = {self.mark(2)}",
             (file_name, row_id),
@@ -153,7 +153,7 @@ class MySQLFileRows(FileRows):
     grown = "CONCAT(DATA, {0})"
 
     def row_max(self, cursor: RawCursor) -> int:
-        """As far as the reference gets, which sends whole rows."""
+        """As far as Artemis gets, which sends whole rows."""
         cursor.execute("SELECT @@max_allowed_packet")
         return int(cursor.fetchone()[0]) - PACKET_MARGIN
 
@@ -255,7 +255,7 @@ class SQLServerFileRows(FileRows):
 
 
 class DB2FileRows(FileRows):
-    """As the reference's own statement for DB2."""
+    """As Artemis's own statement for DB2."""
 
     text = "CAST({0} AS VARCHAR(255))"
     grown = "DATA || CAST({0} AS BLOB(2G))"
@@ -263,16 +263,16 @@ class DB2FileRows(FileRows):
 
 
 class PostgreSQLFileRows(FileRows):
-    """Large objects; DATA is the OID. They go with their last row, which the reference forgets.
+    """Large objects; DATA is the OID. They go with their last row, which Artemis forgets.
 
-    Two rows may name one object: a copy is made so, by the reference too.
+    Two rows may name one object: a copy is made so, by Artemis too.
     """
 
     # 0x40000 is INV_READ, 2 is SEEK_END: there is no function that tells a size.
     length = "lo_lseek64(lo_open(DATA, 262144), 0, 2)"
 
     def row_max(self, cursor: RawCursor) -> int:
-        """Four tebibytes, says the manual; what the reference holds to is less."""
+        """Four tebibytes, says the manual; what Artemis holds to is less."""
         return self.dialect.max_blob_size
 
     def add(self, cursor: RawCursor, file_name: str, extension: str) -> None:

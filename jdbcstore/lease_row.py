@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HOLDER_ID_MAX", "Fence", "LeaseRow", "LeaseView"]
 
-HOLDER_ID_MAX: Final = 128  # Characters; the width of HOLDER_ID, and the reference's own limit.
+HOLDER_ID_MAX: Final = 128  # Characters; the width of HOLDER_ID, and Artemis's own limit.
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class LeaseRow:
             .where(is_row, sqlalchemy.or_(expires.is_(None), expires < now))
             .values({holder: me, expires: new_end})
         )
-        # The reference also asks that the end does not move back. It may, here: when the
+        # Artemis also asks that the end does not move back. It may, here: when the
         # database's clock was set back the lease would else be lost, or last too long.
         self._renew = (
             table.update()

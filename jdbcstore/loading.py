@@ -1,6 +1,6 @@
 """What a table of records means: rows in the order of seq become records and transactions.
 
-The rules are those of the reference's load (JDBCJournalImpl), with these differences: records are
+The rules are those of Artemis's load (JDBCJournalImpl), with these differences: records are
 passed on while rows come, so memory is bounded; a second add row of an id is an update (the
 reference writes updates with a callback as adds); transactions left open are reported and go.
 

@@ -11,7 +11,7 @@
     backup    start_backup():   backup's lease
               await_primary():  until the state is L and the primary's lease is free: takes it
 
-The rows are the reference's, so that one of a pair may be a broker of the reference's. Unlike
+The rows are Artemis's, so that one of a pair may be a broker of Artemis's. Unlike
 there, whoever writes a state as the holder of the lease proves it in the same transaction: one
 that stood still while another took over cannot say `P` in his name.
 """

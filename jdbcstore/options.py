@@ -1,6 +1,6 @@
-"""Every `<database-store>` parameter, with the reference's default and unit.
+"""Every `<database-store>` parameter, with Artemis's default and unit.
 
-Sources: ActiveMQDefaultConfiguration of the reference for the defaults (where its user manual says
+Sources: ActiveMQDefaultConfiguration of Artemis for the defaults (where its user manual says
 otherwise the code decides), DatabaseStorageConfiguration, JdbcNodeManager and
 PagingStoreFactoryDatabase for the limits.
 """
@@ -74,7 +74,7 @@ class DatabaseStoreOptions:
         connection_url: a JDBC URL of one of the vendors, or a SQLAlchemy URL
             (jdbc-connection-url); masked when it begins with `ENC(`.
         driver_class_name: the JDBC driver (jdbc-driver-class-name), which must fit the URL; None
-            takes the URL's. The reference's default is Derby's embedded driver.
+            takes the URL's. Artemis's default is Derby's embedded driver.
         user: of the database (jdbc-user); masked when it begins with `ENC(`.
         password: of that user (jdbc-password), masked likewise; never shown.
         bindings_table_name: journal of queues and addresses (bindings-table-name).
@@ -98,7 +98,7 @@ class DatabaseStoreOptions:
             (jdbc-allowed-time-diff).
         max_page_size_bytes: of one page (jdbc-max-page-size-bytes).
         ride_out_ms: milliseconds that writes wait for a database that is away before they fail;
-            the reference has no such option and stops at once.
+            Artemis has no such option and stops at once.
     """
 
     connection_url: str = field(repr=False)  # It may hold a password.
@@ -219,7 +219,7 @@ class DatabaseStoreOptions:
 
 
 def _element(name: str) -> str:
-    """The reference's element for an option.
+    """Artemis's element for an option.
 
     >>> _element("lock_renew_period_ms"), _element("message_table_name")
     ('jdbc-lock-renew-period', 'message-table-name')

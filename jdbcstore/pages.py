@@ -3,10 +3,10 @@
     PAGE_STORE           file directory.txt: the suffixes of all page tables, one after the other
     PAGE_STORE<suffix>   file address.txt: the address; files 000000001.page, …: its pages
 
-Strings are the reference's SimpleString: size in bytes (32 bits, big-endian), then UTF-16,
+Strings are Artemis's SimpleString: size in bytes (32 bits, big-endian), then UTF-16,
 little-endian (PagingStoreFactoryDatabase).
 
-The reference appends to directory.txt even where it means to replace it, so that an old list is
+Artemis appends to directory.txt even where it means to replace it, so that an old list is
 followed by a new one: suffixes may come twice, and may name tables that were dropped. They are
 skipped here; the directory is written anew in one statement.
 """
@@ -141,7 +141,7 @@ class PageStores:
         self._write_directory([one for one in self.suffixes() if one != suffix])
 
     def _files(self, suffix: str) -> SqlFiles:
-        number = suffix.replace("-", "")  # As the reference does with UUIDs.
+        number = suffix.replace("-", "")  # As Artemis does with UUIDs.
         if not number.isascii() or not number.isalnum() or len(number) > SUFFIX_MAX:
             raise JournalDamaged([Damage(DIRECTORY_FILE, 0, 0, f"{suffix!r} is no table's suffix")])
         return SqlFiles(self._database, self._prefix + number, fence=self._fence)

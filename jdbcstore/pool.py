@@ -1,6 +1,6 @@
-"""data-source-properties: the keys of the reference's connection pool, and what they do here.
+"""data-source-properties: the keys of Artemis's connection pool, and what they do here.
 
-The reference's pool is Apache Commons DBCP 2 (BasicDataSource); ours is SQLAlchemy's QueuePool.
+Artemis's pool is Apache Commons DBCP 2 (BasicDataSource); ours is SQLAlchemy's QueuePool.
 Source: https://commons.apache.org/proper/commons-dbcp/configuration.html.
 """
 
@@ -84,7 +84,7 @@ class PoolOptions:
 
     Attributes:
         idle_max: connections that stay open unused; -1 all (maxIdle).
-        total_max: connections at most; -1 without limit, as the reference sets it (maxTotal).
+        total_max: connections at most; -1 without limit, as Artemis sets it (maxTotal).
         wait_ms: milliseconds to wait for one when all are in use; -1 for ever (maxWaitMillis).
         lifetime_ms: milliseconds after which one is replaced; 0 and below never
             (maxConnLifetimeMillis).

@@ -1,6 +1,6 @@
 """What a row of a journal table is, as a tuple, and the record types that stand in it.
 
-Numbers are the reference's (JournalRecord types as JDBCJournalRecord writes them). Columns that are
+Numbers are Artemis's (JournalRecord types as JDBCJournalRecord writes them). Columns that are
 constant or follow from others are no part of the tuple: compactCount and txCheckNoRecords are
 always 0, variableSize and txDataSize are lengths.
 """
@@ -41,7 +41,7 @@ Row: TypeAlias = "tuple[int, int, int, bytes, int, bytes, int]"
 
 
 def signed_byte(user_type: int) -> int:
-    """A user type as the reference stores it: a Java byte in a SMALLINT column.
+    """A user type as Artemis stores it: a Java byte in a SMALLINT column.
 
     >>> [signed_byte(number) for number in (0, 127, 128, 255)]
     [0, 127, -128, -1]

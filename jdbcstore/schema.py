@@ -1,7 +1,7 @@
-"""The reference's tables: their columns, indexes and first rows, built for one database.
+"""Artemis's tables: their columns, indexes and first rows, built for one database.
 
-Column names are written as the reference writes them and without quotes, so that each database
-folds them its own way; table names are folded by the reference's rule, checked, and quoted.
+Column names are written as Artemis writes them and without quotes, so that each database
+folds them its own way; table names are folded by Artemis's rule, checked, and quoted.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _column(name: str, kind: AnyType, *, nullable: bool = True) -> Column[Any]:
 
 
 def _seq_index(table: Table, dialect: Dialect) -> Index:
-    """Ours: the reference sorts the whole table at every start, and cannot find a batch again."""
+    """Ours: Artemis sorts the whole table at every start, and cannot find a batch again."""
     return _index(table, dialect, "_SEQ_IDX", "seq")
 
 
@@ -173,7 +173,7 @@ def create_if_missing(
 ) -> None:
     """Create the table, its indexes and, if it is empty, its first rows.
 
-    Any number of brokers may do so at once. A table that the reference made is left as it is,
+    Any number of brokers may do so at once. A table that Artemis made is left as it is,
     apart from an index it lacks. Runs transactions of its own on `connection` and commits them.
 
     Args:
@@ -236,7 +236,7 @@ def _create_missing_parts(connection: Connection, table: Table, dialect: Dialect
             and not dialect.reference_has_key
             and not inspector.get_pk_constraint(table.name)["constrained_columns"]
         ):
-            # Old tables, of the reference or ours, stay as they are: without the key.
+            # Old tables, of Artemis or ours, stay as they are: without the key.
             wanted.add(_seq_index(table, dialect))
     present = {str(found["name"]).lower() for found in inspector.get_indexes(table.name)}
     for index in sorted(wanted, key=lambda index: str(index.name)):

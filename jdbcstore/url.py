@@ -97,7 +97,7 @@ def sqlalchemy_url(text: str) -> sqlalchemy.URL:
 def connection_url(options: DatabaseStoreOptions) -> sqlalchemy.URL:
     """The URL to connect to, with user and password, of all options that say something about it.
 
-    The pool's own `url`, `username`, `password` and `driverClassName` win, as in the reference.
+    The pool's own `url`, `username`, `password` and `driverClassName` win, as in Artemis.
 
     Raises:
         OptionError: no URL, one that the driver class does not fit, a user of a database that has

@@ -105,7 +105,7 @@ def adopt(DataFiles files, HistoryMaintenance history, result):
         if newest.torn_size:
             cut_torn_tail(files, newest)
         # Without leaders we do not go on in a file that has some: there a record without one
-        # is believed only where the reference would append.
+        # is believed only where Artemis would append.
         if not newest.is_ended and not newest.is_closed \
                 and newest.size == files.pool.file_size \
                 and (files.leaders or not newest.has_checksums):

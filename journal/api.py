@@ -250,7 +250,7 @@ class RecordDecoder(Protocol):
         ...
 
     def print_files(self, path: str, files: Iterable[FileView]) -> Iterator[str]:
-        """Lines for every record of every file, in the reference's words (`data print`)."""
+        """Lines for every record of every file, in Artemis's words (`data print`)."""
         ...
 
     def print_surviving(

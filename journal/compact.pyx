@@ -5,7 +5,7 @@
         journal synced ──▶ control file ──▶ index moved ──▶ old files .tmp, new files named ──▶
         control file gone ──▶ old files re-headed and free
 
-Rules of what is copied, after the reference (JournalCompactor):
+Rules of what is copied, after Artemis (JournalCompactor):
 
 - An add or update of a live record is copied, its compact count one higher (127 at most). Of
   updates of a replaceable type only the last for a record, behind everything else.
@@ -43,7 +43,7 @@ What the index is told (publish) stands in moves.pyx.
 Old files are read by old_files.pyx, new ones written by new_files.pyx, what waits is kept in
 pending_records.pyx; control file and names are replacement.pyx.
 
-Rejected: to copy the index at the start, as the reference does (a second index in memory, and all
+Rejected: to copy the index at the start, as Artemis does (a second index in memory, and all
 appends wait for it).
 
 Memory: what old_files.pyx and new_files.pyx say, 24 bytes a copied record, and bodies of

@@ -69,7 +69,7 @@ cdef class Compaction:
             return self.compact_files(progress)
 
     def needs_compaction(self):
-        """Whether, by the reference's rules, a compaction is worth its price now."""
+        """Whether, by Artemis's rules, a compaction is worth its price now."""
         cdef int64_t live_bytes = 0, adds = 0, replaceable = 0, count = 0
         cdef FileCounts *counts
         cdef DataFile file

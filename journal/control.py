@@ -1,6 +1,6 @@
 """The control file of a compaction: which files to delete and which to rename, once complete.
 
-It is a journal file with id 0 and one add record. The record's body, after the reference
+It is a journal file with id 0 and one add record. The record's body, after Artemis
 (AbstractJournalUpdateTask): three lists, each a 4-byte count and its entries, names as a 2-byte
 size and that many bytes; old files, new files (still with `.cmp`), and pairs of names to rename.
 Bytes behind the third list are to be ignored.
@@ -24,7 +24,7 @@ class ControlList:
     Attributes:
         old_files: to be deleted.
         new_files: names with `.cmp`, which they lose.
-        renames: (from, to); the reference writes none.
+        renames: (from, to); Artemis writes none.
     """
 
     old_files: tuple[str, ...]

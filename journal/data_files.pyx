@@ -37,7 +37,7 @@ __all__ = ["DataFile", "DataFiles", "FileCount"]
 log = logging.getLogger("journal")
 
 cdef enum:
-    AHEAD_MAX = 8               # files opened ahead at most; one is the reference's, and the rule
+    AHEAD_MAX = 8               # files opened ahead at most; one is Artemis's, and the rule
 
 
 cdef class DataFile:

@@ -1,4 +1,4 @@
-"""The wording of the reference's `data print`: one place for whoever prints a journal.
+"""The wording of Artemis's `data print`: one place for whoever prints a journal.
 
 Functions over plain iterables, so that any reader of a journal can feed them: what a record, a
 file, a transaction must have is a Protocol below, and what describes a body is passed in. Lines
@@ -44,7 +44,7 @@ OPERATIONS: Final = {
     "update_tx": "operation@UpdateTX;",
     "delete_tx": "operation@DeleteRecordTX;",
 }
-# A delete has no user type; the reference prints it as an update of type 0.
+# A delete has no user type; Artemis prints it as an update of type 0.
 UPDATES: Final = ("update", "update_tx", "delete_tx")
 
 

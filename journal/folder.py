@@ -44,7 +44,7 @@ __all__ = [
 CONTROL_FILE = "journal-rename-control.ctr"
 HEADER_SIZE = 16
 SIDECARS = ("", ".tmp", ".cmp", ".bkp")
-# Eighteen digits always fit the 64 bits that the reference parses the number into.
+# Eighteen digits always fit the 64 bits that Artemis parses the number into.
 NAME = re.compile(r"(?P<prefix>.+)-(?P<number>[0-9]{1,18})\.(?P<extension>[^./]+)")
 
 
@@ -76,7 +76,7 @@ class JournalFile:
 
     @property
     def is_short(self) -> bool:
-        """No whole header: the reference ignores and deletes such a file."""
+        """No whole header: Artemis ignores and deletes such a file."""
         return self.size < HEADER_SIZE
 
 

@@ -35,7 +35,7 @@ cdef enum:
 
 # Whether a record's leader vouches for it.
 cdef enum:
-    CHECKSUM_NONE = 0           # no leader: written by the reference, or checksums off
+    CHECKSUM_NONE = 0           # no leader: written by Artemis, or checksums off
     CHECKSUM_OK = 1
     CHECKSUM_BAD = 2
 
@@ -83,7 +83,7 @@ cdef struct Scan:
     bint reclaimed              # take stale records too (recover)
     bint leaders                # look for leaders and marks
     uint64_t last_data_position  # end of the last whole record
-    uint64_t data_file_marks    # how often the reference would have marked it as a data file
+    uint64_t data_file_marks    # how often Artemis would have marked it as a data file
     uint64_t noise_end          # end of the last byte that is neither zero nor part of anything
     # Of what the last scan_next passed on its way; 0: nothing.
     uint64_t noise_offset       # the first byte that is neither zero nor part of what it found

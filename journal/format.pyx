@@ -6,7 +6,7 @@ record of this file. All integers are big-endian. docs/format/journal.md draws e
     file     header 16 | [header leader 9] | ... | { [mark] { [pad] [leader] record }* }* | ...
     record   type 1 | file id 4 | compact count 1 | fields by type | check size 4
 
-The reader of the reference skips, byte by byte, whatever does not begin with a type (10 to 19)
+The reader of Artemis skips, byte by byte, whatever does not begin with a type (10 to 19)
 followed by the file's id. Leaders and marks use that gap: every byte of theirs is >= 0x80.
 
     leader, mark     marker 1 | 8 bytes of 7 bits: crc32c (32) | ordinal (24)
@@ -19,7 +19,7 @@ Invariants:
 - The header leader has, in the place of an ordinal, the file's size in sectors (0: not said), so
   that a file that was cut does not read as one that was never filled further.
 
-Sources: JournalImpl, dataformat.* of the reference for sizes and order of fields, and
+Sources: JournalImpl, dataformat.* of Artemis for sizes and order of fields, and
 JournalImpl.readJournalFile for what the scanner skips. Every function here is pure.
 """
 
@@ -272,7 +272,7 @@ cdef void scan_begin(Scan *scan, const uint8_t *data, uint64_t size, const Heade
 
 cdef enum Parsed:
     PARSED = 0
-    NOT_A_RECORD = 1            # nothing that would make the reference keep the file
+    NOT_A_RECORD = 1            # nothing that would make Artemis keep the file
     BROKEN_RECORD = 2           # began like a record of this file: a data file, torn or damaged
     NOT_IN_MEMORY = 3
 
@@ -385,7 +385,7 @@ cdef void scan_in_windows(Scan *scan, uint64_t size) noexcept nogil:
 cdef int scan_next(Scan *scan, Record *record) noexcept nogil:
     """Advance to the next thing in the file; one of SCAN_*.
 
-    Records are found by the reference's rules alone, so that `leaders` off gives its raw view.
+    Records are found by Artemis's rules alone, so that `leaders` off gives its raw view.
     A leader that stands right before a record judges it (record.checksum, record.ordinal).
     Marks are given only when their crc holds for this file: others are noise or stale.
     After SCAN_MORE the next call goes on where this one stopped.

@@ -1,4 +1,4 @@
-"""Headers that may say another id than their file has: damaged, or used again by the reference.
+"""Headers that may say another id than their file has: damaged, or used again by Artemis.
 
 Every record of a file is read under the id of its header. So once all files are applied, a load
 looks at the ids that a leader disowns, or that two files have, and reports those that cannot be
@@ -63,7 +63,7 @@ cdef class HeaderCheck:
     cdef object check_claims(self):
         """Headers disowned by their leader in favour of another id that the file's records carry.
 
-        The reference leaves just that when it uses one of our files again, since it writes 16 bytes
+        Artemis leaves just that when it uses one of our files again, since it writes 16 bytes
         only; else the header is damaged. docs/decisions/0008 says how the two are told apart.
         """
         cdef FileScan scan
@@ -77,9 +77,9 @@ cdef class HeaderCheck:
                 f" records say {scan.header_claim}"), True))
 
     cdef bint is_used_again(self, number, FileScan scan) except -1:
-        """Whether the reference gave the file its id, or reading it under the old one is the same.
+        """Whether Artemis gave the file its id, or reading it under the old one is the same.
 
-        A new id is above every other one of its day. Where the reference wrote last, it freed
+        A new id is above every other one of its day. Where Artemis wrote last, it freed
         the file too: our next load gives its free files headers of ours.
         """
         file_id = scan.header.file_id

@@ -1,6 +1,6 @@
 """Which records are live, in which file, and what pins each file.
 
-The rules are the reference's (JournalFileImpl, JournalRecord, JournalTransaction):
+The rules are Artemis's (JournalFileImpl, JournalRecord, JournalTransaction):
 
 - An add pins its file (positives + 1), and so does an update, once for consecutive updates of
   one record in one file. A transaction pins every file that holds an operation of it.

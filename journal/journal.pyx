@@ -53,7 +53,7 @@ cdef enum:
 
 
 cdef class Journal(JournalLifecycle):
-    """A journal in the reference's file format; see the module's text and journal.api.
+    """A journal in Artemis's file format; see the module's text and journal.api.
 
     Args:
         options: how it is kept; journal.options.JournalOptions.

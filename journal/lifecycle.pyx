@@ -145,7 +145,7 @@ cdef class JournalLifecycle:
             self.history.copy_uncopied()
             self.next_tx_id = max(
                 [0, result.max_id] + [tx.tx_id for tx in result.prepared + result.failed])
-            # The reference does so too: or the operations would pin their files for ever.
+            # Artemis does so too: or the operations would pin their files for ever.
             self.roll_back([tx.tx_id for tx in result.failed if self.index.tx_is_open(tx.tx_id)])
         except BaseException:
             self.stop()

@@ -52,7 +52,7 @@ class RecordColumns:
 
 @dataclass(frozen=True, slots=True)
 class DeletedRecord:
-    """A delete within a transaction; the reference lets it carry a body."""
+    """A delete within a transaction; Artemis lets it carry a body."""
 
     record_id: int
     body: bytes
@@ -92,12 +92,12 @@ class LoadedFile:
         slot: in the record index.
         name, file_id, number, size: as in the folder.
         has_data: holds, or held, more than events; never to be used again while it pins anything.
-        last_data_position: end of the last live record; there the reference appends.
+        last_data_position: end of the last live record; there Artemis appends.
         append_position: end of the last live record or mark.
         next_ordinal: of the next record with a leader.
         synced_count: by the last mark.
         is_ended: an end mark closes it.
-        is_closed: the reference went on behind a torn tail of ours; never append to it.
+        is_closed: Artemis went on behind a torn tail of ours; never append to it.
         has_checksums: it was, at least in part, written with leaders.
         torn_offset, torn_size: the torn tail, to be kept elsewhere and zeroed before any append;
             size 0 where there is none.
@@ -146,7 +146,7 @@ class LoadResult:
 
     Attributes:
         files: in the order of their ids; short ones left out.
-        short_files: names of files without a whole header, which the reference deletes.
+        short_files: names of files without a whole header, which Artemis deletes.
         record_count: live records.
         max_id: largest record id of any add or update seen, -1 if none.
         last_file_id: the largest in any header or name; the next file gets the one after it.

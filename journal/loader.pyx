@@ -57,7 +57,7 @@ cdef class Loader:
         user_version: what every header must say.
         damage: "fail" raises on damage of acknowledged data with checksums; "quarantine" goes on
             without the records concerned. Holes in files without checksums never stop a load, since
-            the reference tolerates them; they are reported.
+            Artemis tolerates them; they are reported.
         replaceable: user types whose updates replace one another.
         readahead: files read and scanned ahead of the one that is applied.
         prune_count: deletes after which dead records are dropped while loading.

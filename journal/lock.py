@@ -1,7 +1,7 @@
 """One owner of a journal's folder: an advisory lock held for as long as the journal is open.
 
-The lock is flock on the directory itself, so that no file is added to what the reference writes.
-A broker of the reference shows itself by an fcntl lock on `serverlock.1` (FileLockNodeManager):
+The lock is flock on the directory itself, so that no file is added to what Artemis writes.
+A broker of Artemis shows itself by an fcntl lock on `serverlock.1` (FileLockNodeManager):
 that one is looked for too, and never taken.
 """
 
@@ -71,7 +71,7 @@ def _try_lock(folder: Folder) -> bool:
 
 
 def is_locked(path: str | os.PathLike[str]) -> bool:
-    """Whether somebody, a broker of the reference too, has the journal in this folder right now.
+    """Whether somebody, a broker of Artemis too, has the journal in this folder right now.
 
     The lock is tried shared and given back at once: two that look never see each other, but an
     owner who does not wait at all (timeout 0) may, for some microseconds, be refused by a look.

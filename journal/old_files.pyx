@@ -8,7 +8,7 @@ file ahead, if it is not in the page cache.
 
 Only its end says what of a file can be believed. Of one that is sound so far all is given at once:
 what was copied of it counts for nothing yet, should its end not bear it out. A file that is not
-sound, since the reference wrote a part of it, say, raises NotSound; then all begins again with
+sound, since Artemis wrote a part of it, say, raises NotSound; then all begins again with
 `weighs`, and every file is read twice: judged, then given.
 
 Rejected: a second thread that reads a whole file ahead (the processors had more to do in all, and

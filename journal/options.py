@@ -1,6 +1,6 @@
-"""Every `journal-*` parameter, with the reference's default and unit.
+"""Every `journal-*` parameter, with Artemis's default and unit.
 
-Sources: ActiveMQDefaultConfiguration and ArtemisConstants of the reference for the defaults,
+Sources: ActiveMQDefaultConfiguration and ArtemisConstants of Artemis for the defaults,
 JournalImpl and JournalStorageManager.fixJournalFileSize for the limits.
 """
 
@@ -132,7 +132,7 @@ class JournalOptions:
         retention_period_ms: milliseconds a history copy is kept; -1 without limit.
         retention_max_bytes: bytes of history copies kept; -1 without limit.
         user_version: of the records; files with another are refused.
-        checksums: write leaders and marks; off writes bytes as the reference does.
+        checksums: write leaders and marks; off writes bytes as Artemis does.
         replaceable_types: user types of updates of which only the last matters; the broker's
             are 34 and 36 (JournalStorageManager).
         damage: what load does on damage of acknowledged data: "fail" refuses with
@@ -274,7 +274,7 @@ class JournalOptions:
         return self.buffer_timeout_ns
 
     def corrected_file_size(self, alignment: int) -> int:
-        """The file size as the reference corrects it: the nearest multiple of `alignment`.
+        """The file size as Artemis corrects it: the nearest multiple of `alignment`.
 
         >>> JournalOptions(directory=".", file_size=10_000).corrected_file_size(4096)
         8192
@@ -299,7 +299,7 @@ TIME_UNITS_NS: Final = {
 
 
 def parse_size(text: str) -> int:
-    """Bytes of `10485760`, `10M`, `10MiB`, `10mb`, `490K` (all powers of two, as the reference).
+    """Bytes of `10485760`, `10M`, `10MiB`, `10mb`, `490K` (all powers of two, as Artemis).
 
     Raises:
         OptionError: anything else.

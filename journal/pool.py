@@ -4,7 +4,7 @@
                                                ▲                                            │
                                                └────── new id in the header, synced ◀───────┘
 
-Source: JournalFilesRepository of the reference. Two things it leaves out are done here: the
+Source: JournalFilesRepository of Artemis. Two things it leaves out are done here: the
 directory is synced after every name that changes, and a header is on disk before its file is used.
 
 Threads: any. One lock covers a new id and the place that its file takes among the free ones, or in

@@ -133,7 +133,7 @@ cdef class FileView:
 
     @property
     def is_short(self):
-        """No whole header: the reference ignores such a file."""
+        """No whole header: Artemis ignores such a file."""
         return bool(self.scan_result.is_short)
 
     @property
@@ -179,7 +179,7 @@ cdef class FileView:
 
     @property
     def is_closed(self):
-        """The reference went on behind a torn tail of ours: nothing may be appended."""
+        """Artemis went on behind a torn tail of ours: nothing may be appended."""
         return bool(self.scan_result.is_closed)
 
     @property
@@ -204,7 +204,7 @@ cdef class FileView:
 
     @property
     def data_file_marks(self):
-        """How often the reference would have marked it as a data file for something broken."""
+        """How often Artemis would have marked it as a data file for something broken."""
         return self.scan_result.data_file_marks
 
     @property

@@ -1,4 +1,4 @@
-"""Which files hold nothing that anybody needs: the reference's Reclaimer.
+"""Which files hold nothing that anybody needs: Artemis's Reclaimer.
 
 For files in order of their ids:
 - no older file that must stay may have records which this one deletes (or they would come back);

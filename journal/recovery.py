@@ -1,10 +1,10 @@
 """What a compaction that was cut off left behind, and how to finish or undo it.
 
-The rules are the reference's (JournalImpl.checkControlFile): without a valid control file the old
+The rules are Artemis's (JournalImpl.checkControlFile): without a valid control file the old
 files win and what the compaction wrote is deleted; with one the new files win. `plan_recovery` only
 looks; `apply_recovery` does what the plan says and may be killed anywhere and run again.
 
-Beyond the reference: names in the control file are matched in full before anything is deleted; an
+Beyond Artemis: names in the control file are matched in full before anything is deleted; an
 old name that a new file has taken already is not deleted again; and the folder is synced before the
 control file goes, and after.
 """

@@ -26,7 +26,7 @@ __all__ = ["Replacement", "control_file"]
 log = logging.getLogger("journal")
 
 cdef enum:
-    CONTROL_ALIGNMENT = 4096    # largest block that the reference reads in
+    CONTROL_ALIGNMENT = 4096    # largest block that Artemis reads in
 
 
 class Replacement:
@@ -115,7 +115,7 @@ class Replacement:
 def control_file(control, int32_t user_version, bint leader):
     """The bytes of a control file: a journal file with id 0 and one add record.
 
-    The size is a multiple of 4096, which the reference can read with any block size.
+    The size is a multiple of 4096, which Artemis can read with any block size.
     """
     cdef bytes body = encode_control_list(control)
     cdef uint32_t body_size = <uint32_t>len(body)

@@ -1,11 +1,11 @@
 """What the records of a journal's files, applied in log order, leave live or open.
 
-The order and rules are the reference's (JournalImpl.load). Adds and updates come out in log order,
+The order and rules are Artemis's (JournalImpl.load). Adds and updates come out in log order,
 those of a transaction at its commit; deletes are applied by id at the end, so an id is never
 used twice. A commit or prepare claims how many operations of its transaction stand in its own
 file; with another count the transaction is dropped, as damaged.
 
-Where the reference gives up with an exception (a prepare that does not match, committed in a later
+Where Artemis gives up with an exception (a prepare that does not match, committed in a later
 file) the transaction is dropped and reported. A transaction that lost a record of a file with
 checksums is dropped whole. So is every one that is open at the end of a file in which records
 vanished that nobody can name, since nothing counts its operations there. Known limit, with

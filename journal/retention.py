@@ -2,14 +2,14 @@
 
     <history>/<prefix>-<yyyyMMddHHmmss>-<file id>.<extension>      local time of the copy
 
-Names are the reference's (JournalImpl.setHistoryFolder), so its tools and ours read either history.
+Names are Artemis's (JournalImpl.setHistoryFolder), so its tools and ours read either history.
 A copy is written under another name, synced, renamed, and the folder synced: a name in the history
 always stands for a whole file. Until its copy is there the journal neither reuses nor compacts a
 file (FileCounts.held).
 
-The reference renames a file to `.bkp` until it is copied, and so makes it invisible to a load that
+Artemis renames a file to `.bkp` until it is copied, and so makes it invisible to a load that
 knows of no history. Here no file changes its name: after a crash, the files with an id above the
-newest in the history are those without a copy. Files called `.bkp` that the reference left are
+newest in the history are those without a copy. Files called `.bkp` that Artemis left are
 copied and get their names back, or only that where no history is kept: what they hold was
 acknowledged (docs/decisions/0006-retention-without-bkp.md).
 
@@ -140,7 +140,7 @@ class History:
         name: the journal's.
         file_size: bytes of a file, in which `max_bytes` is counted.
         period_ms: milliseconds that a copy is kept; -1 for ever.
-        max_bytes: of all copies, in whole files; less than one file: no limit, as the reference's.
+        max_bytes: of all copies, in whole files; less than one file: no limit, as Artemis's.
         clock: the local time.
 
     Raises:

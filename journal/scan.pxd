@@ -23,7 +23,7 @@ cdef enum Verdict:
 cdef enum Source:
     SOURCE_BODY = 0             # it is part of the body of a torn record
     SOURCE_UNSURE = 1
-    SOURCE_SURE = 2             # the reference appended it
+    SOURCE_SURE = 2             # Artemis appended it
 
 cdef struct Item:
     # Of a hole: offset, size and, if it began like a record, `broken`. Of a leader alone:
@@ -53,7 +53,7 @@ cdef class FileScan:
     cdef bint is_ended          # an end mark
     cdef uint32_t marked        # so many records of ours are synced, by the last mark
     cdef int64_t header_claim   # file id that the header's leader vouches for; -1: no quarrel
-    cdef uint64_t scanned_end   # end of the last whole record, as the reference sees it
+    cdef uint64_t scanned_end   # end of the last whole record, as Artemis sees it
     cdef uint64_t data_file_marks
     cdef uint64_t used_end      # end of the last byte that is not zero, for files with leaders
     # Decided by validate() of validation.pyx.
@@ -62,7 +62,7 @@ cdef class FileScan:
     cdef uint64_t append_position       # end of the last live record or mark
     cdef uint64_t torn_offset
     cdef uint64_t torn_size
-    cdef bint is_closed         # the reference went on behind a torn tail of ours: never append
+    cdef bint is_closed         # Artemis went on behind a torn tail of ours: never append
     cdef bint has_lost          # records that nobody can name vanished
     cdef bint loses_at_end      # and some of them behind the last one that is there
     cdef list found             # of (Damage, bool: acknowledged data of ours is concerned)

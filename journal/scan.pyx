@@ -1,6 +1,6 @@
 """What is in one journal file: every record, and the leaders, marks and holes between them.
 
-`FileScan` finds them by the reference's rules and believes nothing yet: validation.pyx does.
+`FileScan` finds them by Artemis's rules and believes nothing yet: validation.pyx does.
 
 Memory: 80 bytes a record of one file. Nothing here keeps the file's bytes.
 """
@@ -272,7 +272,7 @@ cdef class FileScan:
     cdef int examine_header(self, Scan *scan, Window *window) noexcept nogil:
         """The header's leader disowns the header: which file id does it vouch for instead?
 
-        Tried are the header's own id and those that the records in the file carry. The reference
+        Tried are the header's own id and those that the records in the file carry. Artemis
         writes only 16 bytes when it uses a file again, so a stale leader may be left behind it.
         """
         cdef Record record
@@ -317,7 +317,7 @@ cdef class FileScan:
         return 0
 
     cdef bint has_data(self) noexcept nogil:
-        """Whether the reference would keep the file, or anything of ours may be lost in it."""
+        """Whether Artemis would keep the file, or anything of ours may be lost in it."""
         cdef size_t i
         if self.breaks_off() or self.marked:
             return True
@@ -331,7 +331,7 @@ cdef class FileScan:
         return False
 
     cdef bint breaks_off(self) noexcept nogil:
-        """Whether the reference keeps the file for what only begins like a record of it.
+        """Whether Artemis keeps the file for what only begins like a record of it.
 
         Behind a header of ours that is chance: the bytes of an earlier use, where a record's id
         and size read as a type and this file's id. A torn record of ours has its leader.

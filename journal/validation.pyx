@@ -1,6 +1,6 @@
 """What of a journal file can be believed: `judge` decides over what a FileScan found (scan.pyx).
 
-A file without a leader was written by the reference. Every whole record is live, and what it
+A file without a leader was written by Artemis. Every whole record is live, and what it
 skips is reported: a hole before the last record as damage, one behind it as a torn tail.
 
 In a file with leaders the ordinals of good leaders run 0, 1, 2, ... The last mark says how many of
@@ -11,14 +11,14 @@ them are synced. Let `next` be the ordinal that should come. Then
     after the last mark     in the newest file that holds data, all from the first failure on was
                             never acknowledged: the torn tail, cut. In an older file it is damage,
                             since a file is synced before the next one begins.
-    no leader               the reference appended it. But where an ordinal is missing before the
+    no leader               Artemis appended it. But where an ordinal is missing before the
                             last mark it may be part of the lost one's body: suspect, reported,
                             never live. For the rest see judge_beyond.
     ordinal seen before     a copy of one of our records (inside a body, say): suspect.
 
-The reference may have opened the folder after our crash, taken our torn tail for records and holes
+Artemis may have opened the folder after our crash, taken our torn tail for records and holes
 as its rules have it, and gone on behind the last whole record. Such a tail is not cut, whichever
-file it is in: that would take the reference's records with it.
+file it is in: that would take Artemis's records with it.
 
 Rejected: to believe a leaderless record wherever it stands. A body may hold the bytes of a record
 (a broker that stores messages about its own journal does), and one flipped bit in the size of the
@@ -39,7 +39,7 @@ from journal.scan cimport (
 __all__ = []
 
 cdef enum:
-    BLOCK_SIZE_MAX = 4096       # largest alignment the reference pads to
+    BLOCK_SIZE_MAX = 4096       # largest alignment Artemis pads to
 
 
 cdef object validate(FileScan scan, bint is_newest):
@@ -147,7 +147,7 @@ cdef size_t validate_by_leaders(FileScan scan, bint is_newest):
 
 
 cdef bint accept(FileScan scan, size_t start, size_t end) except -1:
-    """Items between two neighbours of ours: the reference's, unless some are disowned."""
+    """Items between two neighbours of ours: Artemis's, unless some are disowned."""
     cdef size_t i
     cdef Item *item
     for i in range(start, end):
@@ -220,7 +220,7 @@ cdef object validate_rest(FileScan scan, size_t start, bint is_newest):
         scan.next_ordinal = scan.marked
         return
     if scan.is_ended or (start == 0 and scan.header.checksum == CHECKSUM_NONE):
-        # A file ended by us, or begun by the reference, was its to append to.
+        # A file ended by us, or begun by Artemis, was its to append to.
         for i in range(start, scan.count):
             item = &scan.items[i]
             if is_disowned(item):
@@ -236,7 +236,7 @@ cdef object validate_rest(FileScan scan, size_t start, bint is_newest):
 cdef bint validate_beyond(FileScan scan, size_t start, bint is_newest) except -1:
     """Everything from item `start` on, none of which a mark counts; ours run out before it.
 
-    The reference appends behind every whole record that it sees, so where ours broke off its
+    Artemis appends behind every whole record that it sees, so where ours broke off its
     records come last: at the end of that record, or at the next multiple of its block. Ours
     never begin at such an end, since a leader, a mark or padding goes before each. At a
     multiple of a block they may be part of a torn record's body. That is ruled out where they
@@ -334,7 +334,7 @@ cdef uint64_t chain_end(FileScan scan, size_t index) noexcept nogil:
 
 
 cdef object validate_overtaken(FileScan scan, size_t start):
-    """The reference went on behind our torn tail: what of it is whole, it has made its own."""
+    """Artemis went on behind our torn tail: what of it is whole, it has made its own."""
     cdef size_t i
     cdef Item *item
     cdef uint64_t torn_from = end_of(scan, start), torn_size = 0
@@ -432,7 +432,7 @@ cdef object add_damage(FileScan scan, uint64_t offset, uint64_t size, str reason
 
 
 cdef inline bint may_be_appended_at(uint64_t offset, uint64_t end) noexcept nogil:
-    """Whether the reference, having found `end` to be the last record's, appends at `offset`."""
+    """Whether Artemis, having found `end` to be the last record's, appends at `offset`."""
     cdef uint64_t block = SECTOR_SIZE
     if offset == end:
         return True

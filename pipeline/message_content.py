@@ -46,7 +46,7 @@ __all__ = [
     "text_of",
 ]
 
-# By which the reference, and we, refuse a second copy of a message.
+# By which Artemis, and we, refuse a second copy of a message.
 DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
 # AMQP 1.0, 3.2.1: what a header that does not say otherwise means.
 AMQP_PRIORITY: Final = 4

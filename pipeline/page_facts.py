@@ -74,7 +74,7 @@ class PageFacts:
                 self.broken.append((record, str(error)))
 
     def states(self, page: int, entries: Iterable[PageEntry]) -> Iterator[list[tuple[int, str]]]:
-        """Give, for each message of a page, the queues that have it and the reference's state.
+        """Give, for each message of a page, the queues that have it and Artemis's state.
 
         Queues that are gone are left out.
         """

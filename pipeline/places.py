@@ -53,7 +53,7 @@ __all__ = [
 
 # What folders are called that say nothing of whose they are.
 _COMMON_NAMES: Final = ("bindings", "data", "history", "journal", "retention")
-# Of the reference's message and bindings journals.
+# Of Artemis's message and bindings journals.
 _PREFIX_OF_OTHERS: Final = {"messages": "activemq-bindings", "bindings": "activemq-data"}
 # Spark's, of paths of this machine: `file:/srv` and `file:///srv`.
 _FILE_SCHEME: Final = re.compile(r"^file:(//)?(?=/)")

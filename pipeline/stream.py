@@ -407,7 +407,7 @@ class Follower:
         for copy in list_history(place.folder, place.name):
             (file,) = order_files([(copy.name, copy.path)])
             if not file.is_short:
-                # The first of two of the same file: the reference may copy one again.
+                # The first of two of the same file: Artemis may copy one again.
                 copies.setdefault(
                     file.file_id,
                     FileToRead(

@@ -58,7 +58,7 @@ class Database:
 
     Attributes:
         url: as SQLAlchemy takes it.
-        jdbc_url: as the vendor's JDBC driver takes it; None where the reference has none.
+        jdbc_url: as the vendor's JDBC driver takes it; None where Artemis has none.
         name: the database's name within its server, or the file of an SQLite database.
         server: what runs it; None for SQLite, which is a library.
         host: address of the server.

@@ -129,7 +129,7 @@ class Kind:
         start: starts one in a folder, on files there or on a database.
         client: class of the program in java/.
         uri: `{}` is the port.
-        artifacts: of Maven Central; none: the jar of the reference's client.
+        artifacts: of Maven Central; none: the jar of Artemis's client.
         account: user and password.
         jars: gives a folder with the client's jars, in place of artifacts.
     """

@@ -1,4 +1,4 @@
-"""The reference's own journal, in Java, with the same files, types and record sizes.
+"""Artemis's own journal, in Java, with the same files, types and record sizes.
 
 `reference` runs with its default buffer timer, `reference-tuned` with what its own calibration
 (SyncCalculation, behind its `perf-journal` command, at that command's default sizes) suggests for
@@ -23,7 +23,7 @@ WARM_UP_S = 2.0
 
 
 class ReferenceEngine:
-    """The reference with its default timer or a tuned one; not to be shared by threads."""
+    """Artemis with its default timer or a tuned one; not to be shared by threads."""
 
     _process: ClassVar[Reference | None] = None
     _timeouts_ns: ClassVar[dict[str, int]] = {}
@@ -66,7 +66,7 @@ class ReferenceEngine:
     def __call__(self, case: Case, folder: Path) -> Outcome:
         """Run one case; for load and compaction `folder` holds the journal, and is changed."""
         if case.io not in DEFAULT_TIMEOUT_NS:
-            raise CannotRunError(f"the reference has no {case.io}")
+            raise CannotRunError(f"Artemis has no {case.io}")
         command = {
             "blocking": "bench",
             "unsynced": "bench",
@@ -74,7 +74,7 @@ class ReferenceEngine:
             "compaction": "bench-compact",
         }.get(case.workload)
         if command is None:
-            raise CannotRunError(f"the reference has no {case.workload}")
+            raise CannotRunError(f"Artemis has no {case.workload}")
         timeout = self.buffer_timeout_ns(case.io, folder)
         settings = {
             "type": case.io,

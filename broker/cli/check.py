@@ -25,7 +25,7 @@ __all__ = ["check"]
 TIMEOUT_MS: Final = 30_000
 FAILED: Final = 1
 SUCCESS: Final = "success"
-# The body of what `--produce` sends, as the reference's.
+# The body of what `--produce` sends, as Artemis's.
 CHECK_TEXT: Final = "CHECK_MESSAGE"
 
 

@@ -23,7 +23,7 @@ from journal.options import JournalType
 
 __all__ = ["create"]
 
-# The cluster template's group of the reference.
+# The cluster template's group of Artemis.
 DISCOVERY: Final = "231.7.7.7:9876"
 ROUTING_TYPES: Final = {"anycast": RoutingType.ANYCAST, "multicast": RoutingType.MULTICAST}
 

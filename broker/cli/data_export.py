@@ -1,4 +1,4 @@
-"""`broker data exp`: what is stored, as the reference's XML."""
+"""`broker data exp`: what is stored, as Artemis's XML."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def export(
     is_live: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Export addresses, queues and messages as XML that the reference's `data imp` reads, and ours.
+    """Export addresses, queues and messages as XML that Artemis's `data imp` reads, and ours.
 
-    DIR is an instance, on files or a database, or a data folder of ours or the reference's. Nothing
+    DIR is an instance, on files or a database, or a data folder of ours or Artemis's. Nothing
     in it is touched. Exit status 1: something could not be exported; standard error says what.
     """
     layout = layout_of(folder, given)

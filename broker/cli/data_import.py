@@ -66,7 +66,7 @@ def imp(
     sort: bool,
     legacy_prefixes: bool,
 ) -> None:
-    """Import addresses, queues and messages from XML of ours or of the reference's `data exp`.
+    """Import addresses, queues and messages from XML of ours or of Artemis's `data exp`.
 
     They go to the running broker at --url; or into DIR, an instance or a data folder that no broker
     runs on: one is started on it for so long, for nobody else. Messages get new ids. An address or

@@ -1,4 +1,4 @@
-"""`broker data print`: bindings, messages and pages, in the reference's wording."""
+"""`broker data print`: bindings, messages and pages, in Artemis's wording."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def print_command(
     is_live: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Print queues, addresses, messages, transactions and pages, in the reference's wording.
+    """Print queues, addresses, messages, transactions and pages, in Artemis's wording.
 
-    DIR is an instance, on files or a database, or a data folder of ours or the reference's.
+    DIR is an instance, on files or a database, or a data folder of ours or Artemis's.
     """
     layout = layout_of(folder, given)
     node_id = stored_node_id(layout.messages) if layout.database is None else None

@@ -1,9 +1,9 @@
-"""Sends what a document says to a running broker, ours or the reference's.
+"""Sends what a document says to a running broker, ours or Artemis's.
 
     addresses, queues ─▶ made where they are missing       messages ─▶ sent in transactions
 
 A message goes to the address of its first queue, with the ids of the queues that are to have it in
-a property (as the reference's XmlDataImporter), so that no filter and no other queue is asked.
+a property (as Artemis's XmlDataImporter), so that no filter and no other queue is asked.
 """
 
 from __future__ import annotations

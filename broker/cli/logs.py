@@ -4,7 +4,7 @@
     json    {"time":"2026-11-21T11:10:09.223Z","level":"WARNING","logger":"broker",
              "code":"AMQ222216","message":"Security problem …"}
 
-Codes are the reference's, where it has one for the event; with a fault its traceback is in `error`.
+Codes are Artemis's, where it has one for the event; with a fault its traceback is in `error`.
 """
 
 from __future__ import annotations

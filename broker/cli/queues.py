@@ -27,7 +27,7 @@ __all__ = ["address", "queue"]
 
 # Column: what the broker calls it in its list of queues.
 TEXTS: Final = {"queue": "name", "address": "address", "type": "routingType"}
-# The same; the list, as the reference's, tells numbers as text.
+# The same; the list, as Artemis's, tells numbers as text.
 COUNTS: Final = {
     "messages": "messageCount",
     "delivering": "deliveringCount",

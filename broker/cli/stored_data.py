@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TITLES", "Layout", "StoredData", "data_options", "layout_of", "open_stored"]
 
-# Where the reference and we keep them when nothing else is configured.
+# Where Artemis and we keep them when nothing else is configured.
 BINDINGS: Final = "bindings"
 MESSAGES: Final = "journal"
 PAGING: Final = "paging"
@@ -41,7 +41,7 @@ TITLES: Final = (
     "M E S S A G E S   J O U R N A L",
     "P A G I N G",
 )
-# Of the reference's `create`, of its default without a word in broker.xml, and of our samples.
+# Of Artemis's `create`, of its default without a word in broker.xml, and of our samples.
 LARGE_MESSAGES: Final = ("large-messages", "largemessages", "large")
 
 

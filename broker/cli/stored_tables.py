@@ -46,7 +46,7 @@ class StoredTables:
         listed = directory.find(DIRECTORY_FILE) if directory.has_table() else None
         found: dict[str, PageFolder] = {}
         for suffix in dict.fromkeys(_strings(listed)):
-            # As the reference does with UUIDs.
+            # As Artemis does with UUIDs.
             files = SqlFiles(self._database, self._prefix + suffix.replace("-", ""))
             names = _strings(files.find(ADDRESS_FILE)) if files.has_table() else []
             if names:

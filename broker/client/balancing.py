@@ -1,6 +1,6 @@
 """Which of several brokers the next connection goes to.
 
-A policy is anything with `select(count)`; an application may bring its own. The reference's class
+A policy is anything with `select(count)`; an application may bring its own. Artemis's class
 names, as they stand in connection URIs, name the ones here.
 """
 
@@ -73,7 +73,7 @@ _BY_NAME: Final[dict[str, type[BalancingPolicy]]] = {
 
 
 def policy_named(class_name: str) -> BalancingPolicy:
-    """Give a policy by the reference's class name, with or without its package.
+    """Give a policy by Artemis's class name, with or without its package.
 
     Raises:
         ValueError: none of that name; one of your own is given as an object.

@@ -1,6 +1,6 @@
 """Credits: how many bytes may go to an address, and how many a consumer lets come.
 
-The rules are the reference's (AbstractProducerCreditsImpl, ClientConsumerImpl): a broker grants
+The rules are Artemis's (AbstractProducerCreditsImpl, ClientConsumerImpl): a broker grants
 exactly what was asked for, and the sums here decide when to ask.
 """
 

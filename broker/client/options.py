@@ -1,4 +1,4 @@
-"""Settings of a client: the reference's parameters of a connection URI, with their defaults."""
+"""Settings of a client: Artemis's parameters of a connection URI, with their defaults."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class ClientOptions:
         initial_connect_attempts: rounds at first; -1 for ever.
         failover_attempts: rounds over the other members of the cluster after these.
         use_topology: whether connections are spread over the cluster's members, once known.
-        balancing_policy: the reference's class name; `balancing.py`.
-        ha: whether a backup is tried; kept because the reference has it, it always is.
+        balancing_policy: Artemis's class name; `balancing.py`.
+        ha: whether a backup is tried; kept because Artemis has it, it always is.
     """
 
     user: str | None = _parameter("user", None)

@@ -1,7 +1,7 @@
 """JMS names in selectors, as the broker's filters call them.
 
 A name is replaced as a whole identifier outside of quotes only, a quoted value only as a whole. The
-table is the reference's (SelectorTranslator).
+table is Artemis's (SelectorTranslator).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class Member:
 
 
 class Topology:
-    """All members that are known; follows the reference's rules for what is newer."""
+    """All members that are known; follows Artemis's rules for what is newer."""
 
     def __init__(self) -> None:
         self._members: dict[str, Member] = {}

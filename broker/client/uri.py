@@ -1,8 +1,8 @@
-"""Connection URIs as the reference writes them.
+"""Connection URIs as Artemis writes them.
 
     tcp://host:port?name=value&name=value          one broker
     (tcp://a:1,tcp://b:2?x=1)?name=value           several; the outer query is for all of them
-    tcp://a:1?name=value#tcp://b:2,tcp://c:3       the same, in the form the reference turns it into
+    tcp://a:1?name=value#tcp://b:2,tcp://c:3       the same, in the form Artemis turns it into
 
 `;` separates parameters as `&` does. What is no option of the client belongs to the transport.
 """

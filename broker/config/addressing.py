@@ -194,7 +194,7 @@ class ResourceLimits:
     """What one user may have; -1 is no limit."""
 
     match: str = attribute("match", _NAME)
-    # The schema calls it sessions, the reference's parser looks for connections.
+    # The schema calls it sessions, Artemis's parser looks for connections.
     max_sessions: int = element("max-sessions", INT, -1, "max-connections")
     max_queues: int = element("max-queues", INT, -1)
 

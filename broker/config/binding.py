@@ -260,7 +260,7 @@ def custom(
 
 
 def unused(*names: str) -> Any:  # noqa: ANN401 - a field without use has no type.
-    """The field of children that the reference's schema still has and nothing reads any more."""
+    """The field of children that Artemis's schema still has and nothing reads any more."""
 
     def passed_over(child: Element, context: Context) -> None:
         del context

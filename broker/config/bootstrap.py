@@ -2,7 +2,7 @@
 
     <broker> <web> <binding uri="http://localhost:8161"/> </web> </broker>
 
-Of the reference's file the web bindings alone count here, in its newer form and the older one with
+Of Artemis's file the web bindings alone count here, in its newer form and the older one with
 the attribute `bind`; applications, paths and the rest are the JVM's. No file, or no `web`, is no
 web server.
 """
@@ -39,7 +39,7 @@ def read_web_bindings(etc: Path, properties: Mapping[str, str]) -> list[tuple[st
     file = etc / BOOTSTRAP_XML
     if not file.is_file():
         return []
-    # The rest of the reference's file names places of its installation, which nobody asks for.
+    # The rest of Artemis's file names places of its installation, which nobody asks for.
     root = read_document(file, _Known(properties))
     return [_place(element, text) for element, text in _bindings(root)]
 

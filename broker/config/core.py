@@ -1,7 +1,7 @@
 """The scalar elements of <core>, by what they are about; defaults of ActiveMQDefaultConfiguration.
 
 Durations are in milliseconds unless the name says otherwise. What only a JVM has (thread pools,
-JMX, the critical analyzer) is read and kept, so that a file of the reference can be used as it is.
+JMX, the critical analyzer) is read and kept, so that a file of Artemis can be used as it is.
 """
 
 from __future__ import annotations

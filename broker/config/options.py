@@ -220,7 +220,7 @@ def memory_limit_bytes() -> int:
 
 
 def _global_max_size(config: BrokerConfig) -> int:
-    """As configured, else a share of the memory (the reference: of the JVM's)."""
+    """As configured, else a share of the memory (Artemis: of the JVM's)."""
     limits = config.limits
     if limits.global_max_size_bytes != -1:
         return limits.global_max_size_bytes
@@ -233,7 +233,7 @@ def _store(config: BrokerConfig) -> FileStoreOptions | DatabaseStoreOptions | No
         return None
     if persistence.database is not None:
         return persistence.database_options()
-    # The reference waits for ever for the lock. Outside of a pair nobody is going to give it up:
+    # Artemis waits for ever for the lock. Outside of a pair nobody is going to give it up:
     # a second start says who has it.
     waits = isinstance(config.cluster.ha_policy, SharedStorePrimary | SharedStoreBackup)
     timeout_ms = persistence.journal_lock_acquisition_timeout_ms

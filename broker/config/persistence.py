@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DatabaseStore", "PersistenceConfig", "Retention", "Store"]
 
-# BindingsJournal of the reference: its own file size, always NIO, two files.
+# BindingsJournal of Artemis: its own file size, always NIO, two files.
 BINDINGS_FILE_SIZE: Final = 1024 * 1024
 MESSAGES_PREFIX: Final = ("activemq-data", "amq")
 BINDINGS_PREFIX: Final = ("activemq-bindings", "bindings")
@@ -126,7 +126,7 @@ _DATABASE_ELEMENTS: Final = (
     *("jdbc-lock-acquisition-timeout", "jdbc-journal-sync-period", "jdbc-allowed-time-diff"),
     *("jdbc-max-page-size-bytes", "jdbc-page-max-size-bytes", "jdbc-ride-out"),
 )
-# The user manual's name for one that the reference's code calls otherwise.
+# The user manual's name for one that Artemis's code calls otherwise.
 _ALIASES: Final = {"jdbc-page-max-size-bytes": "jdbc-max-page-size-bytes"}
 # A connection pool of Java's that we have no use for; read and passed over.
 _PASSED_OVER: Final = ("data-source-class-name",)
@@ -277,7 +277,7 @@ class PersistenceConfig:
                 sync_transactional=self.journal_sync_transactional,
                 sync_non_transactional=self.journal_sync_non_transactional,
                 file_size=self.journal_file_size_bytes,
-                # The reference takes 1 and makes it 2.
+                # Artemis takes 1 and makes it 2.
                 min_files=max(2, self.journal_min_files),
                 pool_files=self.journal_pool_files,
                 max_io=self.journal_max_io,

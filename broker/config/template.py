@@ -129,7 +129,7 @@ def render_broker_xml(options: InstanceOptions) -> str:
 
 
 def render_login_config(*, guest_user: str | None = None, guest_role: str = "amq") -> str:
-    """The text of etc/login.config, in the reference's form.
+    """The text of etc/login.config, in Artemis's form.
 
     Args:
         guest_user: whom somebody without a name is taken for; None refuses him.

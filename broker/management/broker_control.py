@@ -106,7 +106,7 @@ class BrokerControl(
     def close_connections_of(self, host: str) -> bool:
         """End the connections from a host, or a host and port; whether there were any.
 
-        The reference ends those whose address contains the text: of 10.0.0.10 too for 10.0.0.1.
+        Artemis ends those whose address contains the text: of 10.0.0.10 too for 10.0.0.1.
         """
         wanted = host.strip().lstrip("/")
         if not wanted:

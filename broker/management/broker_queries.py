@@ -35,7 +35,7 @@ _URL_SAFE: Final = str.maketrans("-_", "+/")
 
 
 def uptime_text(uptime_ms: int) -> str:
-    """Give a duration in words, as the reference does.
+    """Give a duration in words, as Artemis does.
 
     >>> uptime_text(3_725_000)
     '1 hour 2 minutes'
@@ -94,7 +94,7 @@ class BrokerQueries(BrokerPart):
         ),
         "getDiskStoreUsage": lambda self: self._addresses.memory.disk_usage,
         "getGlobalMaxSize": lambda self: self._addresses.memory.size_max,
-        # Beyond the reference: what its users ask for as metrics.
+        # Beyond Artemis: what its users ask for as metrics.
         "getDuplicateCount": lambda self: self._core.counters.duplicates,
     }
 
@@ -168,7 +168,7 @@ class BrokerQueries(BrokerPart):
     def network_topology(self) -> str:
         """Give the members of the clusters that this broker is in: it is in none.
 
-        As the reference's without a cluster connection; with one it names itself too (2.40.0).
+        As Artemis's without a cluster connection; with one it names itself too (2.40.0).
         """
         return json_text([])
 

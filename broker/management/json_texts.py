@@ -1,4 +1,4 @@
-"""JSON as the reference's JsonUtil has it: arguments in a request, one result in an answer.
+"""JSON as Artemis's JsonUtil has it: arguments in a request, one result in an answer.
 
 Both stand in a message's body as a nullable string: an array of the arguments, or an array of the
 one result; null is no arguments, or a null result. Bytes are arrays of signed numbers.

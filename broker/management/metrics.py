@@ -1,7 +1,7 @@
 """What a broker counts, for Prometheus; read when it is asked for, from the broker's own objects.
 
-    artemis_…    as the reference's metrics plugin calls it: broker, address and queue as labels
-    quiver_…     beyond the reference
+    artemis_…    as Artemis's metrics plugin calls it: broker, address and queue as labels
+    quiver_…     beyond Artemis
 
 A broker with very many queues would answer with megabytes: only those with most messages have
 series of their own, unless all are asked for; the sums of all are always there. Queues of addresses

@@ -1,9 +1,9 @@
-"""Notifications as messages to `management-notification-address`, with the reference's properties.
+"""Notifications as messages to `management-notification-address`, with Artemis's properties.
 
     core ─▶ NotificationMessages.queue(BINDING_ADDED, …) ─▶ a durable message, routed at once
 
 Nothing is made while nobody is bound to the address, and nothing before the broker is active. As in
-the reference connections, addresses and single messages are told of only where its
+Artemis connections, addresses and single messages are told of only where its
 NotificationActiveMQServerPlugin is configured for them, and sessions can be suppressed.
 
 Properties are named as in ManagementHelper. A value that is None is a null property where the
@@ -154,7 +154,7 @@ class NotificationMessages:
     def address(self, kind: NotificationType, address: Address) -> None:
         """Tell of ADDRESS_ADDED, _REMOVED."""
         if self._options.addresses and self._is_heard:
-            # Of an address with both the reference gives the first in the order of EnumSet.
+            # Of an address with both Artemis gives the first in the order of EnumSet.
             first = min(address.routing_types, default=RoutingType.MULTICAST)
             self._tell(kind, _text(ADDRESS, address.name), _byte(ROUTING_TYPE, int(first)))
 

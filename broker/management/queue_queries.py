@@ -207,7 +207,7 @@ class QueueQueries(QueueCounters):
     @operation("browse")
     @operation("browse", TEXT)
     def browse(self, text: str | None = None) -> Generator[None, None, list[dict[str, object]]]:
-        """As listMessages; the reference gives serialised Java here."""
+        """As listMessages; Artemis gives serialised Java here."""
         return self._listed(text)
 
     @operation("browse", INT, INT)

@@ -83,7 +83,7 @@ class Management:
         if reply_to is not None:
             self._core.security.check(user, "send", *split_fqqn(reply_to))
         if message.get(OPERATION_NAME) is None and message.get(ATTRIBUTE) is None:
-            # As in the reference: nothing was asked, and the answer says neither yes nor no.
+            # As in Artemis: nothing was asked, and the answer says neither yes nor no.
             self._answer(message, reply_to, None, has_succeeded=None)
             return
         self._go_on(self._work(user, message), message, reply_to)

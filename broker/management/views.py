@@ -3,7 +3,7 @@
     options   {"field":…, "operation":…, "value":…, "sortField":…, "sortOrder": "asc"|"desc"}
     answer    {"data": [{…} …], "count": how many pass the filter}
 
-All values but some counts are texts, as in the reference's ActiveMQAbstractView and those that
+All values but some counts are texts, as in Artemis's ActiveMQAbstractView and those that
 inherit from it; fields have its names.
 """
 

@@ -5,12 +5,12 @@
     a.#.c              any words in place of `#`, also none: a.c, a.b.c, a.b.b.c
     address::queue     fully qualified: this queue of this address and no other
 
-Two kinds of matching, as in the reference. A *binding* to a pattern takes `#` anywhere, and a
+Two kinds of matching, as in Artemis. A *binding* to a pattern takes `#` anywhere, and a
 wildcard counts only as a whole word (AddressImpl): that is `matches` and `AddressTree`. A *match*
 of the configuration is a text with `#` at its end and `*` even inside of a word (Match): that is
 `compile_match`, for broker.settings and broker.security.
 
-Where the reference gives up after the first place that fits behind a `#` (`a.#.b.c` and
+Where Artemis gives up after the first place that fits behind a `#` (`a.#.b.c` and
 `a.b.x.b.c`), here every place is tried.
 """
 

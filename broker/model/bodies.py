@@ -1,4 +1,4 @@
-"""The bodies of messages by type: text, maps, streams, as the reference's JMS client makes them.
+"""The bodies of messages by type: text, maps, streams, as Artemis's JMS client makes them.
 
 Bytes are the body as it is. An object is Java's serialization and stays bytes here.
 """
@@ -129,7 +129,7 @@ def encode_stream(values: Iterable[PropertyValue | Property]) -> bytes:
     writer = BodyWriter()
     for value in values:
         item = property_of("", value)
-        # As the reference writes null: a text that is none.
+        # As Artemis writes null: a text that is none.
         kind = PropertyType.STRING if item.type is PropertyType.NULL else item.type
         writer.write_byte(kind)
         _STREAM_CODECS[kind].write(writer, item.value)

@@ -8,8 +8,8 @@ Rules:
 - A length is compared with the bytes that remain before anything is allocated or looped over, so
   the work and the memory for a body are bounded by its size, whatever its bytes claim.
 - A reader raises only `RecordFormatError`, with the offset inside the body.
-- What the reference writes is given back byte for byte by the writer. What it merely accepts
-  (any non-zero boolean) is read and written in the reference's own form.
+- What Artemis writes is given back byte for byte by the writer. What it merely accepts
+  (any non-zero boolean) is read and written in Artemis's own form.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DOUBLE_NAN: Final = bytes.fromhex("7ff8000000000000")
 _UTF_CHARS_MIN: Final = 9
 _SIMPLE_CHARS_MIN: Final = 0xFFF
 _UTF_SIZE_MAX: Final = 0xFFFF
-# Four-byte UTF-8 starts here; the reference writes two surrogates of three bytes instead.
+# Four-byte UTF-8 starts here; Artemis writes two surrogates of three bytes instead.
 _UTF8_FOUR_BYTES: Final = 0xF0
 
 # What a record body may come as; a reader works on a copy of its own.

@@ -1,4 +1,4 @@
-"""How the reference's language writes values and orders hash maps, for text that people diff.
+"""How Artemis's language writes values and orders hash maps, for text that people diff.
 
 Two things cannot be had: an object's identity hash (`IDENTITY` stands in its place), and the time
 zone of the machine that printed (dates are UTC here).
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-# Stands where the reference prints an identity hash, which differs in every run.
+# Stands where Artemis prints an identity hash, which differs in every run.
 IDENTITY: Final = 0
 
 K = TypeVar("K")
@@ -56,7 +56,7 @@ def signed_byte(value: int) -> int:
 def date_text(time_ms: int) -> str:
     """Give a time in ms since 1970 as a date prints itself, in UTC; 0 is "0", as messages print it.
 
-    Days before 1582 are counted in the Gregorian calendar, where the reference takes the Julian.
+    Days before 1582 are counted in the Gregorian calendar, where Artemis takes the Julian.
 
     >>> date_text(1700000000000), date_text(0)
     ('Tue Nov 14 22:13:20 UTC 2023', '0')
@@ -161,7 +161,7 @@ def shortened(text: str, size: int) -> str:
 
 
 def uuid_text(data: bytes) -> str:
-    """Give 16 bytes as a time-based UUID, whose version and variant bits the reference sets.
+    """Give 16 bytes as a time-based UUID, whose version and variant bits Artemis sets.
 
     >>> uuid_text(bytes(range(16)))
     '00010203-0405-1607-8809-0a0b0c0d0e0f'
@@ -176,7 +176,7 @@ def uuid_text(data: bytes) -> str:
 def whole_pairs(text: str, replacement: str) -> str:
     """Give the text with halves of a surrogate pair replaced, which no UTF-8 can hold.
 
-    The reference prints them as question marks.
+    Artemis prints them as question marks.
 
     >>> whole_pairs(chr(0xD83D) + "!", "?")
     '?!'
@@ -215,7 +215,7 @@ def long_hash(value: int) -> int:
 def hash_order(hashes: Mapping[K, int], *, table_size: int | None = None) -> Sequence[K]:
     """Give keys in the order in which a hash map with these hashes is walked.
 
-    Buckets in order, in one bucket the order of insertion. Crowded buckets, which the reference
+    Buckets in order, in one bucket the order of insertion. Crowded buckets, which Artemis
     turns into trees or answers with a larger table, are not followed further.
 
     Args:

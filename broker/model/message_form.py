@@ -14,7 +14,7 @@ Rules:
   and keeps one copy of all the bytes. Properties become objects when somebody asks for one.
 - A changed message id or address is put between the bytes before and behind it: one copy, the body
   is not looked at. `encode()` keeps what it made until the next change.
-- The reference's own messages keep their bytes: what was decoded and not changed is encoded equal.
+- Artemis's own messages keep their bytes: what was decoded and not changed is encoded equal.
 - The bytes of a message that waits may lie aside, in a file (`put_aside`): whoever asks for more
   than what queues want to know has them read back; later they are forgotten again unless they
   changed.
@@ -62,7 +62,7 @@ ROUTING_TYPE_PROPERTY: Final = "_AMQ_ROUTING_TYPE"
 # Every queue asks every message for it.
 GROUP_ID: Final = "_AMQ_GROUP_ID"
 
-# The reference counts 352 bytes for the object beside its buffer (CoreMessage.memoryOffset); ours,
+# Artemis counts 352 bytes for the object beside its buffer (CoreMessage.memoryOffset); ours,
 # with its fields and the header of its bytes, takes less, and nothing for properties not looked at.
 MEMORY_OVERHEAD: Final = 352
 _MEMORY_OVERHEAD: Final = MEMORY_OVERHEAD

@@ -1,6 +1,6 @@
 """TypedProperties: the named, typed values of a message.
 
-Kept as the sequence that was stored, so that encoding gives the same bytes back. The reference
+Kept as the sequence that was stored, so that encoding gives the same bytes back. Artemis
 reads them into a hash map; text that shows its order sorts by `broker.model.java_text`.
 """
 

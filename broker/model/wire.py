@@ -28,7 +28,7 @@ R = TypeVar("R", bound="WireRecord")
 
 
 class RecordType(IntEnum):
-    """The user type of a journal record, by the reference's names."""
+    """The user type of a journal record, by Artemis's names."""
 
     GROUP_RECORD = 20
     QUEUE_BINDING_RECORD = 21

@@ -2,7 +2,7 @@
 
     page ─▶ (thread) bytes, walked over ─▶ PageSummary ─▶ apply(): what is acknowledged is left out
 
-Records that count messages are not believed: the reference rebuilds its counters at every start
+Records that count messages are not believed: Artemis rebuilds its counters at every start
 too (PageCounterRebuildManager). One page after the other, the first of an address first, so that
 its queues can begin while later pages are still being counted.
 

@@ -19,7 +19,7 @@ __all__ = ["PagedReference"]
 class PagedReference(Reference):
     """A reference whose message stays in its page until every queue has acknowledged it.
 
-    Its delivery count and time are not recorded, as in the reference: they begin anew with a start.
+    Its delivery count and time are not recorded, as in Artemis: they begin anew with a start.
 
     Attributes:
         subscription: of its queue.

@@ -414,7 +414,7 @@ class Window:
         self._prefetch_size = settings.prefetch_page_bytes
         self._prefetch_count = settings.prefetch_page_messages
         if max(self._size_max, self._count_max, self._prefetch_size, self._prefetch_count) <= 0:
-            # Without any limit the reference takes as much as the address may have in memory.
+            # Without any limit Artemis takes as much as the address may have in memory.
             most = settings.max_size_bytes
             self._prefetch_size = most if most > 0 else 2 * settings.page_size_bytes
             self._prefetch_count = _UNLIMITED_COUNT

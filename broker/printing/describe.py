@@ -1,6 +1,6 @@
-"""What the reference's `data print` writes for a record, so that people can diff the two.
+"""What Artemis's `data print` writes for a record, so that people can diff the two.
 
-The wording, down to its missing parentheses, is the reference's. Where it prints an identity hash,
+The wording, down to its missing parentheses, is Artemis's. Where it prints an identity hash,
 `java_text.IDENTITY` (0) stands: behind `@` at the end of a message or a bridge, and first inside
 `XidImpl (`. Dates are UTC.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from broker.model.wire import WireRecord
     from broker.model.xid import Xid
 
-# What stands for a record that the reference does not look into.
+# What stands for a record that Artemis does not look into.
 NULL_TEXT: Final = "** null **"
 
 _BRIDGE_PREFIX: Final = "BRIDGE"
@@ -319,7 +319,7 @@ def _table() -> dict[type[WireRecord], Callable[..., str]]:
     }
 
 
-# Types 49, 50 and 51 are missing on purpose: the reference prints `NULL_TEXT` for them.
+# Types 49, 50 and 51 are missing on purpose: Artemis prints `NULL_TEXT` for them.
 _TEXTS: Final = _table()
 _SAFE_TEXTS: Final[dict[type[WireRecord], Callable[..., str]]] = {
     stored.CoreMessage: lambda r: f"CoreMessage(safe data, size={r.persistent_size})",

@@ -1,4 +1,4 @@
-"""The reference's text of stored AMQP messages and of the AMQP values in them."""
+"""Artemis's text of stored AMQP messages and of the AMQP values in them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def amqp_text(message: AmqpMessage, sections: AmqpSections) -> str:
 
 
 def amqp_large_text(message: AmqpLargeMessage, sections: AmqpSections) -> str:
-    """Give the text of a message whose bytes are a file; its size reads 0, as in the reference."""
+    """Give the text of a message whose bytes are a file; its size reads 0, as in Artemis."""
     return _text(
         "AMQPLargeMessage",
         message,
@@ -162,7 +162,7 @@ def _map_text(pairs: AmqpMap) -> str:
 
 
 def value_text(value: AmqpValue) -> str:
-    """Give the text of one AMQP value as the reference's library prints it."""
+    """Give the text of one AMQP value as Artemis's library prints it."""
     text: Callable[[Any], str] = _VALUE_TEXTS.get(value.type, text_of)
     return text(value.value)
 

@@ -1,4 +1,4 @@
-"""The reference's text of stored messages, of any protocol."""
+"""Artemis's text of stored messages, of any protocol."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _core_parts(message: CoreMessage) -> tuple[str | None, str]:
 def _large_core_parts(message: LargeCoreMessage) -> tuple[str | None, str]:
     headers = message.headers
     user_id = None if headers.user_id is None else uuid_text(headers.user_id)
-    # The separators are the reference's, with and without a space.
+    # The separators are Artemis's, with and without a space.
     described = (
         f"LargeServerMessage[messageID={headers.message_id},durable={text_of(headers.durable)},"
         f"userID={text_of(user_id)},priority={headers.priority}, "

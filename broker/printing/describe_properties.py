@@ -1,4 +1,4 @@
-"""The reference's text of TypedProperties."""
+"""Artemis's text of TypedProperties."""
 
 from __future__ import annotations
 

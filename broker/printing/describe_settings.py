@@ -1,4 +1,4 @@
-"""The reference's text of address settings."""
+"""Artemis's text of address settings."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class _Tally:
         if queue_id in self._references:
             self._references[queue_id] += change
         else:
-            # An acknowledgement without its reference starts the queue at 0, as in the reference.
+            # An acknowledgement without its reference starts the queue at 0, as in Artemis.
             self._references[queue_id] = max(change, 0)
 
     def lines(self, prefix: str) -> Iterator[str]:
@@ -83,7 +83,7 @@ def _walk_order(queue_ids: Iterable[int]) -> Iterable[int]:
 
 
 class PageCounters:
-    """Page counters by queue, as the reference follows them while it prints.
+    """Page counters by queue, as Artemis follows them while it prints.
 
     Only values (type 40) count: it meets increments (type 41) without a store to apply them to, so
     they leave the counter as it is.

@@ -1,4 +1,4 @@
-"""The text of the reference's `data print` over a broker's records, line by line.
+"""The text of Artemis's `data print` over a broker's records, line by line.
 
 The wording is the journal's (journal.data_print); here stand what bodies mean, and what the broker
 counts while it prints.

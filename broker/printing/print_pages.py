@@ -1,4 +1,4 @@
-"""The text of the reference's `data print` over pages, line by line (PrintData.printPages)."""
+"""The text of Artemis's `data print` over pages, line by line (PrintData.printPages)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PagePrinter:
         journal: what the message journal says of pages, taken in.
         queue_ids: of the queues that have a binding.
         safe: leave out users' data.
-        max_pages: of an address, as the reference counts them: one more is shown; -1 all.
+        max_pages: of an address, as Artemis counts them: one more is shown; -1 all.
     """
 
     journal: LiveMessages

@@ -132,7 +132,7 @@ def _read_extra(reader: BodyReader) -> TypedProperties | None:
     size = reader.read_int()
     if size == 0:
         return None
-    # As the reference does: the size only says whether they are there.
+    # As Artemis does: the size only says whether they are there.
     return TYPED_PROPERTIES.read(reader)
 
 

@@ -1,6 +1,6 @@
 """Messages and their references out of everything that a journal still has, into another one.
 
-As the reference's `data recover` (RecoverMessages): adds, updates and what transactions held, ended
+As Artemis's `data recover` (RecoverMessages): adds, updates and what transactions held, ended
 or not, count; deletes and acknowledgements do not. So acknowledged and rolled back messages come
 back, as far as their bytes are there. Of two adds of the same id the first counts.
 """

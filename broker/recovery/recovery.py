@@ -3,7 +3,7 @@
     images ─▶ addresses ─▶ queues ─▶ diverts ─▶ pages ─▶ references ─▶ prepared transactions ─▶
     duplicate ids
 
-In the order of the reference (ActiveMQServerImpl.loadJournals, PostOfficeJournalLoader). Nothing is
+In the order of Artemis (ActiveMQServerImpl.loadJournals, PostOfficeJournalLoader). Nothing is
 delivered meanwhile. What belongs to nothing any more is deleted from the journal: references to
 queues that are gone, messages without references.
 """

@@ -1,6 +1,6 @@
 """Messages out of the history, sent again: `replay` of the broker and its addresses.
 
-As the reference's ReplayManager: what was sent to an address, as far as it is in files of the
+As Artemis's ReplayManager: what was sent to an address, as far as it is in files of the
 history that were copied between two times and a filter takes it, is routed again, under new ids and
 past duplicate detection. Unlike there, what was rolled back is not sent, nor is anything twice.
 
@@ -33,7 +33,7 @@ __all__ = ["replay"]
 
 log = logging.getLogger("broker")
 
-# The reference waits so long for the copy of the current file (forceBackup).
+# Artemis waits so long for the copy of the current file (forceBackup).
 COPY_TIMEOUT_MS: Final = 60_000
 _LOOK_AGAIN_S: Final = 0.02
 # Messages of one turn of the loop.

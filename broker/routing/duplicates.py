@@ -5,14 +5,14 @@
 
 Each address has a cache of its own, a circle of `id-cache-size` ids: one more overwrites the
 oldest, in memory and on disk. A string counts as its UTF-16 units, low byte
-first, as the reference has it.
+first, as Artemis has it.
 
 A send alone becomes a transaction of its own, so that id and message are recorded together: after
 a crash either both are there or neither. In a transaction an id counts from the commit on; there
 all messages may carry the same one, since what is accepted or refused is the whole of it.
 
 Two transactions that are open at the same time may carry one id: whichever commits, or prepares,
-first has it, and the other is rolled back. The reference looks only when the message arrives, and
+first has it, and the other is rolled back. Artemis looks only when the message arrives, and
 lets both through.
 """
 

@@ -1,6 +1,6 @@
 """etc/login.config: which files hold the users, and whom somebody without a name is taken for.
 
-The reference's JAAS file. Of it the options of PropertiesLoginModule and GuestLoginModule are read;
+Artemis's JAAS file. Of it the options of PropertiesLoginModule and GuestLoginModule are read;
 other modules are Java's, and a file that has them and no users of its own is refused.
 """
 
@@ -56,7 +56,7 @@ def read_login(etc: Path) -> Login:
     )
     guest = None
     if "GuestLoginModule" in text:
-        # The reference's defaults of the module.
+        # Artemis's defaults of the module.
         name, role = options.get("guest.user", "guest"), options.get("guest.role", "guests")
         guest = Subject(name, frozenset({role}))
     return Login(users, guest)

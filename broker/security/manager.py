@@ -5,7 +5,7 @@ name is looked up exactly first, then its address. The cluster's own user passes
 that matches permits nothing.
 
 Answers, also the refusing ones, are kept for security-invalidation-interval: a password that was
-changed holds as long, as in the reference. The cache of logins has a keyed hash of the password as
+changed holds as long, as in Artemis. The cache of logins has a keyed hash of the password as
 key, never the password; its key lives in this process alone.
 """
 
@@ -226,7 +226,7 @@ class SecurityManager:
         if candidates and candidates[0].allows(permission, subject.roles):
             return True
         if permission is Permission.CONSUME and queue is not None:
-            # Deprecated in the reference, and still there: a match `address.queue`.
+            # Deprecated in Artemis, and still there: a match `address.queue`.
             table = self.permissions.exact(f"{address}.{queue}")
             return table is not None and table.allows(permission, subject.roles)
         return False

@@ -4,7 +4,7 @@
     mask-password true     everything is masked, with ENC() around it or without
     mask-password false    nothing is
 
-The codec is the reference's default one, with its parameters, or a function of the operator's:
+The codec is Artemis's default one, with its parameters, or a function of the operator's:
 `package.module:function`, which is given the masked text and returns the plain one. A Java class of
 somebody else's cannot be loaded, and that is said at the start.
 """
@@ -84,7 +84,7 @@ def mask_text(text: str, *, key: str | None = None, one_way: bool = False) -> st
 
     Args:
         text: the password.
-        key: of the cipher; None takes the environment's or the reference's.
+        key: of the cipher; None takes the environment's or Artemis's.
         one_way: a salted hash, which can be checked and not read.
 
     >>> mask_text("a")
@@ -102,7 +102,7 @@ def _default_decode(parameters: dict[str, str]) -> Callable[[str], str]:
     if algorithm not in ALGORITHMS:
         raise ValueError(f"algorithm {algorithm!r} is none of {', '.join(ALGORITHMS)}")
     if algorithm == "one-way":
-        # The reference gives the hash itself back: for a place that compares hashes.
+        # Artemis gives the hash itself back: for a place that compares hashes.
         return lambda text: text
     key = parameters.get("key")
     return lambda text: codec.unmask(f"ENC({text})", key)

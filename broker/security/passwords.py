@@ -1,4 +1,4 @@
-"""Salted hashes of passwords, as the reference keeps them: `iterations:salt:hash` in hexadecimal.
+"""Salted hashes of passwords, as Artemis keeps them: `iterations:salt:hash` in hexadecimal.
 
 PBKDF2 with HMAC-SHA-1, 1024 iterations, 32 bytes of salt, 64 bytes of hash (its HashUtil). The
 numbers are those of the text when one is checked, so a file may hold stronger ones.

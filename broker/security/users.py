@@ -3,7 +3,7 @@
     artemis-users.properties     name = password, or name = ENC(iterations:salt:hash)
     artemis-roles.properties     role = name,name
 
-A change of either file is seen at the next login (the reference's `reload=true`). Changes by
+A change of either file is seen at the next login (Artemis's `reload=true`). Changes by
 `add`, `reset` and `remove` go through a new file that takes the old one's place, synced, so that a
 crash leaves one of the two whole.
 """

@@ -20,7 +20,7 @@ __all__ = ["Filter", "parse"]
 
 log = logging.getLogger("broker.selector")
 
-# SelectorParser of the reference; they may be repeated, the last of a pair counts.
+# SelectorParser of Artemis; they may be repeated, the last of a pair counts.
 CONVERT: Final = "convert_string_expressions:"
 NO_CONVERT: Final = "no_convert_string_expressions:"
 HYPHENATED: Final = "hyphenated_props:"

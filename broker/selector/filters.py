@@ -1,4 +1,4 @@
-"""Selectors as the broker's parts want them: errors with the reference's code."""
+"""Selectors as the broker's parts want them: errors with Artemis's code."""
 
 from __future__ import annotations
 

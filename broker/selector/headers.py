@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["fetcher"]
 
-# FilterConstants of the reference.
+# FilterConstants of Artemis.
 NATIVE_MESSAGE_ID: Final = "NATIVE_MESSAGE_ID"
 GROUP_ID: Final = "_AMQ_GROUP_ID"
 

@@ -7,7 +7,7 @@ from typing import Final
 
 __all__ = ["translate_jms"]
 
-# SelectorTranslator of the reference, which the client applies before it sends a selector.
+# SelectorTranslator of Artemis, which the client applies before it sends a selector.
 _NAMES: Final = {
     "JMSDeliveryMode": "AMQDurable",
     "JMSPriority": "AMQPriority",

@@ -15,7 +15,7 @@ KEYWORDS: Final = frozenset(
 )
 END: Final = "end"
 
-# The longest match wins in the reference's lexer; the order here has the same effect. A comment to
+# The longest match wins in Artemis's lexer; the order here has the same effect. A comment to
 # the end of the line needs one: without it `--` are two signs.
 _TOKEN: Final = re.compile(
     r"""

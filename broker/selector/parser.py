@@ -10,7 +10,7 @@
     unary      := ("+" | "-" | NOT) unary | (XPATH | XQUERY) string | primary
     primary    := literal | identifier | "(" or ")"
 
-NOT binds closest: `NOT a = 1` compares (NOT a) with 1, as in the reference's grammar. What nests
+NOT binds closest: `NOT a = 1` compares (NOT a) with 1, as in Artemis's grammar. What nests
 deeper than DEPTH_MAX is refused: the text is a client's, and the parser and what it compiles to go
 down by recursion.
 """

@@ -129,7 +129,7 @@ class XPath:
 
 @dataclass(frozen=True, slots=True)
 class XQuery:
-    """Accepted and never true, as in the reference."""
+    """Accepted and never true, as in Artemis."""
 
     text: str
 

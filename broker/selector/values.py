@@ -11,7 +11,7 @@ number of a selector's text that no type of a property can hold.
     float                ✗    ✗     ↑   ↑    =     ↑
     double               ✗    ✗     ↑   ↑    ↑     =
 
-That `5 = shortProperty` is FALSE where `shortProperty = 5` is TRUE is the reference's rule
+That `5 = shortProperty` is FALSE where `shortProperty = 5` is TRUE is Artemis's rule
 (ComparisonExpression.compare), and messages must go to the same queues here as there.
 """
 
@@ -257,7 +257,7 @@ def negate(value: tuple[int, Any]) -> Value:
     """A number with the other sign; NULL for what is no number.
 
     Raises:
-        EvaluationError: a byte or short, which the reference cannot negate.
+        EvaluationError: a byte or short, which Artemis cannot negate.
     """
     kind, number = value
     if kind == _INT:

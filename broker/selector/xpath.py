@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compile_xpath"]
 
-# The reference has no limit; all other clients wait meanwhile.
+# Artemis has no limit; all other clients wait meanwhile.
 BODY_SIZE_MAX: Final = 100 * 1024
 XSL: Final = "http://www.w3.org/1999/XSL/Transform"
 
@@ -26,7 +26,7 @@ XSL: Final = "http://www.w3.org/1999/XSL/Transform"
 def compile_xpath(text: str) -> Callable[[SupportsProperties], bool]:
     """A function that says whether the expression is true of a message's body.
 
-    A body that is no text, no XML, or too large is not matched, as in the reference.
+    A body that is no text, no XML, or too large is not matched, as in Artemis.
 
     Raises:
         ValueError: `text` is no XPath expression.

@@ -94,7 +94,7 @@ class XaWork:
         # A suspended one may be ended without being resumed.
         found = self._core.transactions.get(xid)
         if found.state is TransactionState.ACTIVE:
-            # Ended before: managers that do it twice, in the reference too, are not told off.
+            # Ended before: managers that do it twice, in Artemis too, are not told off.
             return
         if found.state is not TransactionState.SUSPENDED:
             raise XaError(XaCode.PROTOCOL, f"Transaction is not suspended {xid}")
@@ -197,7 +197,7 @@ class XaWork:
 
     @property
     def xa_timeout_seconds(self) -> int:
-        """How long a transaction may take by the broker's configuration, as the reference says."""
+        """How long a transaction may take by the broker's configuration, as Artemis says."""
         return self._core.transactions.timeout_ms // 1000
 
     def xa_set_timeout(self, seconds: int) -> None:

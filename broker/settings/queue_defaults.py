@@ -61,7 +61,7 @@ class QueueRequest:
     enabled: bool | None = None
 
     def binding(self, settings: AddressSettings) -> QueueBinding:
-        """Give the queue's attributes, complete (QueueConfigurationUtils of the reference)."""
+        """Give the queue's attributes, complete (QueueConfigurationUtils of Artemis)."""
         last_value_key = _first(self.last_value_key, settings.default_last_value_key)
         auto_delete_default = (
             settings.auto_delete_queues

@@ -1,6 +1,6 @@
 """Address settings: how the addresses that match behave.
 
-Every element of `address-setting` is a field of `AddressSettings`, with the reference's default,
+Every element of `address-setting` is a field of `AddressSettings`, with Artemis's default,
 its name in XML and its name in JSON (management, record 52). Several matches may fit an address:
 what the closest one leaves out is taken from the next, defaults last.
 """
@@ -179,7 +179,7 @@ class AddressSettings:
 
     An attribute is always what holds, the default where nothing was given; `given` has what was.
     To give None is to give nothing.
-    Names and defaults are the reference's (AddressSettings), with the unit where there is one.
+    Names and defaults are Artemis's (AddressSettings), with the unit where there is one.
     -1 is "no limit" or "never" where a number may be -1.
 
     Raises:
@@ -192,7 +192,7 @@ class AddressSettings:
     1000
     """
 
-    # Memory and pages; page_max_cache_size is without effect in the reference too.
+    # Memory and pages; page_max_cache_size is without effect in Artemis too.
     address_full_policy: AddressFullPolicy = setting(
         "address-full-policy",
         "addressFullMessagePolicy",
@@ -311,7 +311,7 @@ class AddressSettings:
         choice(SlowConsumerPolicy),
         SlowConsumerPolicy.NOTIFY,
     )
-    # Creating and deleting. The first four are older names that the reference still reads.
+    # Creating and deleting. The first four are older names that Artemis still reads.
     auto_create_jms_queues: bool = setting(
         "auto-create-jms-queues", "autoCreateJmsQueues", BOOLEAN, True
     )
@@ -453,7 +453,7 @@ class AddressSettings:
         return AddressSettings(**given)
 
     def to_json(self) -> dict[str, object]:
-        """What was given, as management and record 52 have it, in the reference's order."""
+        """What was given, as management and record 52 have it, in Artemis's order."""
         return {
             item.json_name: value.name if isinstance(value, Enum) else value
             for item in SETTINGS

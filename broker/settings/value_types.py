@@ -4,8 +4,8 @@ A kind turns the text of an element into a value and checks it; the same check h
 come otherwise, from a client's JSON say. Whoever asked says where the text stood: an error here is
 a ValueError that tells only what is wrong with it.
 
-Sizes are in bytes and take K, M, G (powers of 1024, the reference's ByteUtil.convertTextBytes).
-Durations have no suffix in this file: the reference takes plain numbers, of the unit the element's
+Sizes are in bytes and take K, M, G (powers of 1024, Artemis's ByteUtil.convertTextBytes).
+Durations have no suffix in this file: Artemis takes plain numbers, of the unit the element's
 name is defined in.
 """
 
@@ -128,7 +128,7 @@ BOOLEAN: Final = Kind("true or false", _boolean)
 INT: Final = Kind("a whole number of 32 bits", lambda text: _whole(text, INT_MAX))
 LONG: Final = Kind("a whole number of 64 bits", lambda text: _whole(text, LONG_MAX))
 SIZE: Final = Kind("a number of bytes; write 10485760, 10M or 10MiB", _size)
-# The reference narrows these to 32 bits without a word; here more is an error.
+# Artemis narrows these to 32 bits without a word; here more is an error.
 SIZE_INT: Final = SIZE.within(lambda value: abs(value) <= INT_MAX, f"at most {INT_MAX} bytes")
 DOUBLE: Final = Kind("a number", float).within(math.isfinite, "a finite number")
 TEXT: Final = Kind("a text", str)
@@ -154,7 +154,7 @@ def choice(values: type[E], *only: E) -> Kind[E]:
     return Kind(f"one of {', '.join(members)}", read)
 
 
-# The reference's Validators: the same ranges under names that say them.
+# Artemis's Validators: the same ranges under names that say them.
 
 
 def at_least(kind: Kind[T], least: float) -> Kind[T]:

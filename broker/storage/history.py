@@ -15,7 +15,7 @@ with one that tells of whom it is:
     45 or 30               the message
     32  queue              for each that has it
 
-The reference reads the message alone, and sends it again whether that commit came or not.
+Artemis reads the message alone, and sends it again whether that commit came or not.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _REFERENCE: Final = int(RecordType.ADD_REF)
 _TRANSACTION: Final = int(RecordType.PAGE_TRANSACTION)
 _BODY: Final = int(RecordType.ADD_MESSAGE_BODY)
 _SENT: Final = ("add", "add_tx", "event")
-# Of one event, as the reference has them (LargeServerMessageImpl).
+# Of one event, as Artemis has them (LargeServerMessageImpl).
 BODY_PART_SIZE: Final = 10 * 1024
 
 

@@ -1,4 +1,4 @@
-"""Objects to records: everything the broker appends, in the reference's sequences.
+"""Objects to records: everything the broker appends, in Artemis's sequences.
 
     durable send        add 45, update 32 a queue; the last one asks for the sync
     acknowledge         update 33, synced; delete of the message, when no queue has it, not synced
@@ -349,7 +349,7 @@ class StorageManager:
     # --- bindings -----------------------------------------------------------------------------
 
     def add_binding(self, record_id: int, record: WireRecord) -> None:
-        """Record an address or a queue under its own id, in a transaction as the reference does."""
+        """Record an address or a queue under its own id, in a transaction as Artemis does."""
         tx_id = self.new_id()
         with self._binding(tx_id):
             self._bindings.add(

@@ -1,11 +1,11 @@
-"""Which broker owns a data folder, and its id: `server.lock` and `serverlock.1`, as the reference.
+"""Which broker owns a data folder, and its id: `server.lock` and `serverlock.1`, as Artemis.
 
     server.lock   byte 0       state of the primary: L active, P paused, F failing back, N new
                   byte 1, 2    unused, "00"
                   byte 3 … 18  the node's id, a UUID
     serverlock.1  locked (fcntl) by the primary as long as it lives; never written to
 
-The reference takes the same locks, so that neither starts on the other's folder
+Artemis takes the same locks, so that neither starts on the other's folder
 (FileLockNodeManager, FileBasedNodeManager). Closing any descriptor of a locked file gives an fcntl
 lock up, therefore nothing else in this process may open `serverlock.1` while it is held.
 """
@@ -180,7 +180,7 @@ class NodeLock:
         found = os.pread(self._state_fd, _ID_OFFSET + _ID_SIZE, 0)
         if len(found) == _ID_OFFSET + _ID_SIZE:
             return str(uuid.UUID(bytes=found[_ID_OFFSET:]))
-        # Time based, as the reference makes it, without this machine's address in it: the multicast
+        # Time based, as Artemis makes it, without this machine's address in it: the multicast
         # bit says that it is no network card's (RFC 4122, 4.5).
         made = uuid.uuid1(node=random.SystemRandom().getrandbits(48) | 1 << 40)
         os.pwrite(self._state_fd, _FIRST_TIME + made.bytes, 0)

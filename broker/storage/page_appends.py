@@ -5,7 +5,7 @@
     42   a queue has acknowledged all messages of a page; its records 39 go
 
 Records of other kinds about pages, 40, 41 and 43, are counters: the pages themselves are counted at
-every start, here as in the reference, and so they are read, deleted, and never written.
+every start, here as in Artemis, and so they are read, deleted, and never written.
 
 All of it makes room, and is accepted on a full disk as long as the journal's reserve lasts.
 

@@ -28,7 +28,7 @@ __all__ = ["TableFolders"]
 
 _NAME: Final = re.compile(r"(\d{9,19})\.page")
 PAGE_EXTENSION: Final = "page"
-# The reference's `.invalidPage` is longer than the column of extensions.
+# Artemis's `.invalidPage` is longer than the column of extensions.
 INVALID_EXTENSION: Final = "invalid"
 
 

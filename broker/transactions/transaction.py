@@ -192,7 +192,7 @@ class Transaction:
         for cache, duplicate_id, record_id in self._duplicate_ids:
             # From here on nobody else can have it: the decision to come must not fail.
             cache.add(duplicate_id, record_id)
-        # The reference records nothing where nothing was recorded; then a restart loses it, and the
+        # Artemis records nothing where nothing was recorded; then a restart loses it, and the
         # manager, which asks for what is in doubt, takes it for rolled back.
         self._record_paged()
         self.state = TransactionState.PREPARED

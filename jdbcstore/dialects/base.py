@@ -3,7 +3,7 @@
 A `Dialect` holds facts and writes SQL text; it owns no connection. Statements for SQLAlchemy's
 `text()` name their parameters (`:name`); those that go straight to a driver use `placeholder()`.
 
-Sources: the reference's journal-sql.properties for types, name case and sizes; the vendor's manual
+Sources: Artemis's journal-sql.properties for types, name case and sizes; the vendor's manual
 for what is said beside each.
 """
 
@@ -106,7 +106,7 @@ AnyType = TypeEngine[Any]
 
 @dataclass(frozen=True, slots=True)
 class ColumnTypes:
-    """Types of the reference's columns on one database.
+    """Types of Artemis's columns on one database.
 
     Attributes:
         big: 64 bits.
@@ -138,9 +138,9 @@ class Dialect:
     """Facts and SQL of one database; immutable, so threads may share it."""
 
     name: ClassVar[str]
-    """The reference's name of the dialect."""
+    """Artemis's name of the dialect."""
     name_case: ClassVar[NameCase] = NameCase.NONE
-    """How the reference writes table names (table-names-case)."""
+    """How Artemis writes table names (table-names-case)."""
     max_blob_size: ClassVar[int] = 64_512
     """Bytes of a record or file at most (max-blob-size)."""
     table_name_max: ClassVar[int] = 63
@@ -148,7 +148,7 @@ class Dialect:
     seq_is_key: ClassVar[bool] = True
     """Whether seq is the journal table's primary key; if not, we add an index on it."""
     reference_has_key: ClassVar[bool] = True
-    """Whether it is the key of the reference's table too, where it is ours."""
+    """Whether it is the key of Artemis's table too, where it is ours."""
     table_options: ClassVar[dict[str, Any]] = {}
     """Keyword arguments for SQLAlchemy's Table."""
     index_name_max: ClassVar[int] = 63
@@ -160,7 +160,7 @@ class Dialect:
     # Names.
 
     def table_name(self, name: str) -> str:
-        """The name of a table as the reference would write it on this database.
+        """The name of a table as Artemis would write it on this database.
 
         Raises:
             OptionError: it could not be a table's name, or is too long here.
@@ -180,9 +180,9 @@ class Dialect:
         return self.engine_dialect.identifier_preparer.quote_identifier(name)
 
     def index_name(self, table_name: str, suffix: str) -> str:
-        """A name for an index: table and suffix, as the reference has it.
+        """A name for an index: table and suffix, as Artemis has it.
 
-        One that is too long for the database, where the reference fails, is cut, with a checksum
+        One that is too long for the database, where Artemis fails, is cut, with a checksum
         of what was cut in its place.
         """
         name = table_name + (suffix.lower() if table_name.islower() else suffix)
@@ -195,7 +195,7 @@ class Dialect:
     # Columns.
 
     def column_types(self) -> ColumnTypes:
-        """What the reference's columns are here."""
+        """What Artemis's columns are here."""
         return ColumnTypes(
             big=BigInteger(),
             integer=Integer(),

@@ -42,7 +42,7 @@ FAULTS: Final = {
 
 
 class Blob2G(UserDefinedType[bytes]):
-    """BLOB(2G), as the reference writes it: 2,147,483,647 bytes."""
+    """BLOB(2G), as Artemis writes it: 2,147,483,647 bytes."""
 
     cache_ok = True
 

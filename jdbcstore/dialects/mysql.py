@@ -74,7 +74,7 @@ class MySQL(Dialect):
     name = "mysql"
     name_case = NameCase.LOWER
     max_blob_size = 1 << 32
-    # The reference's table has no key: InnoDB then keeps rows by a hidden number, in one tree more,
+    # Artemis's table has no key: InnoDB then keeps rows by a hidden number, in one tree more,
     # and a cluster (Group Replication, Galera) takes no such table, or replicates it row by row.
     reference_has_key = False
     table_options: ClassVar[dict[str, Any]] = {"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"}

@@ -102,7 +102,7 @@ class Oracle(Dialect):
     from_nothing = " FROM DUAL"
 
     def column_types(self) -> ColumnTypes:
-        """NUMBER throughout, as the reference writes it."""
+        """NUMBER throughout, as Artemis writes it."""
         number: Any = sqlalchemy.dialects.oracle.NUMBER
         return replace(
             super().column_types(),
@@ -114,7 +114,7 @@ class Oracle(Dialect):
         )
 
     def file_identity(self) -> Identity | None:
-        """BY DEFAULT ON NULL, as the reference writes it."""
+        """BY DEFAULT ON NULL, as Artemis writes it."""
         return Identity(always=False, oracle_on_null=True)
 
     def connect_arguments(self, network_timeout_ms: int) -> dict[str, Any]:

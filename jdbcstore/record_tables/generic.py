@@ -282,7 +282,7 @@ def _is_one_of(table: Table, *record_types: int) -> ColumnElement[bool]:
 def _is_staged(table: Table, tx_id: int | BindParameter[int]) -> ColumnElement[bool]:
     """Whether a row is of a transaction that has not ended, or says how it did.
 
-    By its type, too: the reference's first transaction has the id 0, and that is what stands in the
+    By its type, too: Artemis's first transaction has the id 0, and that is what stands in the
     rows of no transaction.
     """
     return sqlalchemy.and_(

@@ -28,7 +28,7 @@ def compact(folder: str, *, as_json: bool, **given: Any) -> None:  # noqa: ANN40
     """Compact the journal in SOURCE in place: live records are written together, dead ones go.
 
     May be killed at any point: what the journal holds is the same before, after and in between. In
-    a database, where deleted records are gone at once, it tidies up what the reference and crashes
+    a database, where deleted records are gone at once, it tidies up what Artemis and crashes
     leave: rows of transactions that have ended, or that were left open.
     """
     if is_url(folder):

@@ -1,6 +1,6 @@
 """Every `journal-*` parameter as an option, for the commands that open a journal to write.
 
-Defaults and units are the reference's (journal.options), with two exceptions that a command line
+Defaults and units are Artemis's (journal.options), with two exceptions that a command line
 wants: a folder in use is refused at once instead of waited for, and what an existing folder shows
 (prefix, extension, file size) is taken from it.
 """
@@ -257,7 +257,7 @@ OPTIONS: Final = (
         help="Of the buffer, which a record must fit.",
     ),
     _switch("datasync", True, "Survive a power failure, not only the end of the process."),
-    _switch("checksums", True, "Write leaders and marks; without, bytes as the reference's."),
+    _switch("checksums", True, "Write leaders and marks; without, bytes as Artemis's."),
     _switch("sync-transactional", True, "Commit, prepare and rollback wait for the disk."),
     _switch("sync-non-transactional", True, "All other records wait for the disk."),
     _number("--compact-min-files", 0, "Data files before compaction is considered; 0: never.", 10),

@@ -58,7 +58,7 @@ def print_data(
 
     SOURCE is a folder, or the URL of a database: `file` and `offset` are then its table and the
     row's seq. Writes nothing. Damage is named on standard error, and makes the exit status 1. The
-    text is in the wording of the reference's `data print`. With --raw a folder that a compaction
+    text is in the wording of Artemis's `data print`. With --raw a folder that a compaction
     was cut off in is shown as it is; without, as recovery will leave it.
     """
     if raw and form == "ids":

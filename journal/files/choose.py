@@ -23,7 +23,7 @@ __all__ = ["choose_back_end"]
 
 log = logging.getLogger("journal")
 
-# More writes in flight than there are buffers to fill can never happen; the reference's default
+# More writes in flight than there are buffers to fill can never happen; Artemis's default
 # of 4096 would only take that many of the system's aio-max-nr.
 DEPTH_MAX = 16
 
@@ -70,7 +70,7 @@ def _choose(folder: Folder, options: JournalOptions) -> BackEnd:
 
 
 def _alignment(folder: Folder) -> int:
-    """The file system's block, as the reference takes it, or what the device needs if more.
+    """The file system's block, as Artemis takes it, or what the device needs if more.
 
     Disks that accept 512 bytes often write 4096: a torn physical block would take neighbours with
     it, and smaller writes are not faster.

@@ -1,4 +1,4 @@
-"""The Blowfish cipher, for the passwords that the reference masks with it.
+"""The Blowfish cipher, for the passwords that Artemis masks with it.
 
 Not for new secrets: blocks of 64 bits, and used without chaining. It is here because no Python
 library that we need anyway still has it. B. Schneier, "Description of a New Variable-Length Key,

@@ -1,4 +1,4 @@
-"""Masked values, `ENC(…)`, as the reference's DefaultSensitiveStringCodec writes them.
+"""Masked values, `ENC(…)`, as Artemis's DefaultSensitiveStringCodec writes them.
 
 A mask keeps a password from being read over somebody's shoulder; it is no protection from whoever
 has the file, since the key is the same everywhere unless the environment gives one.
@@ -35,7 +35,7 @@ def unmask(text: str, key: str | None = None) -> str:
 
     Args:
         text: as configured.
-        key: of the cipher; None takes the environment's KEY_VARIABLE, else the reference's.
+        key: of the cipher; None takes the environment's KEY_VARIABLE, else Artemis's.
 
     Raises:
         MaskError: what is in the brackets was not masked with that key. It is not repeated.
@@ -58,7 +58,7 @@ def unmask(text: str, key: str | None = None) -> str:
 
 
 def mask(text: str, key: str | None = None) -> str:
-    """A value as ENC(…), which `unmask` and the reference read.
+    """A value as ENC(…), which `unmask` and Artemis read.
 
     >>> mask("a")
     'ENC(-4413f2d1fa455a12)'

@@ -11,7 +11,7 @@ The suggestions (`suggest`):
     journal-max-io           of 1, 2, 4, 8 and 16 writes in flight the fewest that come within ten
                              percent of the most records a second of one pipelining producer,
                              medians of three rounds that take turns; always 1 without direct I/O,
-                             as the reference demands.
+                             as Artemis demands.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ the source record by record (`resume()`), and the rest follows. Nothing but the 
 says how far a copy came; they cannot be wrong about it.
 
 An add of an id that is live already, as journals of careless writers hold them, becomes an update
-in a table, where the reference writes updates so. Everything else is the same bit for bit.
+in a table, where Artemis writes updates so. Everything else is the same bit for bit.
 
 Memory: one group, what the source holds to read and the target to know its ids, and the prepared
 transactions.

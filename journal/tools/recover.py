@@ -6,7 +6,7 @@ In this order, each record once:
     lost        updates of live records in files that a load refuses (a foreign or damaged header)
     others      adds, and their updates, that a load does not give: deleted, rolled back, never
                 committed, or left in a file that was used again or waits to be. The first add of an
-                id counts, as in the reference's own `data recover`, and no delete does.
+                id counts, as in Artemis's own `data recover`, and no delete does.
 
 Every id under which a file holds records is read as if it were the file's own (journal.salvage),
 so that checksums can be tested: a record counts if its checksum is right or, where whoever wrote

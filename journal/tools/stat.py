@@ -149,7 +149,7 @@ def stat_folder(
 def is_compaction_due(
     data: list[tuple[LoadedFile, FileShare]], min_files: int, percentage: int
 ) -> bool:
-    """The reference's rule (JournalImpl.needsCompact).
+    """Artemis's rule (JournalImpl.needsCompact).
 
     Args:
         data: data files without the newest, which is being written.

@@ -1,7 +1,7 @@
 """Tasks that read files one by one: what `journal`, raw, and `retention` share, and streams.
 
 A task of Spark's costs tens of milliseconds of a core before it reads anything, whatever the source
-(benchmarks.bench_pipeline prints it), more than a file of the reference's default size takes to be
+(benchmarks.bench_pipeline prints it), more than a file of Artemis's default size takes to be
 read. So a task reads files of one folder that follow one another, of about an option's bytes.
 """
 

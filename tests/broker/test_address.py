@@ -1,4 +1,4 @@
-"""Wildcards of addresses, with the reference's cases.
+"""Wildcards of addresses, with Artemis's cases.
 
 From its AddressImplTest, AddressMapUnitTest and MatchTest.
 """

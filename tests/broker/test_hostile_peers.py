@@ -155,7 +155,7 @@ def test_garbage_of_a_known_session_ends_that_connection_alone(broker):
 
 
 def test_a_real_conversation_with_wrong_bytes_ends_nothing_else(broker):
-    """What a client of the reference sent, with some bytes changed."""
+    """What a client of Artemis sent, with some bytes changed."""
     seeded = random.Random(8)
     lines = CAPTURED.read_text().splitlines()
     frames = [bytes.fromhex(line[2:]) for line in lines if line.startswith("C ")]

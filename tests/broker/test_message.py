@@ -12,7 +12,7 @@ from broker.model.wire import RecordType
 from broker.records.stored_messages import CoreMessage, LargeCoreMessage, read_message
 from tests.broker.storage.reference import SCENARIOS, Scenario
 
-# Made by the reference's encoder; docs/format/records.md shows it field by field.
+# Made by Artemis's encoder; docs/format/records.md shows it field by field.
 TEXT_HI = bytes.fromhex(
     "00000016 01 00000004 6800 6900 000000000000004d 01 00000004 6100 6200 00 03 01"
     "00000000000007d0 00000000000003e8 04 01 00000001 00000002 6b00 0a 00000002 7600"

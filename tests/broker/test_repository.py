@@ -1,4 +1,4 @@
-"""The order of candidates, with the cases of the reference's RepositoryTest."""
+"""The order of candidates, with the cases of Artemis's RepositoryTest."""
 
 import pytest
 

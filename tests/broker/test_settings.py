@@ -1,4 +1,4 @@
-"""Address settings: defaults, ranges, merging; the reference's AddressSettingsTests."""
+"""Address settings: defaults, ranges, merging; Artemis's AddressSettingsTests."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.unpack import unpack
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 
-# Element, default: AddressSettings and ActiveMQDefaultConfiguration of the reference.
+# Element, default: AddressSettings and ActiveMQDefaultConfiguration of Artemis.
 DEFAULTS = {
     "dead-letter-address": None,
     "auto-create-dead-letter-resources": False,
@@ -259,7 +259,7 @@ def test_a_wrong_value_in_json_is_named(name, value):
 
 
 def stored_settings(tmp_path, folder):
-    """The JSON of every address setting in a folder of the reference."""
+    """The JSON of every address setting in a folder of Artemis."""
     unpack(GOLDEN / folder / "broker.tar.gz", tmp_path)
     text = b"".join(path.read_bytes() for path in (tmp_path / "bindings").iterdir())
     start = '{"'.encode("utf-16-le")
@@ -276,7 +276,7 @@ def test_what_the_reference_stored_is_read_and_written_alike(tmp_path):
     assert stored
     known = {item.json_name for item in SETTINGS}
     for found in stored:
-        # The reference stored `DLA`, which it then passed over itself when it printed the record.
+        # Artemis stored `DLA`, which it then passed over itself when it printed the record.
         expected = {name: value for name, value in found.items() if name in known}
         assert set(found) - known <= {"DLA"}
         assert AddressSettings.from_json(found).to_json() == expected

@@ -94,7 +94,7 @@ def same(one, other, *, compacted=False):
     """Whether two views agree.
 
     A compaction moves what a transaction added from its commit to where it stood before, and open
-    transactions behind each other; so does the reference's. Then only the order of what one record
+    transactions behind each other; so does Artemis's. Then only the order of what one record
     is made of has to be the same.
     """
     if one == other or not compacted:

@@ -4,7 +4,7 @@ Harmless: the load gives exactly what was written. Reported: it refuses with Jou
 UnsupportedFormat, or names damage. A torn tail counts as reported only where the flip lies behind
 what the last mark vouches for: a cut of acknowledged data would be silent.
 
-The same sweep over files in the reference's own format is printed beside it; nothing can be
+The same sweep over files in Artemis's own format is printed beside it; nothing can be
 promised there.
 """
 
@@ -115,7 +115,7 @@ def test_every_flipped_bit_is_reported_or_harmless(memory, effort, figures):
     plain_files, plain_view = small_journal(memory / "plain", checksums=False)
     plain, _ = sweep(memory / "plain", plain_files, plain_view, flips(plain_files, step))
     figures("flipped bits, with checksums", **counts)
-    figures("flipped bits, in the reference's format", **plain)
+    figures("flipped bits, in Artemis's format", **plain)
 
     assert silent == []
     assert counts["reported"] > counts["harmless"]

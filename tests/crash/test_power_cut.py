@@ -82,7 +82,7 @@ def test_an_acknowledgement_before_the_sync_is_caught(memory, kind):
 
 
 def test_a_journal_without_checksums_is_caught(memory):
-    """The reference's format takes a record whose middle was never written for a whole one."""
+    """Artemis's format takes a record whose middle was never written for a whole one."""
     with pytest.raises(Violation):
         judge_without_checksums(memory)
 

@@ -1,7 +1,7 @@
 """Coverage-guided fuzzing of everything that reads bytes from a disk (target.py).
 
 Only documented errors may come out, within 1 GiB and 10 s of a processor an input. The corpus is
-what the reference wrote.
+what Artemis wrote.
 """
 
 import importlib.util
@@ -36,7 +36,7 @@ pytestmark = [
 
 @pytest.fixture(scope="session")
 def golden_files(tmp_path_factory):
-    """Journal files of the reference, the small ones whole, the large ones cut."""
+    """Journal files of Artemis, the small ones whole, the large ones cut."""
     folder = tmp_path_factory.mktemp("golden")
     files = []
     for scenario in sorted(GOLDEN.iterdir()):

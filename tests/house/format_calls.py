@@ -56,7 +56,7 @@ def header(file_id, user_version=0, file_size=0):
 
 
 def record(kind, file_id, *, tx_id=0, record_id=0, user_type=0, body=b"", records_in_file=0):
-    """A record as the reference writes it: no leader."""
+    """A record as Artemis writes it: no leader."""
     out = (ctypes.c_uint8 * record_size(kind, len(body)))()
     _encode_record(
         out, kind, file_id, 0, tx_id, record_id, user_type, body, len(body), records_in_file

@@ -99,7 +99,7 @@ class FileLayout:
         file_id: of the header.
         size: of the whole file, in bytes.
         alignment: 1 as NIO and MAPPED write, else the block size of ASYNCIO and IO_URING.
-        leaders: False writes pure bytes of the reference's format.
+        leaders: False writes pure bytes of Artemis's format.
     """
 
     file_id: int

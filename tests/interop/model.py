@@ -1,4 +1,4 @@
-"""What a load should give for a list of records, by the rules of the reference, in plain Python."""
+"""What a load should give for a list of records, by the rules of Artemis, in plain Python."""
 
 import hashlib
 

@@ -1,10 +1,10 @@
-"""The reference's journal, driven from Python: its jars, our Java program over them, one JVM.
+"""Artemis's journal, driven from Python: its jars, our Java program over them, one JVM.
 
 Used by the tests of this folder and by benchmarks/peers. Nothing is fetched until `jars()` is
 called; what was fetched stays in the user's cache folder.
 
 Environment:
-    QUIVER_REFERENCE_JARS: folder with the jars (such as `lib/` of the reference's distribution,
+    QUIVER_REFERENCE_JARS: folder with the jars (such as `lib/` of Artemis's distribution,
         plus an slf4j binding to java.util.logging); nothing is fetched then.
     QUIVER_REFERENCE_JAVA_OPTIONS: options for the JVM, separated by spaces.
     XDG_CACHE_HOME: where the cache folder `quiver/` lies; `~/.cache` when unset.
@@ -37,7 +37,7 @@ FORMER_VERSION = "2.44.0"
 
 
 class ReferenceError(Exception):
-    """The reference threw; the message is its exception's text."""
+    """Artemis threw; the message is its exception's text."""
 
 
 def _cached(name: str, version: str) -> Path:
@@ -72,7 +72,7 @@ def classes(version: str = VERSION) -> Path:
 
 
 def native_libraries(version: str = VERSION) -> Path:
-    """Folder holding the reference's library for kernel AIO, taken out of its jar.
+    """Folder holding Artemis's library for kernel AIO, taken out of its jar.
 
     The JVM looks for libraries in folders only.
 
@@ -116,10 +116,10 @@ class Reference:
             **arguments: journal settings named as in expected.json, and the command's own.
 
         Returns:
-            What the command reports. `warnings` then holds what the reference logged.
+            What the command reports. `warnings` then holds what Artemis logged.
 
         Raises:
-            ReferenceError: the reference threw.
+            ReferenceError: Artemis threw.
         """
         words = [command, f"dir={folder}"]
         words += [f"{name}={_word(value)}" for name, value in arguments.items()]

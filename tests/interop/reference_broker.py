@@ -1,7 +1,7 @@
-"""The reference's broker, run in a process of its own on a port of ours.
+"""Artemis's broker, run in a process of its own on a port of ours.
 
 Environment:
-    QUIVER_REFERENCE_BROKER: folder of the reference's unpacked distribution; none is fetched then.
+    QUIVER_REFERENCE_BROKER: folder of Artemis's unpacked distribution; none is fetched then.
     XDG_CACHE_HOME: where the cache folder `quiver/` lies; `~/.cache` when unset.
 """
 
@@ -48,7 +48,7 @@ START_TIMEOUT_S = 180
 
 
 def distribution() -> Path:
-    """Folder of the reference's distribution, fetched from Maven Central at the first call.
+    """Folder of Artemis's distribution, fetched from Maven Central at the first call.
 
     Raises:
         ReferenceUnavailableError: no Java, or Maven Central cannot be reached.

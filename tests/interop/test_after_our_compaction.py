@@ -1,4 +1,4 @@
-"""What our compaction made: the reference loads it, in its own order, and goes on in it."""
+"""What our compaction made: Artemis loads it, in its own order, and goes on in it."""
 
 import shutil
 
@@ -29,10 +29,10 @@ def compact(folder, kind, **changes):
 
 
 def written(reference, folder, but_for):
-    """Every record that the reference's scanner finds, without its place.
+    """Every record that Artemis's scanner finds, without its place.
 
     Args:
-        but_for: the open transactions; the reference copies their records where they come, we
+        but_for: the open transactions; Artemis copies their records where they come, we
             behind all others, and no load can tell.
     """
     return [
@@ -44,7 +44,7 @@ def written(reference, folder, but_for):
 
 
 def last_in_any_order(records, replaceable):
-    """Records, and in the end replaceable updates: the reference's order of those is a hash's."""
+    """Records, and in the end replaceable updates: Artemis's order of those is a hash's."""
     first = len(records)
     while first and records[first - 1]["update"] and records[first - 1]["user_type"] in replaceable:
         first -= 1
@@ -72,7 +72,7 @@ def test_reference_loads_what_we_compacted(reference, folder, kind, checksums):
 def test_order_is_that_of_the_reference_s_own_compaction(
     reference, folder, kind, checksums, replaceable
 ):
-    """Loaded by the reference: records, transactions, compact counts, and the order of each."""
+    """Loaded by Artemis: records, transactions, compact counts, and the order of each."""
     our_turn(folder, kind, Work(41).turn(400), checksums=checksums)
     theirs = folder.with_name("theirs")
     shutil.copytree(folder, theirs)

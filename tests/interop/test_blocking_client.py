@@ -1,4 +1,4 @@
-"""Our client for threads against the reference's broker."""
+"""Our client for threads against Artemis's broker."""
 
 import io
 import os

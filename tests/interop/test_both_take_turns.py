@@ -1,4 +1,4 @@
-"""One folder, used by our journal and the reference in turn; after each turn both load the same."""
+"""One folder, used by our journal and Artemis in turn; after each turn both load the same."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""`broker check` asks the reference's broker in its own terms."""
+"""`broker check` asks Artemis's broker in its own terms."""
 
 import uuid
 

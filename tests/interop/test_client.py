@@ -1,4 +1,4 @@
-"""Our client in asyncio against the reference's broker and ours."""
+"""Our client in asyncio against Artemis's broker and ours."""
 
 import asyncio
 import io
@@ -339,7 +339,7 @@ async def test_a_distributed_transaction_is_prepared_found_and_committed(either_
             await session.xa_commit(second)
         assert caught.value.code == -4
         assert await session.xa_set_timeout(77)
-        # The reference sets that of the transaction under way, and gives its own.
+        # Artemis sets that of the transaction under way, and gives its own.
         assert await session.xa_get_timeout() == 300
 
 

@@ -1,4 +1,4 @@
-"""Our client loses its connection to the reference's broker, and the broker itself."""
+"""Our client loses its connection to Artemis's broker, and the broker itself."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ async def test_sends_of_a_reattached_session_arrive_all(reference_broker, proxy)
     options = {"confirmation_window_size": 20_000, **FOR_EVER}
     async with client_by(proxy, reference_broker, **options) as client:
         for _ in range(3):
-            # The reference counts a packet as handled when its sync is done. So it handles some
+            # Artemis counts a packet as handled when its sync is done. So it handles some
             # of what was under way twice, hence the duplicate id; and then its count is too
             # high, hence a session for each time.
             session = await client.session()
@@ -88,7 +88,7 @@ async def test_a_reattached_consumer_gets_what_was_lost_and_nothing_twice(refere
             await back.wait()
             while len(received) < first + 50:
                 received.append((await consumer.receive(WAIT_S)).get("n"))
-            # What the broker is still writing when a session is taken up, the reference does twice.
+            # What the broker is still writing when a session is taken up, Artemis does twice.
             await session.query_queue(queue)
 
         assert received == list(range(200))

@@ -1,4 +1,4 @@
-"""Configurations go both ways: the reference's own instance here, one of ours there."""
+"""Configurations go both ways: Artemis's own instance here, one of ours there."""
 
 import shutil
 import subprocess
@@ -25,7 +25,7 @@ CLUSTER = ("--clustered", "--cluster-user", "cu", "--cluster-password", "cp", "-
 
 
 def artemis(*words):
-    """What the reference's command line prints."""
+    """What Artemis's command line prints."""
     done = subprocess.run(
         [distribution() / "bin/artemis", *map(str, words)],
         capture_output=True,
@@ -41,12 +41,12 @@ def available():
     try:
         distribution()
     except (ReferenceUnavailableError, urllib.request.URLError) as error:
-        pytest.skip(f"the reference cannot be run here: {error}")
+        pytest.skip(f"Artemis cannot be run here: {error}")
 
 
 def create(folder, *options):
     artemis("create", folder, "--silent", "--user", "me", "--password", "pw", *options)
-    # The reference adds its instance's own properties to broker.xml by ${…}.
+    # Artemis adds its instance's own properties to broker.xml by ${…}.
     # It has acceptors for protocols that are not there yet, which are left out.
     return read(folder, lenient=True)
 

@@ -1,4 +1,4 @@
-"""XML of stored data between the reference's command line and ours, both ways."""
+"""XML of stored data between Artemis's command line and ours, both ways."""
 
 import json
 import os
@@ -39,11 +39,11 @@ LARGE = bytes(range(256)) * 1200
 
 @pytest.fixture(scope="module")
 def artemis():
-    """The reference's command line: status, and what it wrote to standard output."""
+    """Artemis's command line: status, and what it wrote to standard output."""
     try:
         home = distribution()
     except ReferenceUnavailableError as missing:
-        pytest.skip(f"the reference's command line cannot be run here: {missing}")
+        pytest.skip(f"Artemis's command line cannot be run here: {missing}")
 
     def call(*words):
         done = subprocess.run(
@@ -163,7 +163,7 @@ def fill(session):
             consumer.receive(WAIT_S).acknowledge()
 
 
-# A character is lost on this way: the reference's export has no word for it.
+# A character is lost on this way: Artemis's export has no word for it.
 VALUES = {
     PropertyType.NULL: None,
     PropertyType.BOOLEAN: True,

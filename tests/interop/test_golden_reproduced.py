@@ -100,5 +100,5 @@ def shortened(warning):
 
 
 def same_error(error, text):
-    """Same exception; the reference's own words may differ from release to release."""
+    """Same exception; Artemis's own words may differ from release to release."""
     return str(error).split(":")[:2] == text.split(":")[:2]

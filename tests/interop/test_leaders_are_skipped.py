@@ -1,4 +1,4 @@
-"""The reference reads files with leaders, marks and padding as if those were not there.
+"""Artemis reads files with leaders, marks and padding as if those were not there.
 
 Every folder here is laid out by hand (layout.py), so that the scheme itself is on trial, not our
 writer.
@@ -169,7 +169,7 @@ def test_reference_appends_behind_our_end_mark(reference, folder):
 
 @pytest.mark.parametrize("torn", range(1, 40, 3))
 def test_torn_tail_is_written_over(reference, folder, torn):
-    """The last record is torn `torn` bytes before its end; the reference goes on from there."""
+    """The last record is torn `torn` bytes before its end; Artemis goes on from there."""
     whole, last = Record("add", 1, 1, b"whole"), Record("add", 2, 1, b"torn")
     layout = FileLayout(1)
     layout.flush(whole)
@@ -200,7 +200,7 @@ def without_compact_counts(view):
 
 
 def test_file_used_again_by_the_reference_hides_our_leaders(reference, folder):
-    """Our file under a new id, its stale records and leaders behind the reference's first ones."""
+    """Our file under a new id, its stale records and leaders behind Artemis's first ones."""
     ours = [Record("add", i, 1, bytes(700)) for i in range(1, 21)]
     over_files(ours, folder)
     deletes = "\n".join(f"del {record.id}" for record in ours)
@@ -232,7 +232,7 @@ def test_our_file_over_stale_bytes_of_ours_loads(reference, folder, alignment):
 def test_free_file_renumbered_by_the_reference_keeps_our_header_leader(reference, folder):
     """Why a header leader that does not match is no proof of damage.
 
-    At every load the reference gives each file without live data a new id, writing 16 bytes.
+    At every load Artemis gives each file without live data a new id, writing 16 bytes.
     """
     used, free = FileLayout(1), FileLayout(2)
     used.flush(Record("add", 1, 1, b"kept"))

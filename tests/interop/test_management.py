@@ -1,4 +1,4 @@
-"""Management by our client, of the reference's broker and ours: names, arguments and results."""
+"""Management by our client, of Artemis's broker and ours: names, arguments and results."""
 
 import json
 import uuid
@@ -13,7 +13,7 @@ from broker.management.queue_control import QueueControl
 from broker.model.properties import PropertyType
 from tests.interop.asynchronous import asynchronous
 
-# Ours, or younger than the reference's broker of these tests.
+# Ours, or younger than Artemis's broker of these tests.
 OURS = {
     *(("broker", "getDuplicateCount"), ("queue", "isPersistedPause")),
     *(("address", "getId"), ("address", "getQueueCount")),
@@ -84,7 +84,7 @@ async def test_lists_have_the_same_fields(reference_broker, our_broker):
                 rows["own"] = json.loads(text)["data"][0]
                 answers.append(rows)
 
-    # What the reference's broker of these tests tells, and by types; it has grown since.
+    # What Artemis's broker of these tests tells, and by types; it has grown since.
     theirs, ours = answers
     for name, row in theirs.items():
         missing = {key for key in row if key not in ours[name]}

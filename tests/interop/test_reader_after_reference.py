@@ -1,4 +1,4 @@
-"""Our reader on folders that both wrote: ours first, then the reference after a stop or a crash."""
+"""Our reader on folders that both wrote: ours first, then Artemis after a stop or a crash."""
 
 import pytest
 
@@ -25,14 +25,14 @@ def folder(tmp_path):
 
 
 def settings(alignment):
-    """How the reference opens a folder so that it writes with that alignment."""
+    """How Artemis opens a folder so that it writes with that alignment."""
     if alignment == 1:
         return {"file_size": SIZE, "type": "NIO"}
     return {"file_size": SIZE, "type": "ASYNCIO", "max_io": 500, "block_size": alignment}
 
 
 def assert_same_records(reference, folder, alignment=1, damages=()):
-    """Our reader and the reference's scanner see the same live records, and nothing damaged."""
+    """Our reader and Artemis's scanner see the same live records, and nothing damaged."""
     theirs = reference.call("raw", folder, **settings(alignment))
     ours, found = [], []
     for view in read_folder(list_files(folder, JournalName())):
@@ -149,9 +149,9 @@ def torn_folder(folder, alignment, torn):
 @pytest.mark.parametrize("torn", ["first", "last", "first and last", "middle", "all"])
 @pytest.mark.parametrize("count", [1, 120])
 def test_reference_went_on_after_our_crash(reference, folder, alignment, torn, count):
-    """Leaders of what was never acknowledged may be left behind the reference's records.
+    """Leaders of what was never acknowledged may be left behind Artemis's records.
 
-    With `count` 120 the reference rolled on, and the torn tail is no longer the newest file's.
+    With `count` 120 Artemis rolled on, and the torn tail is no longer the newest file's.
     """
     torn_folder(folder, alignment, torn)
 

@@ -1,4 +1,4 @@
-"""The reference reads, compacts and goes on in what our journal wrote; and we in what it made."""
+"""Artemis reads, compacts and goes on in what our journal wrote; and we in what it made."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def options(folder, kind, **changes):
 
 
 def settings(kind="NIO"):
-    """How the reference opens the folder: its own I/O of that kind, where it has one."""
+    """How Artemis opens the folder: its own I/O of that kind, where it has one."""
     if kind == "ASYNCIO":
         return {"file_size": FILE_SIZE, "type": kind, "max_io": 500}
     return {"file_size": FILE_SIZE, "type": "MAPPED" if kind == "MAPPED" else "NIO"}

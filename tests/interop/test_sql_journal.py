@@ -1,4 +1,4 @@
-"""Journals in one table, written by the reference and by us in turns: each loads the other's."""
+"""Journals in one table, written by Artemis and by us in turns: each loads the other's."""
 
 import pytest
 
@@ -34,7 +34,7 @@ txadd 103 8 20 x0c0c
 
 
 class Table:
-    """The table MESSAGES of one database, for the reference."""
+    """The table MESSAGES of one database, for Artemis."""
 
     def __init__(self, reference, database, folder):
         self._reference = reference
@@ -84,7 +84,7 @@ def ours(database):
 
 
 def their_records(view):
-    """(id, user type as a byte, body) of what the reference loaded."""
+    """(id, user type as a byte, body) of what Artemis loaded."""
     return [
         (record["id"], record["user_type"] & 0xFF, bytes.fromhex(record["hex"]))
         for record in view["committed"]

@@ -1,4 +1,4 @@
-"""Our node manager and the reference's over one table: one lease for both, one pair of brokers."""
+"""Our node manager and Artemis's over one table: one lease for both, one pair of brokers."""
 
 import time
 
@@ -18,7 +18,7 @@ pytestmark = [
 
 
 class Theirs:
-    """One node manager of the reference."""
+    """One node manager of Artemis."""
 
     def __init__(self, reference, database, name, **settings):
         self._reference = reference
@@ -41,7 +41,7 @@ class Theirs:
 
 @pytest.fixture
 def theirs(reference, database):
-    """`theirs(name)`: a node manager of the reference, stopped after the test."""
+    """`theirs(name)`: a node manager of Artemis, stopped after the test."""
     made = []
 
     def new(name="theirs", **settings):

@@ -8,7 +8,7 @@ from tests.interop.layout import Record
 class Work:
     """Makes records, and remembers what is live and which transactions are open or prepared.
 
-    What a transaction touches is nobody else's until it ends: the reference lets two of them
+    What a transaction touches is nobody else's until it ends: Artemis lets two of them
     change one record, and then its compaction disagrees with its load.
     """
 
@@ -110,7 +110,7 @@ WORDS = {
 
 
 def script(records, *, crash=False, between=()):
-    """The ops script (tests/golden/README.md) that makes the reference write these records."""
+    """The ops script (tests/golden/README.md) that makes Artemis write these records."""
     lines = ["open"]
     for record in records:
         body = f"x{record.body.hex()}" if record.body else "-"

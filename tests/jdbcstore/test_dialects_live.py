@@ -62,9 +62,9 @@ def row(record_id, seq, body=b"body"):
 
 
 def test_a_table_without_a_key_gets_the_index_that_a_load_needs(database):
-    """Those of the reference have none, nor have those that we made before."""
+    """Those of Artemis have none, nor have those that we made before."""
     if database.dialect.reference_has_key:
-        pytest.skip(f"{database.dialect.name}: the reference's table has the key where ours has it")
+        pytest.skip(f"{database.dialect.name}: Artemis's table has the key where ours has it")
     table = create(database, journal_table("Old", database.dialect))
     with database.connect() as connection:
         connection.execute(sqlalchemy.text("ALTER TABLE old DROP PRIMARY KEY"))

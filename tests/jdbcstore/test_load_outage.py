@@ -135,7 +135,7 @@ def test_what_a_load_holds_is_bounded_by_bytes(database):
 
 @pytest.mark.parametrize("database", ["sqlite", *SERVERS], indirect=True)
 def test_rows_with_the_same_seq_are_not_parted(database):
-    """The reference numbers rows by one counter a journal, which two of its brokers would share."""
+    """Artemis numbers rows by one counter a journal, which two of its brokers would share."""
     store = SqlStore(DatabaseStoreOptions(connection_url=database.url, **PATIENT))
     store.open()
     connected = store.place._database

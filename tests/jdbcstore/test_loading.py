@@ -1,4 +1,4 @@
-"""Tables as the reference leaves them, row kind by row kind."""
+"""Tables as Artemis leaves them, row kind by row kind."""
 
 import pytest
 
@@ -137,7 +137,7 @@ def test_transactions_of_any_size_leave_nothing_over(database, size):
 
 @pytest.mark.parametrize("database", LIVE, indirect=True)
 def test_several_transactions_of_the_reference_are_settled_at_once(database):
-    # The reference's first transaction has the id 0, as rows of no transaction have.
+    # Artemis's first transaction has the id 0, as rows of no transaction have.
     rows = [(1, 11, 45, b"alone", 0, b"")]
     for tx_id in (7, 0, 9):
         rows += [(tx_id * 10, 13, 45, b"%d" % tx_id, tx_id, b""), (-1, 18, 255, b"", tx_id, b"")]

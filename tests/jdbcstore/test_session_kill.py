@@ -98,7 +98,7 @@ def test_what_the_server_ends_is_neither_lost_nor_doubled(database, what, effort
 @pytest.mark.parametrize("database", sorted(OTHERS), indirect=True)
 @pytest.mark.parametrize("what", ["session", "statement"])
 def test_a_load_that_the_server_ends_again_and_again_reads_all(database, what, effort):
-    """And loses no transaction whose commit row stands at the end, as the reference leaves one."""
+    """And loses no transaction whose commit row stands at the end, as Artemis leaves one."""
     loads = effort(100, least=3)
     rng = random.Random(19)
     administrator = Administrator(database)

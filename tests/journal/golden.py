@@ -1,4 +1,4 @@
-"""The folders that the reference wrote, and how its report of them compares with ours."""
+"""The folders that Artemis wrote, and how its report of them compares with ours."""
 
 import hashlib
 import json

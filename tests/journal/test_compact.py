@@ -300,7 +300,7 @@ def test_nothing_to_compact(tmp_path):
 
 
 def test_all_live_is_not_worth_it(tmp_path):
-    """Leaders make records of the reference longer: there are no ids for the extra files."""
+    """Leaders make records of Artemis longer: there are no ids for the extra files."""
     journal = loaded(tmp_path, checksums=False)
     for record_id in range(1, 20000):
         journal.add(record_id, 1, b"")
@@ -481,7 +481,7 @@ def test_every_state_that_a_crash_can_leave_loads(tmp_path, checksums):
     check(target)
 
 
-# --- what the reference wrote ------------------------------------------------------------------
+# --- what Artemis wrote ------------------------------------------------------------------
 
 LOADED = [scenario for scenario in scenarios() if "load_error" not in scenario.expected["load"]]
 
@@ -507,7 +507,7 @@ def test_folders_of_the_reference_keep_their_records(scenario, checksums, tmp_pa
     journal.close()
 
     after = View(folder, **changes)
-    # An update whose add was lost to damage has nothing to update; the reference drops it too.
+    # An update whose add was lost to damage has nothing to update; Artemis drops it too.
     with_add = {key: value for key, value in before.records.items() if not value[0][0]}
     assert dict(after.records) == with_add
     assert after.prepared == before.prepared
@@ -556,7 +556,7 @@ def test_a_newest_file_with_records_in_its_header_block_is_compacted_too(tmp_pat
 
 
 def test_prepared_transactions_keep_the_order_in_which_they_began(tmp_path):
-    """A load reports them so, and the reference's compaction keeps it."""
+    """A load reports them so, and Artemis's compaction keeps it."""
     journal = loaded(tmp_path)
     journal.add(1, 1, b"plain")
     for tx in (901, 902, 903):

@@ -1,4 +1,4 @@
-"""Every folder that the reference wrote is read as the reference reads it, byte for byte."""
+"""Every folder that Artemis wrote is read as Artemis reads it, byte for byte."""
 
 import pytest
 
@@ -12,7 +12,7 @@ READABLE = [s for s in SCENARIOS if "files" in s.expected["raw"]]
 REFUSED = [s for s in SCENARIOS if "order_files_error" in s.expected["raw"]]
 
 
-# The reference's reader does not pass on the compact count of these.
+# Artemis's reader does not pass on the compact count of these.
 WITHOUT_COUNT = ("delete", "prepare", "commit", "rollback")
 
 

@@ -1,4 +1,4 @@
-"""Loading every folder that the reference wrote gives what its own load gives."""
+"""Loading every folder that Artemis wrote gives what its own load gives."""
 
 import pytest
 
@@ -14,7 +14,7 @@ LOADED = [s for s in SCENARIOS if "load_error" not in s.expected["load"]]
 TOLD_IN_ORDER = [s for s in LOADED if "callback_order" in s.expected["load"]]
 REFUSED = [s for s in SCENARIOS if "load_error" in s.expected["load"]]
 
-# At the end of its load the reference frees a file whose records are all deleted.
+# At the end of its load Artemis frees a file whose records are all deleted.
 RECLAIMED_AT_LOAD = {"tx_spanning_files"}
 
 

@@ -1,4 +1,4 @@
-"""A journal on a file in which the reference went on behind our torn tail.
+"""A journal on a file in which Artemis went on behind our torn tail.
 
 docs/decisions/0007: such a file is read, and never appended to or cut.
 """
@@ -12,7 +12,7 @@ TYPES = ["NIO", "ASYNCIO", "MAPPED", "IO_URING"]
 
 
 def overtaken(folder, *, body, gap=0):
-    """A file of ours with a torn record of `body` bytes, and one of the reference's behind it."""
+    """A file of ours with a torn record of `body` bytes, and one of Artemis's behind it."""
     built = Built()
     built.add(1)
     built.mark()

@@ -341,7 +341,7 @@ def test_file_of_ours_used_again_by_the_reference_is_no_damage(tmp_path):
 
 
 def freed_by_the_reference(folder, *, new_id, deleted=True):
-    """A file of ours, all dead if `deleted`, under a new id; the reference wrote no record."""
+    """A file of ours, all dead if `deleted`, under a new id; Artemis wrote no record."""
     old = Built(file_id=3)
     old.add(1)
     old.tx_add(7, 2)

@@ -13,7 +13,7 @@ from journal.errors import JournalIOError, JournalLocked
 from journal.files.base import Folder
 from journal.lock import acquire_folder_lock, foreign_owner, is_locked
 
-# What the reference does: FileChannel.tryLock, an fcntl lock of the whole file.
+# What Artemis does: FileChannel.tryLock, an fcntl lock of the whole file.
 HOLD = """
 import fcntl, sys
 file = open(sys.argv[1], "r+b")

@@ -1,4 +1,4 @@
-"""Every parameter's limits, what is said beyond them, and the corrections of the reference."""
+"""Every parameter's limits, what is said beyond them, and the corrections of Artemis."""
 
 import doctest
 import os

@@ -1,4 +1,4 @@
-"""What is believed of one file: leaders and marks, torn tails, the reference's records."""
+"""What is believed of one file: leaders and marks, torn tails, Artemis's records."""
 
 import mmap
 
@@ -300,7 +300,7 @@ def test_header_says_the_size_in_whole_sectors_where_it_fits(size):
     assert long.damages == []
 
 
-# --- records of the reference among ours ---
+# --- records of Artemis among ours ---
 
 
 def test_record_appended_by_the_reference_is_live(tmp_path):
@@ -356,7 +356,7 @@ def test_record_far_behind_our_last_one_is_not_the_reference_s(tmp_path):
     assert [damage.torn for damage in view.damages] == [True]
 
 
-# --- the reference went on after our crash ---
+# --- Artemis went on after our crash ---
 
 
 def torn_then(*, tear_at=100, body=600):
@@ -446,7 +446,7 @@ def test_records_that_run_past_what_the_torn_one_claims_are_live():
 
 @pytest.mark.parametrize("is_newest", [True, False])
 def test_record_at_a_block_within_what_the_torn_one_claims_stops_the_load(is_newest):
-    """It may be the reference's or part of the torn body: not believed, and never cut."""
+    """It may be Artemis's or part of the torn body: not believed, and never cut."""
     built, _ = torn_then(body=4000)
     built.pad()
     built.add(50, by_reference=True)
@@ -489,7 +489,7 @@ def test_the_reference_s_record_before_our_torn_tail_is_not_cut_with_it():
     assert view.append_position == end
 
 
-# --- files of the reference ---
+# --- files of Artemis ---
 
 
 def test_hole_between_records_without_checksums_is_reported(tmp_path):

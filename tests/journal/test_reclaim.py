@@ -1,4 +1,4 @@
-"""Which files can be used again: the tables of the reference's ReclaimerTest, and a journal.
+"""Which files can be used again: the tables of Artemis's ReclaimerTest, and a journal.
 
 A table gives, for each file in order, its positives and its negatives by place of their target.
 """

@@ -15,7 +15,7 @@ def journal_of(folder, kind, **changes):
 
 
 def test_appends_to_a_file_that_only_looks_used_leave_no_gap(tmp_path):
-    """By the reference's rule stale bytes make it a data file; nothing in it is a record."""
+    """By Artemis's rule stale bytes make it a data file; nothing in it is a record."""
     built = Built(file_id=5, has_leaders=False)
     built.data += bytes(100) + bytes.fromhex("1000000005") + b"\x01" * 20
     path = built.save(tmp_path)

@@ -1,4 +1,4 @@
-"""One Spark for all tests of a process, and the reference's folders and ours to compare."""
+"""One Spark for all tests of a process, and Artemis's folders and ours to compare."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def spark(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def golden(tmp_path_factory):
-    """The reference's folders, below one: ROOT/<scenario>/journal, and /bindings of brokers."""
+    """Artemis's folders, below one: ROOT/<scenario>/journal, and /bindings of brokers."""
     root = tmp_path_factory.mktemp("golden")
     for scenario in scenarios():
         if scenario.part != "bindings":

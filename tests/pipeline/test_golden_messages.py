@@ -1,4 +1,4 @@
-"""Messages and bindings of the reference's brokers are what `print-data --decode` says."""
+"""Messages and bindings of Artemis's brokers are what `print-data --decode` says."""
 
 import json
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Rows of the reference's folders are what `journal print-data` prints of them."""
+"""Rows of Artemis's folders are what `journal print-data` prints of them."""
 
 import shutil
 

@@ -22,7 +22,7 @@ LONG = 2 * PIECE_SIZE + 17
 
 @pytest.fixture
 def folder(tmp_path):
-    """Large messages of the reference, one of them made longer."""
+    """Large messages of Artemis, one of them made longer."""
     unpack(GOLDEN.parent / "broker_large" / "broker.tar.gz", tmp_path)
     longest = max((tmp_path / "large").glob("*.msg"), key=lambda file: file.stat().st_size)
     longest.write_bytes(bytes(range(251)) * (LONG // 251) + bytes(LONG % 251))

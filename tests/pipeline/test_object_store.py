@@ -78,7 +78,7 @@ def bucket(server):
 
 @pytest.fixture(scope="module")
 def stored(bucket, golden):
-    """The reference's folders in the store, below s3a://backups/golden."""
+    """Artemis's folders in the store, below s3a://backups/golden."""
     bucket(golden, "golden")
     return f"s3a://{BUCKET}/golden"
 

@@ -38,7 +38,7 @@ def read(reader):
 
 @pytest.fixture
 def data(golden, tmp_path):
-    """A copy of what a broker of the reference stored."""
+    """A copy of what a broker of Artemis stored."""
     shutil.copytree(golden / "broker_basic", tmp_path / "orders" / "data")
     return tmp_path / "orders" / "data"
 

@@ -11,7 +11,7 @@ import org.apache.activemq.artemis.api.core.client.ClientSessionFactory;
 import org.apache.activemq.artemis.api.core.client.ServerLocator;
 
 /**
- * Fills a queue with durable messages, then takes them all by the reference's Core client.
+ * Fills a queue with durable messages, then takes them all by Artemis's Core client.
  *
  * Arguments: uri user password count size rounds. Acknowledgements go in batches of 100 KiB, and
  * closing the consumer waits for the last one. Prints one line of JSON a round: seconds of the

@@ -7,7 +7,7 @@ import org.apache.activemq.artemis.api.core.client.ClientProducer;
 import org.apache.activemq.artemis.api.core.client.ClientSession;
 import org.apache.activemq.artemis.api.core.client.ServerLocator;
 
-/** Load on a broker by the reference's Core client. A window of 1 is a blocking send. */
+/** Load on a broker by Artemis's Core client. A window of 1 is a blocking send. */
 public final class CoreLoad extends Load {
     private CoreLoad(String[] args) {
         super(args);

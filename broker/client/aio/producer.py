@@ -254,7 +254,7 @@ class AsyncProducer:
         reply.result()
 
     async def _charge(self, address: str | None, size: int) -> None:
-        """Take credits for what has been sent already, as the reference does with large parts."""
+        """Take credits for what has been sent already, as Artemis does with large parts."""
         await self._acquire(address, size)
 
     async def close(self) -> None:

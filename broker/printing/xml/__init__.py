@@ -1,1 +1,1 @@
-"""The reference's XML of what a broker has stored: written, and read."""
+"""Artemis's XML of what a broker has stored: written, and read."""

@@ -1,4 +1,4 @@
-"""All that a broker has stored, at rest, into one document; as the reference's `data exp`.
+"""All that a broker has stored, at rest, into one document; as Artemis's `data exp`.
 
     bindings ─▶ addresses, queues      messages of the journal, by id ─▶ messages of the pages
 
@@ -126,9 +126,9 @@ class Exporter:
         self._tell_loss(what)
 
     def _tell_foreign(self) -> None:
-        """Say in one line what is of another protocol, AMQP; the reference makes it Core messages.
+        """Say in one line what is of another protocol, AMQP; Artemis makes it Core messages.
 
-        Those are not what was sent: the reference notes in properties of theirs what they were.
+        Those are not what was sent: Artemis notes in properties of theirs what they were.
         """
         count = self._foreign_count
         if count:
@@ -202,7 +202,7 @@ class Exporter:
         for page, size in folder.sizes().items():
             data = folder.read(page, 0, size)
             acknowledged = journal.page_acknowledgements(page)
-            # Their acknowledgements are deleted when all of the page are there. The reference does
+            # Their acknowledgements are deleted when all of the page are there. Artemis does
             # not look here, and exports such messages once more.
             complete = journal.complete_queues(page)
             at = 0
@@ -244,12 +244,12 @@ def _decode(user_type: int, body: bytes) -> Message | None:
 
 
 def _walk_order(ids: Iterable[int]) -> list[int]:
-    """Give ids as the reference walks over a map of them."""
+    """Give ids as Artemis walks over a map of them."""
     return list(hash_order({one: long_hash(one) for one in ids}))
 
 
 def page_stores_in_order(addresses: Iterable[str]) -> list[str]:
-    """Give the addresses that have pages as the reference walks over them."""
+    """Give the addresses that have pages as Artemis walks over them."""
     return list(hash_order({address: simple_string_hash(address) for address in addresses}))
 
 

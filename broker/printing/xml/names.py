@@ -46,5 +46,5 @@ PROPERTY_TYPES: Final = {
     PropertyType.DOUBLE: "double",
     PropertyType.STRING: "simple-string",
 }
-# What the reference's clients hand over as their own class of string, and it never exports.
+# What Artemis's clients hand over as their own class of string, and it never exports.
 STRING: Final = "string"

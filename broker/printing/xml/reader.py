@@ -1,4 +1,4 @@
-"""Reads the document, ours or the reference's, whatever its size.
+"""Reads the document, ours or Artemis's, whatever its size.
 
     document ─▶ expat, some KiB at a time ─▶ addresses, queues, messages, in its order
 

@@ -1,4 +1,4 @@
-"""Writes the document as the reference does, character by character.
+"""Writes the document as Artemis does, character by character.
 
 No XML declaration. Before each element, end of an element and CDATA section a new line, and three
 spaces for each element that it is in: a reader of theirs takes that white space for the boundary
@@ -35,7 +35,7 @@ __all__ = ["XmlWriter"]
 INDENT: Final = "   "
 DEPTH_MAX: Final = 5  # Document, its parts, message, its parts, theirs.
 _LINES: Final = tuple("\n" + INDENT * depth for depth in range(DEPTH_MAX))
-# What the reference puts into one CDATA section of a large body; each is encoded by itself.
+# What Artemis puts into one CDATA section of a large body; each is encoded by itself.
 LARGE_CHUNK_SIZE: Final = 1000
 
 _ESCAPES: Final = {
@@ -198,7 +198,7 @@ def _value_text(item: Property) -> str:
 
 
 def _in_walk_order(by_name: Mapping[str, Property]) -> list[Property]:
-    """Give the properties as a set of the reference walks over them, made of a map of them."""
+    """Give the properties as a set of Artemis walks over them, made of a map of them."""
     if len(by_name) < 2:
         return list(by_name.values())
     order = {name: simple_string_hash(name) for name in by_name}

@@ -38,7 +38,7 @@ log = logging.getLogger("broker")
 
 # A connection that has not shown who it is may make us keep so much.
 UNAUTHENTICATED_FRAME_MAX: Final = 64 * 1024
-# Nor may anybody else have it keep what he likes: larger bodies come in parts. The reference takes
+# Nor may anybody else have it keep what he likes: larger bodies come in parts. Artemis takes
 # what the length field can tell, 2 GiB.
 FRAME_MAX: Final = 128 * 1024 * 1024
 TTL_MS_DEFAULT: Final = 60_000  # ActiveMQClient.DEFAULT_CONNECTION_TTL
@@ -189,7 +189,7 @@ class CoreConnection:
                 self._receive_session_request(packet)
             else:
                 self._receive_ping(packet)
-        # A channel that was closed, or never opened: dropped, as in the reference.
+        # A channel that was closed, or never opened: dropped, as in Artemis.
 
     def _note_incomplete(self, *, has_frames: bool) -> None:
         if not self._reader.pending:
@@ -461,7 +461,7 @@ class CoreConnection:
         """End it with all its sessions, and tell the client that one of them is too slow."""
         for channel in list(self._channels.values()):
             if channel.session is session:
-                # On the session's channel, where clients look; the reference's broker sends it on
+                # On the session's channel, where clients look; Artemis's broker sends it on
                 # channel 1, where its own do not.
                 channel.channel.send(connections.DisconnectConsumerKill(self._sessions.node_id))
             self._fail_session(channel)

@@ -1,7 +1,7 @@
 """Packets that carry messages and acknowledge them; one for each message, so written by hand.
 
 Behind a message stand the packet's own fields, of a size that the version gives; so the message is
-what comes before them. A true boolean is -1, as the reference writes it; any byte but 0 is read.
+what comes before them. A true boolean is -1, as Artemis writes it; any byte but 0 is read.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class _QueueRequests:
                 address=packet.address,
                 filter=packet.filter,
                 is_durable=packet.durable,
-                # As the reference: a shared one goes when nobody uses it, unless it is durable.
+                # As Artemis: a shared one goes when nobody uses it, unless it is durable.
                 is_auto_created=not packet.durable,
                 user=owner.session.user,
                 routing_type=packet.routing_type,

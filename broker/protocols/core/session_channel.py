@@ -3,7 +3,7 @@
     frame ─▶ packet ─▶ session.verb(…, done) ─▶ done(error) ─▶ answer, confirmation
 
 Answers go out in the order of the requests, once what was asked for is durable: they all pass the
-session's context, errors too. A request that is refused is not confirmed, as in the reference.
+session's context, errors too. A request that is refused is not confirmed, as in Artemis.
 
 While a large message's body waits to be written nothing is read from the socket, and what was read
 already is kept: it comes behind the message, in its order.

@@ -12,7 +12,7 @@ CURRENT: Final = 136
 
 # What a client tries, best first, while the broker answers INCOMPATIBLE_CLIENT_SERVER_VERSIONS.
 CLIENT_VERSIONS: Final = tuple(range(CURRENT, 121, -1))
-# What the reference's broker accepts. Below `ADDRESSING` messages are framed in another way.
+# What Artemis's broker accepts. Below `ADDRESSING` messages are framed in another way.
 COMPATIBLE_VERSIONS: Final = range(121, CURRENT + 1)
 
 TOPOLOGY_V2: Final = 122

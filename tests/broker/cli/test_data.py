@@ -1,4 +1,4 @@
-"""`broker data`: both journals of an instance, or of a folder that the reference wrote."""
+"""`broker data`: both journals of an instance, or of a folder that Artemis wrote."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def call(capsys, *words):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Data of the reference's broker."""
+    """Data of Artemis's broker."""
     return unpack(GOLDEN / "broker_basic" / "broker.tar.gz", tmp_path)
 
 

@@ -217,7 +217,7 @@ def test_a_database_is_exported_like_files(tmp_path, capsys):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Data of the reference's broker."""
+    """Data of Artemis's broker."""
 
     def unpacked(name):
         return unpack(GOLDEN / name / "broker.tar.gz", tmp_path / name)

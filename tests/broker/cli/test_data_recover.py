@@ -19,7 +19,7 @@ def call(capsys, *words):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Data of the reference's broker: two large messages, one of them acknowledged."""
+    """Data of Artemis's broker: two large messages, one of them acknowledged."""
     return unpack(GOLDEN / "broker_large" / "broker.tar.gz", tmp_path / "data")
 
 

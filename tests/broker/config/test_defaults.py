@@ -1,4 +1,4 @@
-"""Every element of <core> that is a single value has the reference's default.
+"""Every element of <core> that is a single value has Artemis's default.
 
 From ActiveMQDefaultConfiguration; `half of the timeout` and the like are 0 or None here and said in
 the field's comment.

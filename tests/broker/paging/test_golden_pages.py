@@ -1,4 +1,4 @@
-"""Our broker on a folder that the reference's wrote while it was paging."""
+"""Our broker on a folder that Artemis's wrote while it was paging."""
 
 import asyncio
 import re
@@ -13,7 +13,7 @@ QUEUE_IDS = (7, 12, 15)
 
 
 def expected_counts(folder):
-    """By queue id, what it has in pages: all that counts, less what the reference's print says
+    """By queue id, what it has in pages: all that counts, less what Artemis's print says
     is acknowledged; and what is prepared.
     """
     text = (GOLDEN / "data_print.txt").read_text()

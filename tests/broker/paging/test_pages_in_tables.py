@@ -1,4 +1,4 @@
-"""Pages in a database: the same tables as the reference's, one for each address."""
+"""Pages in a database: the same tables as Artemis's, one for each address."""
 
 import pytest
 import sqlalchemy

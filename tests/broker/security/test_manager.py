@@ -1,4 +1,4 @@
-"""Who may do what: first match, fully qualified names, caches; the reference's SecurityTest."""
+"""Who may do what: first match, fully qualified names, caches; Artemis's SecurityTest."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Users, roles and hashes: the files of the reference, read and changed."""
+"""Users, roles and hashes: the files of Artemis, read and changed."""
 
 import os
 import stat

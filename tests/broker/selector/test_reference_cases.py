@@ -1,4 +1,4 @@
-"""The reference's own tables: SelectorTest, UnknownHandlingSelectorTest, FilterTest."""
+"""Artemis's own tables: SelectorTest, UnknownHandlingSelectorTest, FilterTest."""
 
 import uuid
 
@@ -178,7 +178,7 @@ THREE_VALUED = [
     ],
     ("-unknownProp = 0", None),
     ("+unknownProp = 0", None),
-    # The other way round the reference says FALSE, not unknown.
+    # The other way round Artemis says FALSE, not unknown.
     ("0 = unknownProp", False),
     ("unknownProp = nullProp", True),
 ]

@@ -1,4 +1,4 @@
-"""What the reference's tables leave open: types, prefixes, the lexer's corners, limits."""
+"""What Artemis's tables leave open: types, prefixes, the lexer's corners, limits."""
 
 import math
 import time

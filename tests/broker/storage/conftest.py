@@ -15,7 +15,7 @@ def journal(request):
 
 @pytest.fixture(scope="session")
 def bodies():
-    """The shortest body that the reference wrote of each user type, adds and updates apart."""
+    """The shortest body that Artemis wrote of each user type, adds and updates apart."""
     found = {}
     for name in SCENARIOS:
         for journal in JOURNALS:

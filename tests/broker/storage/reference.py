@@ -1,4 +1,4 @@
-"""The broker folders that the reference wrote, read by a scanner of the tests' own.
+"""The broker folders that Artemis wrote, read by a scanner of the tests' own.
 
 The scanner knows only format 2 and what compaction leaves behind. So the decoders are
 tested without the journal's reader, which has tests of its own.
@@ -87,7 +87,7 @@ class Load:
 
 
 class Scenario:
-    """One golden folder: journal files as bytes, and what the reference said of them."""
+    """One golden folder: journal files as bytes, and what Artemis said of them."""
 
     def __init__(self, name):
         self.folder = GOLDEN / name
@@ -121,7 +121,7 @@ class Scenario:
         return [record for file in files for record in file["records"]]
 
     def load(self, journal):
-        """Give what the reference's load gave."""
+        """Give what Artemis's load gave."""
         load = self.expected[JOURNALS[journal]]["load"]
         return Load(
             [_loaded_record(record) for record in load["committed"]],

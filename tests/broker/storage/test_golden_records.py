@@ -1,4 +1,4 @@
-"""Every record that the reference wrote: decoded, described and encoded as the reference does."""
+"""Every record that Artemis wrote: decoded, described and encoded as Artemis does."""
 
 import re
 
@@ -7,9 +7,9 @@ from broker.records.records import decode_prepared, decode_record, encode_prepar
 from broker.records.stored_messages import CoreMessage, LargeCoreMessage
 
 DECODER = JournalDecoder()
-# Where the reference prints an identity hash, ours prints 0.
+# Where Artemis prints an identity hash, ours prints 0.
 IDENTITY = re.compile(r"(?<=\]@)\d+|(?<=BridgeConfiguration@)[0-9a-f]+|(?<=XidImpl \()\d+")
-# The names of the reference's objects for what the format calls otherwise.
+# The names of Artemis's objects for what the format calls otherwise.
 REFERENCE_NAMES = {
     "queueID": "queueId",
     "transactionID": "txId",
@@ -23,7 +23,7 @@ REFERENCE_NAMES = {
     "collectionID": "collectionId",
     "filterString": "filter",
 }
-# What the reference keeps beside the body, or computes.
+# What Artemis keeps beside the body, or computes.
 NOT_STORED = {"id", "storeId", "addressStatusEncoding", "setting", "config"}
 
 

@@ -1,4 +1,4 @@
-"""The text around the records, line by line against the reference's `data print`."""
+"""The text around the records, line by line against Artemis's `data print`."""
 
 import re
 import struct

@@ -1,4 +1,4 @@
-"""The reference's JMS client, driven from Python: its jar, our Java program over it, one JVM.
+"""Artemis's JMS client, driven from Python: its jar, our Java program over it, one JVM.
 
 Nothing is fetched until `jar()` is called; what was fetched stays in the user's cache folder.
 QUIVER_REFERENCE_JMS_JAR names a jar instead.

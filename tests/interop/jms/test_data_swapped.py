@@ -1,4 +1,4 @@
-"""One instance, two brokers in turn: the reference's and ours, on the reference's broker.xml."""
+"""One instance, two brokers in turn: Artemis's and ours, on Artemis's broker.xml."""
 
 import os
 import signal

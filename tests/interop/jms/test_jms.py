@@ -1,4 +1,4 @@
-"""The reference's JMS client works with our broker, unchanged."""
+"""Artemis's JMS client works with our broker, unchanged."""
 
 import pytest
 

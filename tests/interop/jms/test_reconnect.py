@@ -1,4 +1,4 @@
-"""The reference's JMS client loses its connection, and its broker; nothing is lost or doubled."""
+"""Artemis's JMS client loses its connection, and its broker; nothing is lost or doubled."""
 
 import random
 import time

@@ -1,4 +1,4 @@
-"""One instance in PostgreSQL, two brokers in turn: the reference's and ours, on the same tables."""
+"""One instance in PostgreSQL, two brokers in turn: Artemis's and ours, on the same tables."""
 
 import shutil
 import signal

@@ -1,4 +1,4 @@
-"""The reference's JMS client comes in by TLS, with certificates on both sides; or does not."""
+"""Artemis's JMS client comes in by TLS, with certificates on both sides; or does not."""
 
 import pytest
 

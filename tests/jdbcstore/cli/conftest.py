@@ -75,7 +75,7 @@ class Rows:
             connection.commit()
 
     def drop_key(self):
-        """What the reference makes on MySQL and MariaDB: seq is no key, and may be missing."""
+        """What Artemis makes on MySQL and MariaDB: seq is no key, and may be missing."""
         change = f"ALTER TABLE {self.table.name} DROP PRIMARY KEY, MODIFY seq BIGINT"
         with self.database.connect() as connection:
             connection.execute(sqlalchemy.text(change))

@@ -152,7 +152,7 @@ def test_verify_names_rows_that_contradict_each_other(call, filled, rows):
 
 @on_every_database
 def test_verify_tells_transaction_0_from_none(call, filled, rows):
-    """It is the reference's first one, and what stands in the rows of no transaction."""
+    """It is Artemis's first one, and what stands in the rows of no transaction."""
     table = rows(filled)
     table.insert(seq=20, id=50, recordType=13)
     table.insert(seq=21, id=51)

@@ -1,4 +1,4 @@
-"""The commands over the folders that the reference wrote."""
+"""The commands over the folders that Artemis wrote."""
 
 import json
 import re
@@ -135,7 +135,7 @@ def test_ids_are_live_adds_ascending(scenario, tmp_path, call):
     ]
 
 
-# Hashes of objects differ from run to run of the reference; the decoder writes 0.
+# Hashes of objects differ from run to run of Artemis; the decoder writes 0.
 IDENTITY = re.compile(r"(?<=\]@)\d+|(?<=BridgeConfiguration@)[0-9a-f]+|(?<=XidImpl \()\d+")
 
 

@@ -14,7 +14,7 @@ VECTORS = [
     ("fedcba9876543210", "0123456789abcdef", "0aceab0fc6a0a28d"),
     ("7ca110454a1a6e57", "01a1d6d039776742", "59c68245eb05282b"),
 ]
-# Plain, masked: by the reference's own DefaultSensitiveStringCodec, 2.56.0.
+# Plain, masked: by Artemis's own DefaultSensitiveStringCodec, 2.56.0.
 REFERENCE = [
     ("a", "-4413f2d1fa455a12"),
     ("swordfish", "-39d00cd7e0587d26516492ab43d93698"),
@@ -24,7 +24,7 @@ REFERENCE = [
     ("sixteen bytes 16", "-5bf3277813c76a948b4200c57cffc99dd05b6572705eea3"),
     ("p132", "-c7f0b9a82d554d"),
     ("p7", "11bca9e0ef0a80"),
-    # Masked by the reference, which cannot read them itself: it drops leading ones.
+    # Masked by Artemis, which cannot read them itself: it drops leading ones.
     ("p46", "-5545f9c548b089"),
     ("p457", "-4f1a31be57ca8"),
 ]

@@ -1,4 +1,4 @@
-"""What passed between the reference's own client and broker is read, and written byte for byte."""
+"""What passed between Artemis's own client and broker is read, and written byte for byte."""
 
 from pathlib import Path
 

@@ -19,7 +19,7 @@ import org.apache.activemq.artemis.core.journal.PreparedTransactionInfo;
 import org.apache.activemq.artemis.core.journal.RecordInfo;
 import org.apache.activemq.artemis.core.server.JournalType;
 
-/** Times the reference's journal: appends, load, compaction; and its own calibration of the buffer timer. */
+/** Times Artemis's journal: appends, load, compaction; and its own calibration of the buffer timer. */
 final class Bench {
    private static final int LATENCIES_MAX = 1 << 22;
 
@@ -185,7 +185,7 @@ final class Bench {
       }
    }
 
-   /** The buffer timeout that the reference's perf-journal command suggests for this folder, with its default sizes. */
+   /** The buffer timeout that Artemis's perf-journal command suggests for this folder, with its default sizes. */
    static Map<String, Object> calibrate(Settings settings) throws Exception {
       int writes = (int) settings.number("writes", 250);
       File directory = settings.directory();

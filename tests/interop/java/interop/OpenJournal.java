@@ -8,7 +8,7 @@ import org.apache.activemq.artemis.core.io.SequentialFileFactory;
 import org.apache.activemq.artemis.core.journal.impl.JournalFile;
 import org.apache.activemq.artemis.core.journal.impl.JournalImpl;
 
-/** The reference's journal, with a hook at three points of a compaction. */
+/** Artemis's journal, with a hook at three points of a compaction. */
 final class OpenJournal extends JournalImpl {
    /** Told when a compaction has passed a point. */
    interface CompactionWatch {

@@ -18,7 +18,7 @@ import org.apache.activemq.artemis.core.journal.EncoderPersister;
 import org.apache.activemq.artemis.core.persistence.Persister;
 import org.apache.activemq.artemis.api.core.ActiveMQBuffer;
 
-/** Runs an ops script (tests/golden/README.md lists the words) on a folder with the reference's journal. */
+/** Runs an ops script (tests/golden/README.md lists the words) on a folder with Artemis's journal. */
 final class Script {
    private final Settings settings;
    private final Path directory;

@@ -11,12 +11,12 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The reference's journal behind a pipe: one request a line on standard input, one JSON object a line on standard output.
+ * Artemis's journal behind a pipe: one request a line on standard input, one JSON object a line on standard output.
  *
  * A request is a command and `name=value` arguments, separated by tabs; `dir` is the journal folder, the other journal
  * settings are named as in expected.json. The answer is `{"result": ..., "warnings": [...]}` or `{"error": ...}`.
  *
- *   load          loads, reports, stops                      (changes the folder as the reference's load does)
+ *   load          loads, reports, stops                      (changes the folder as Artemis's load does)
  *   raw           every record of every file                 (reads only)
  *   compact       loads, compacts, reports the load of the result
  *   run           runs the script in the file `script`

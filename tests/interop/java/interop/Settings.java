@@ -50,7 +50,7 @@ final class Settings {
       return (int) number("max_io", 1);
    }
 
-   /** The configured I/O; a buffer timeout of 0 means no timed buffer where the reference allows that. */
+   /** The configured I/O; a buffer timeout of 0 means no timed buffer where Artemis allows that. */
    SequentialFileFactory files() {
       String type = text("type", "NIO");
       int bufferSize = (int) number("buffer_size", 501760);

@@ -10,7 +10,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.apache.activemq.artemis.core.journal.IOCompletion;
 import org.apache.activemq.artemis.core.journal.RecordInfo;
 
-/** Times the reference's journal in a table, which must be empty before an append. */
+/** Times Artemis's journal in a table, which must be empty before an append. */
 final class SqlBench {
    private SqlBench() {
    }

@@ -21,7 +21,7 @@ import org.apache.activemq.artemis.jdbc.store.sql.SQLProvider;
 import org.apache.commons.dbcp2.BasicDataSource;
 
 /**
- * The reference's journal in a table, driven by a script: one operation a line, as in tests/golden/README.md.
+ * Artemis's journal in a table, driven by a script: one operation a line, as in tests/golden/README.md.
  *
  * add, upd, del, txadd, txupd, txdel, prepare, commit, rollback; and `updcb`, an update with a callback, which the
  * reference writes as an add. Every operation is waited for before the next, but for those that end in `nosync`.

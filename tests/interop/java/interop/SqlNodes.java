@@ -12,7 +12,7 @@ import org.apache.activemq.artemis.core.server.impl.jdbc.JdbcNodeManager;
 import org.apache.commons.dbcp2.BasicDataSource;
 
 /**
- * Node managers of the reference over one database, kept by name from request to request.
+ * Node managers of Artemis over one database, kept by name from request to request.
  *
  * open starts one and reports its node id; start-primary, start-backup and await-primary go on in the background, and
  * `done` reports whether the last of them has ended, throwing what it threw; activated, pause, crash, release-backup,

@@ -10,7 +10,7 @@ final class SqlSettings {
    private SqlSettings() {
    }
 
-   /** The pool that the reference makes by itself, made here so that it can be closed. */
+   /** The pool that Artemis makes by itself, made here so that it can be closed. */
    static BasicDataSource source(Settings settings) {
       BasicDataSource source = new BasicDataSource();
       source.setUrl(settings.text("url"));

@@ -108,7 +108,7 @@ final class Views {
       return described;
    }
 
-   /** Describes the records of one file as the reference's scanner comes by them. */
+   /** Describes the records of one file as Artemis's scanner comes by them. */
    private static final class FileView implements JournalReaderCallback {
       private static final int CHECK_SIZE = 4;
 

@@ -8,7 +8,7 @@ import java.util.logging.LogManager;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 
-/** Collects what the reference logs at WARN and above, in the words of expected.json (`WARN AMQ142015: ...`). */
+/** Collects what Artemis logs at WARN and above, in the words of expected.json (`WARN AMQ142015: ...`). */
 final class Warnings extends Handler {
    private final List<String> lines = new ArrayList<>();
 

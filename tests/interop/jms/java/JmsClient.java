@@ -32,7 +32,7 @@ import org.apache.activemq.artemis.api.jms.management.JMSManagementHelper;
 import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
 import org.apache.activemq.artemis.jms.client.ActiveMQXAConnectionFactory;
 
-/** Scenarios of the reference's JMS client against a broker: a line `name argument …` in, a line `ok …` or `error …` out. */
+/** Scenarios of Artemis's JMS client against a broker: a line `name argument …` in, a line `ok …` or `error …` out. */
 public final class JmsClient {
 
     interface Scenario {
