@@ -1,0 +1,158 @@
+"""Finds sentences that are too long, and words of our own, in code and documents.
+
+    python -m tests.house.words [PATH ...]     lists them: file:line, why, the beginning
+
+Looked at: comments, docstrings and texts of code, and paragraphs of documents; not tables, blocks of
+code, drawings, golden data and decisions' names of files.
+"""
+
+import ast
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+WORDS_MAX = 35
+# What the field does not say; shared words have another meaning there.
+PHRASES = (
+    r"the reference's\b",
+    r"\bin the reference\b",
+    r"\blate notes?\b",
+    r"\b(bytes|lies|lie|lay|put) aside\b",
+    r"\bwhoever\b",
+    r"\bnobody\b",
+    r"\bthe same door\b",
+    r"\b(ride|rides|ridden|riding|rode) out\b",
+    r"\bhurr(y|ied|ies)\b",
+    r"\bwaiting room\b",
+    r"\b(let|lets|letting) (\w+ )?go\b",
+    r"\b(hold|holds|held|holding) up\b",
+    r"\bkeepers?\b",
+    r"\bjudg(e|es|ed|ing)\b",
+    r"\bgates?\b",
+    r"\breap(er|ers|ed)\b",
+    r"\b(is|are|was|were) no (?!longer\b|more\b|need\b|other\b|such\b|room\b|way\b|limit\b|file\b)[a-z]+",
+)
+PHRASE = re.compile("|".join(PHRASES), re.IGNORECASE)
+SENTENCE = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`*\d\"'(])")
+# Drawings, tables, tests of doctest and lists of names are no sentences.
+DRAWN = re.compile(r"[─│▶├└┌┐┘╭╮╰╯▼▲◀→←↑↓|+]|^\s*(>>>|\.\.\.|::)|  +\S+  +")
+
+
+class Finding(NamedTuple):
+    """One place that a reader stumbles over."""
+
+    file: str
+    line: int
+    why: str
+    text: str
+
+    def __str__(self):
+        return f"{self.file}:{self.line}: {self.why}: {self.text[:90]}"
+
+
+def paragraphs(text, line):
+    """(line, text) of the paragraphs of a docstring, a comment or a document."""
+    lines, first = [], line
+    is_code = False
+    for number, one in enumerate([*text.split("\n"), ""], line):
+        if one.lstrip().startswith("```"):
+            is_code = not is_code
+            one = ""
+        if is_code or not one.strip() or DRAWN.search(one) or one.lstrip().startswith(("#", "|")):
+            if lines:
+                yield first, " ".join(lines)
+            lines = []
+            continue
+        if lines and re.match(r"\s*([-*]|\d+\.|\w+:) ", one):
+            yield first, " ".join(lines)
+            lines = []
+        if not lines:
+            first = number
+        lines.append(one.strip())
+
+
+def texts_of_python(source):
+    """(line, text, is_prose) of comments and docstrings (prose), and of other texts."""
+    tree = ast.parse(source)
+    docs = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body
+            if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+                if isinstance(body[0].value.value, str):
+                    docs.add(id(body[0].value))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value, id(node) in docs
+    comment, first, last = [], 0, -1
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        if token.start[0] != last + 1 and comment:
+            yield first, "\n".join(comment), True
+            comment = []
+        if not comment:
+            first = token.start[0]
+        comment.append(token.string.lstrip("#").strip())
+        last = token.start[0]
+    if comment:
+        yield first, "\n".join(comment), True
+
+
+def texts_of_cython(source):
+    """The same of .pyx and .pxd."""
+    for found in re.finditer(r'"""(.*?)"""', source, re.DOTALL):
+        yield source.count("\n", 0, found.start()) + 1, found[1], True
+    for found in re.finditer(r"(?:^[ \t]*#[^\n]*\n)+", source, re.MULTILINE):
+        lines = [one.strip().lstrip("#").strip() for one in found[0].strip().split("\n")]
+        yield source.count("\n", 0, found.start()) + 1, "\n".join(lines), True
+
+
+def findings_of(path):
+    """What is wrong with the words of one file."""
+    source = path.read_text()
+    name = str(path.relative_to(ROOT))
+    if path.suffix in (".py", ".pyi"):
+        texts = list(texts_of_python(source))
+    elif path.suffix in (".pyx", ".pxd"):
+        texts = list(texts_of_cython(source))
+    else:
+        texts = [(1, source, True)]
+    for line, text, is_prose in texts:
+        for number, paragraph in paragraphs(text, line):
+            for sentence in SENTENCE.split(paragraph):
+                count = len(sentence.split())
+                if is_prose and count > WORDS_MAX:
+                    yield Finding(name, number, f"{count} words", sentence)
+                for found in PHRASE.finditer(sentence):
+                    yield Finding(name, number, found[0], sentence)
+
+
+def files():
+    """What is looked at: all of the tree but tests' data and what others wrote."""
+    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in done.stdout.split("\n"):
+        path = ROOT / name
+        if name.startswith(("tests/golden/", "tests/house/words.py")):
+            continue
+        if path.suffix in (".py", ".pyi", ".pyx", ".pxd", ".md") and path.is_file():
+            yield path
+
+
+def findings(prefixes=()):
+    """All of them, of files below any of the prefixes."""
+    for path in files():
+        name = str(path.relative_to(ROOT))
+        if not prefixes or name.startswith(tuple(prefixes)):
+            yield from findings_of(path)
+
+
+if __name__ == "__main__":
+    every = list(findings(sys.argv[1:]))
+    print("\n".join(map(str, every)))
+    print(len(every))
