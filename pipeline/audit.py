@@ -2,10 +2,10 @@
 
     expired              past its time, and a queue has it still (waits); or it was moved to the
                          expiry address (moved)
-    stuck                in a queue, and will not leave it by itself, because: it was delivered
-                         often enough (redelivery), a transaction is not decided (prepared), its
-                         time is far off (scheduled), the queue is paused (paused), or nobody took
-                         anything from the queue since (no consumer)
+    stuck                in a queue that it will not leave by itself. It was delivered as often as
+                         the limit says (redelivery). Its transaction is not decided (prepared).
+                         Its delivery time is far off (scheduled). The queue is paused (paused).
+                         No consumer took a message from the queue since (no consumer).
     never acknowledged   in a queue for too long, while later ones were acknowledged (passed over)
     lost, out of order   told by histories: pipeline.audit_history
     duplicated           another message to the same address, on any node, has the same duplicate
@@ -85,8 +85,8 @@ def findings(
 ) -> DataFrame:
     """A row for each finding, with the evidence.
 
-    Columns: finding, reason, node, address, queue (its name, or the id where nobody knows it; null
-    of a whole message), message_id, timestamp_ms, detail.
+    Columns: finding, reason, node, address, queue, message_id, timestamp_ms, detail. `queue` is the
+    queue's name, or its id if the name is unknown; null if the finding is of a whole message.
 
     What is read is read once, by jobs that run here, and stays in Spark's cache, disk included,
     until the session ends (or spark.catalog.clearCache()).
@@ -97,9 +97,9 @@ def findings(
         limits: see there.
         steps: of pipeline.story, of all of these nodes; None where no histories are kept.
         cluster: what the nodes are to one another.
-        has_bodies: nodes whose large messages have the size of their body in `messages`, null of
-            one that is not there: those of which the folder of large messages is known, and
-            databases, where the option maxLargeBodyBytes is given.
+        has_bodies: nodes whose rows in `messages` have the size of a large message's body; null
+            means that the body is missing. These are nodes whose folder of large messages is
+            known. With the option maxLargeBodyBytes databases are among them.
     """
     cluster = cluster or Cluster()
     spark = messages.sparkSession
@@ -288,10 +288,10 @@ def _each(rows: DataFrame, *found: Column) -> DataFrame:
 def _kept(stored: DataFrame, references: DataFrame) -> DataFrame:
     """Messages that queues have, with `among`: the node whose others alone may be duplicates.
 
-    Null is any node. A message to multicast queues each node has that has a subscriber: which of
-    them a bridge brought, only a history tells. What waits in a forwarding queue alone may have
-    arrived already, and counts there; what was moved, or has died or expired, is another message
-    with the same id, of each queue that it was in.
+    Null is any node. Each node with a subscriber has a message to multicast queues: only a history
+    tells which of them a bridge brought. A message that waits only in a forwarding queue may have
+    arrived already, and counts where it arrived. A moved, dead or expired message is another
+    message with the same id, one for each queue that it was in.
     """
     from pyspark.sql import functions as f
 

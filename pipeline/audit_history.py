@@ -42,7 +42,7 @@ def findings_of_history(
     """
     from pyspark.sql import functions as f
 
-    # Of what nobody told that it was sent nothing is known.
+    # Nothing is known of a message whose send is not recorded.
     sent = rows.where("place IS NOT NULL")
     named = sent.where("queue_id IS NOT NULL").join(
         known.drop("address"), ["node", "queue_id"], "left"
@@ -120,7 +120,7 @@ def _lost(named: DataFrame, cluster: Cluster) -> DataFrame:
 
 
 def _not_seen_elsewhere(named: DataFrame, sent: DataFrame) -> DataFrame:
-    """Of nodes whose id nobody knows: by the ids that the sender gave."""
+    """Lost messages of nodes whose id is unknown: found by the ids that the sender gave."""
     from pyspark.sql import functions as f
 
     lost = named.where(_is_gone() & f.coalesce("user_id", "duplicate_id").isNotNull())

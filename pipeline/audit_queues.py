@@ -38,7 +38,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """One queue, or the id of one that nobody knows.
+    """One queue, or the id of an unknown one.
 
     Attributes:
         node: whose it is.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["binding_batches"]
 
-# What says who or what a record is about, where it is no queue, address or divert.
+# The fields that name the subject of a record that is not a queue, an address or a divert.
 _NAMES: Final = ("name", "username", "match", "parentName", "groupId", "mapId")
 # Not for a table that many read.
 _SECRET: Final = "password"

@@ -4,9 +4,9 @@
     lost()    the same for callers that keep their own place: wait, then use `session` again
     works()   the broker has answered: the next outage gets the whole of its time
 
-Every outage, also that of the first connect, may take `reconnectTimeoutMs`. What is done over such
-a connection must be such that doing it twice does no harm: the connection cannot tell whether a
-request that was interrupted was carried out. What the broker refuses is no outage.
+Every outage, also that of the first connect, may take `reconnectTimeoutMs`. Requests over such a
+connection must be idempotent: the connection cannot tell whether an interrupted request was carried
+out. A refusal by the broker is not an outage.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ T = TypeVar("T")
 # Waits between attempts to connect, seconds: at once, then this, then each twice as long.
 RETRY_FIRST_S: Final = 0.1
 RETRY_MAX_S: Final = 2.0
-# No broker there, or none that takes sessions yet, or the connection is lost. A session that was
-# closed is one of a lost connection: nobody else closes it.
+# The broker is not there, or accepts no sessions yet, or the connection is lost. A closed session
+# belongs to a lost connection: no other code closes it.
 _TRANSIENT: Final = frozenset(
     {
         ErrorCode.NOT_CONNECTED,
@@ -131,7 +131,7 @@ class BrokerConnection:
 
         Raises:
             NotConnected: the outage took too long.
-            ClientError: `error` itself, where it is no outage.
+            ClientError: `error` itself, if it is not an outage.
         """
         if not is_transient(error):
             raise error

@@ -94,7 +94,7 @@ def message_of(row: Row, options: BrokerOptions, duplicate_id: str) -> Message:
     )
     message.address = row.get("address") or options.address
     if not message.address:
-        raise WrongUse("a row has no address, and there is no option address")
+        raise WrongUse("a row has no address, and the option address is not set")
     for name, of_message in _TEXTS:
         if row.get(name) is not None:
             message.set(of_message, PropertyType.STRING, row[name])
@@ -213,5 +213,5 @@ def _property(name: str, value: PropertyValue, type_name: str | None) -> Propert
     if bits is not None and not -(1 << bits - 1) <= int(found or 0) < 1 << bits - 1:
         raise WrongUse(f"property {name!r} is {value}, which does not fit a {type_name}")
     if kind is PropertyType.CHAR and len(value) != 1:
-        raise WrongUse(f"property {name!r} is {value!r}, which is no char")
+        raise WrongUse(f"property {name!r} is {value!r}, which is not a char")
     return Property(name, kind, found)

@@ -123,8 +123,8 @@ class StreamQueue:
         if address is None:
             if not exists:
                 raise WrongUse(
-                    f"{self._options.node}: there is no queue {self.name!r}; with the option"
-                    " address it is made, and gets what is sent to the address from then on"
+                    f"{self._options.node}: queue {self.name!r} does not exist; with the option"
+                    " address it is created, and receives what is sent to the address from then on"
                 )
             return
         if not exists:
@@ -137,7 +137,7 @@ class StreamQueue:
             session.manage("broker", "createDivert", *divert)
 
     def check(self) -> None:
-        """See that nobody has removed what make() made.
+        """Check that the queue and the divert that make() created still exist.
 
         Raises:
             DataLoss: it is gone, and so is what was in it, and what should have come.
@@ -239,7 +239,7 @@ class StreamQueue:
         self.remove(found)
 
     def remove(self, ids: Collection[int]) -> None:
-        """Remove messages; when this returns that is durable. Those that are gone are no error.
+        """Remove messages; the removal is durable on return. Messages that are gone are ignored.
 
         Raises:
             ClientError: the broker refuses it, or the connection is lost.

@@ -9,13 +9,13 @@ again, and another row would then be taken for one that is there. Rows that are 
 for each other. So a task that is done again sends the same messages if it has the same rows, in
 whatever order.
 
-Messages are sent alone, with many on their way, not in a transaction a partition: that is refused
-as a whole where one id in it was seen, so that what is sent again must be sent alone anyway; and a
-broker holds a transaction in memory. Nor do all of a partition share one id: a bridge behind the
-broker would drop all but the first.
+Each message is sent alone, with many on their way; a partition is not one transaction. The broker
+refuses a whole transaction if it has seen one of the ids, so a repeated send must be message by
+message anyway. It also holds a transaction in memory. The messages of a partition do not share one
+id: a bridge behind the broker would drop all but the first.
 
-Where the connection is lost, what was not confirmed is sent again over a new one; what of it the
-broker has is dropped by its id.
+If the connection is lost, unconfirmed messages are sent again over a new one. The broker drops
+those that it has, by their ids.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Sender:
         """Send a row.
 
         Raises:
-            WrongUse: it is no message, or its address is not there, or does not keep enough
-                duplicate ids.
+            WrongUse: it is not a valid message, or its address does not exist or does not keep
+                enough duplicate ids.
             ClientError: the broker refused it or one before it, or is away for too long.
         """
         message = message_of(row, self._options, self._id_of(row))
@@ -199,8 +199,8 @@ def refuse_no_address(session: Session, address: str) -> None:
     found = session.query_address(address)
     if not (found.exists or found.auto_create_addresses):
         raise WrongUse(
-            f"there is no address {address}, and the broker makes none (auto-create-addresses):"
-            " what is sent there would be lost"
+            f"address {address} does not exist, and the broker does not create it"
+            " (auto-create-addresses): messages sent there would be lost"
         )
 
 

@@ -103,8 +103,8 @@ def export(
         append: add to what is there, if anything is.
 
     Raises:
-        OptionError: something is there, and is neither to be replaced nor added to; it has files of
-            another format; there is no column of a name.
+        OptionError: something is there, and is neither to be replaced nor added to. Or it has files
+            of another format. Or `frame` lacks one of the columns.
         pyspark.errors.PySparkException: what Spark says, of the condition, of reading or of
             writing.
     """
@@ -200,7 +200,7 @@ class _Place:
         .<name>.<id>.old        what was there, until the new one has its name
 
     Attributes:
-        beside: the first of these; nobody else has it.
+        beside: the first of these; no other writer uses it.
     """
 
     def __init__(self, spark: SparkSession, folder: str) -> None:

@@ -35,7 +35,7 @@ MESSAGES: Final = tuple(
 BODY_PART: Final = int(RecordType.ADD_MESSAGE_BODY)
 # Of events that tell which transaction the other events of their message are of.
 TRANSACTION: Final = int(RecordType.PAGE_TRANSACTION)
-# Of messages that are no updates; what went into a page is an event, with an event a queue.
+# Of sent messages, not updates. A paged message is an event, with one more event for each queue.
 SENT_KINDS: Final = ("add", "add_tx", "event")
 _REFERENCE: Final = int(RecordType.ADD_REF)
 _ACKNOWLEDGE: Final = int(RecordType.ACKNOWLEDGE_REF)

@@ -31,7 +31,7 @@ PIECE_SIZE: Final = 1 << 20
 def with_large_bodies(
     batches: Iterable[pa.RecordBatch], place: Place, size_max: int
 ) -> Iterator[pa.RecordBatch]:
-    """Give rows of `messages` with the bodies of large messages that are no larger than a limit.
+    """Give rows of `messages` with the bodies of large messages up to a limit.
 
     Memory: a batch is cut so that what is added to it is 8 MiB, or a single body; twice, as bytes
     and as a column.

@@ -52,7 +52,7 @@ def place_of(record: LiveRecord) -> dict[str, Any]:
 def steady_plan(folder: AnyPath, name: JournalName) -> RecoveryPlan:
     """What a load would take, seen at one moment: a compaction replaces many files, one by one.
 
-    In an object store nobody compacts: one look is enough.
+    No broker compacts a journal in an object store: one look is enough.
 
     Raises:
         JournalError: as plan_recovery(); JournalIOError EBUSY: the files change all the time.

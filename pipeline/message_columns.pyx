@@ -1,8 +1,9 @@
 """Core messages as the buffers of Arrow columns: no Python object a message.
 
 Bytes are looked at where the journal's window has them (journal.delivery.LiveCursor), and what is
-found there (broker.records.core_form) goes into buffers that grow. What is not taken, of another
-protocol, large or damaged, is given back to whoever reads those one by one (pipeline.message_rows).
+found there (broker.records.core_form) goes into buffers that grow. Messages of another protocol,
+large ones and damaged ones are given back to the caller: pipeline.message_rows reads them one by
+one.
 """
 
 from typing import NamedTuple
@@ -123,7 +124,7 @@ cdef class MessagePacker:
     """Takes records of messages, and gives columns of them.
 
     Args:
-        property_text: of a property's value, where that is no text or integer.
+        property_text: gives the text of a property's value that is neither text nor integer.
         least_id, greatest_id: messages with other ids are passed over.
         names: columns that are wanted, of pipeline.schema; None: all. Bodies, texts and properties
             are looked at only where they are. Ids, times, places and what is a byte are always
@@ -182,7 +183,7 @@ cdef class MessagePacker:
         """Take messages until there are so many rows, or so many bytes of them.
 
         Args:
-            records: an iterator of LiveRecord; what is no message is passed over.
+            records: an iterator of LiveRecord; other records than messages are skipped.
             rows_max: at most so many messages.
             bodies_max: after so many bytes no more are taken.
 
@@ -278,7 +279,7 @@ cdef class MessagePacker:
         cdef bint is_text = False, is_all
         cdef int64_t units = 0
         put_long(&self.body_sizes, size)
-        # Clients may put anything under any type; then there is no text.
+        # Clients may put any bytes under any type: such a body has null as its text.
         if may_be_text and size >= 5 and body[0]:
             units = int_at(body + 1)
             is_text = units >= 0 and units % 2 == 0 and units <= size - 5

@@ -58,7 +58,7 @@ def message_content(user_type: int, body: bytes) -> dict[str, Any]:
     """The columns of a message, those that its kind has.
 
     Raises:
-        RecordFormatError: it is of a version that nobody reads, or a part of it is damaged.
+        RecordFormatError: its version is unsupported, or a part of it is damaged.
     """
     message = decode_record(user_type, body, is_update=False)
     assert message is not None, "every type of MESSAGE_TYPES has a class"
@@ -83,7 +83,7 @@ def content_of(message: WireRecord) -> dict[str, Any]:
         return {**_core_headers(message.headers, message.headers.address), "is_large": True}
     if isinstance(message, AmqpMessageV1 | AmqpMessageV2 | AmqpMessageV3 | AmqpLargeMessage):
         return _amqp_content(message)
-    raise RecordFormatError("a message of a version whose layout nobody reads any more")
+    raise RecordFormatError("message of an old version: its layout is not supported")
 
 
 def _core_headers(headers: MessageHeaders, address: str | None) -> dict[str, Any]:

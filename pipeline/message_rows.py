@@ -198,7 +198,7 @@ class _Maker:
         return batch_of(self._schema, self._constants, {**core, **states}, count)
 
     def _row(self, record: LiveRecord) -> dict[str, Any]:
-        """One message that is no plain Core message."""
+        """One message that is not a plain Core message."""
         row: dict[str, Any] = {"message_id": record.record_id, **place_of(record)}
         try:
             row |= message_content(record.user_type, record.body)

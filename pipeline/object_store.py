@@ -1,7 +1,7 @@
 """Folders in object stores, as fsspec reads them: `s3a://bucket/orders/data`.
 
-They are read in ranges, and never written. Nobody locks a folder there, and no broker writes to
-one: what is there was copied, and stays as it is while a query reads it.
+They are read in ranges, and never written. Folders there have no lock, and brokers do not write to
+them: their files are copies, and do not change while a query reads them.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def find_folders(url: str, options: dict[str, Any]) -> list[ObjectPath]:
     """The folder of that URL, or those that a glob names; none where there is none.
 
     Raises:
-        WrongUse: it is no URL of a folder, or the store's package is not installed.
+        WrongUse: it is not the URL of a folder, or the store's package is not installed.
         JournalIOError: the store refuses, or cannot be reached.
     """
     path = ObjectPath.parse(url, options)

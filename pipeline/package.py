@@ -100,7 +100,7 @@ def requirements() -> set[str]:
 
 
 def _parsed(requirement: str) -> tuple[str, frozenset[str], str | None]:
-    """Name and extras that are required, and the extra of whoever requires it.
+    """Name and extras that are required, and the extra that requires them (None: always).
 
     >>> name, extras, extra = _parsed("psycopg[binary]>=3.3; extra == 'postgresql'")
     >>> name, sorted(extras), extra

@@ -189,7 +189,7 @@ def _rows(
                     "address": address,
                     "file": file,
                     "offset": at,
-                    "damage": f"{len(data) - at} bytes that are no whole message",
+                    "damage": f"{len(data) - at} bytes that are not a whole message",
                     "is_torn": page == max(sizes),
                 }
 

@@ -102,7 +102,7 @@ def find_places(options: SourceOptions, part: str, *, is_decoded: bool) -> list[
         is_decoded: refuse a folder whose files are called like those of the other part.
 
     Raises:
-        WrongUse: something there is no journal, or there is nothing.
+        WrongUse: a path is not a journal, or nothing is found.
         JournalLocked: somebody has one open, and `live` is not given.
         JournalIOError: a folder cannot be read.
     """
@@ -112,7 +112,7 @@ def find_places(options: SourceOptions, part: str, *, is_decoded: bool) -> list[
         is_file = place.folder is not None
         if is_decoded and is_file and place.name.prefix == _PREFIX_OF_OTHERS[part]:
             raise WrongUse(
-                f"{place.journal} is no journal of {part}: its files are called"
+                f"{place.journal} is not a journal of {part}: its files are called"
                 f" {place.name.prefix}-N"
             )
     return places
@@ -368,7 +368,7 @@ def _refuse_no_history(folder: AnyPath, name: JournalName) -> None:
     )
     if has_journal and not list_history(folder, name):
         raise WrongUse(
-            f"{folder} is no history, but has a journal: give the folder of copies"
+            f"{folder} is not a history but has a journal: give the folder of copies"
             " (journal-retention-directory), or the instance"
         )
 

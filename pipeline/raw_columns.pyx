@@ -1,7 +1,7 @@
 """The records of one journal file as the buffers of Arrow columns: no Python object a record.
 
-A file is scanned and judged as everywhere (journal.scan, journal.judge); what is left of it are
-items of C, and those are written into columns here, their bodies one behind the other.
+A file is scanned and validated as everywhere (journal.scan, journal.judge). The result is items of
+C. This module writes them into columns, their bodies one behind the other.
 """
 
 from typing import NamedTuple
@@ -116,7 +116,7 @@ cdef inline void mark(uint8_t[::1] bitmap, Py_ssize_t row) noexcept nogil:
 
 
 cdef class PackedFile:
-    """One journal file, scanned and judged; pack() gives its records.
+    """One journal file, scanned and validated; pack() gives its records.
 
     Holds the file's bytes until it is dropped, and 80 bytes a record. Threads: one at a time.
 

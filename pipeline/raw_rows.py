@@ -179,7 +179,7 @@ def _constants(file: FileToRead) -> dict[str, Any]:
 
 
 def refuse_damage(journal: str, damages: Sequence[Damage], *, fails_on_data_loss: bool) -> None:
-    """Raise DataLoss for damage that is no torn tail, if that is asked for."""
+    """Raise DataLoss for damage other than a torn tail, if that is asked for."""
     lost = [str(damage) for damage in damages if not damage.torn]
     if lost and fails_on_data_loss:
         raise DataLoss(journal, lost)

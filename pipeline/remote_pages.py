@@ -1,4 +1,4 @@
-"""Pages in an object store, for whoever only reads; files are broker.storage.page_folders's."""
+"""Pages in an object store, read-only; broker.storage.page_folders reads those in files."""
 
 from __future__ import annotations
 

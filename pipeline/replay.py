@@ -3,9 +3,9 @@
     records ─▶ messages of one address and time that a selector takes ─▶ each once, if it counted
                                                                         ─▶ by node and message id
 
-What was rolled back, or never decided, was not sent. A broker's ids grow with every message that it
-gets, so that this order is that of sending, and stays the same whatever files come or go; a message
-that several copies of a node's data have is one.
+Messages that were rolled back, or never decided, were not sent. A broker's ids grow with every
+message that it receives. So this order is that of sending, and does not depend on which files come
+or go. A message that several copies of a node's data have is one message.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def select(records: Sequence[DataFrame], origins: Mapping[str, str], asked: Aske
     tells = (f.col("user_type") == TRANSACTION) & (f.col("kind") == "event")
     is_needed = is_message | tells | ~f.col("kind").isin(*SENT_KINDS)
     judge = f.udf(_Judge(asked), "string", useArrow=False)
-    # Bodies of what is not wanted go no further than to the judge.
+    # Bodies of unwanted messages go no further than to this filter.
     wanted = (
         every.where(f.col("kind").isin(*kinds) & is_needed)
         .withColumn("problem", judge("user_type", "body", "copied_ms"))
@@ -168,7 +168,7 @@ def select(records: Sequence[DataFrame], origins: Mapping[str, str], asked: Aske
         .select("node", "message_id", "copy.user_type", "copy.body", "copy.problem")
         .persist()
     )
-    # What a crash tore off nobody was told of.
+    # A record that a crash tore was never confirmed to a client.
     return Selection(
         messages, wanted.where((f.col("kind") == _DAMAGE) & (f.col("verdict") != _TORN))
     )
@@ -260,11 +260,11 @@ class _Judge:
     def _other(
         self, user_type: int, body: bytes, copied_ms: int | None, problem: str
     ) -> str | None:
-        """Of what is no Core message the selector cannot be asked: it may have been wanted."""
+        """The selector takes Core messages only: any other message may have been wanted."""
         try:
             content = message_content(user_type, body)
         except RecordFormatError:
-            # Nobody knows where it was sent to.
+            # The address that it was sent to is unknown.
             return problem
         if content["protocol"] != Persister.CORE.name:
             # The Core protocol carries no other message, and as a Core message it would be another.

@@ -3,10 +3,11 @@
     found ─▶ message with a duplicate id: job, node, message id ─▶ many on their way ─▶ confirmed
                                                               ─▶ progress, every so often, on disk
 
-By the id the broker refuses what it has already, and by the progress nothing is sent that an
-address may have forgotten: between two notes of it no more is sent than the address keeps ids.
-One connection, in the order of `pipeline.replay`: what comes before is before. Where it is lost,
-what was not confirmed is sent again over a new one, in its order.
+By its id the broker refuses a message that it has already. The progress file makes sure that no
+message is sent whose id the address may have forgotten. Between two notes of the progress no more
+messages are sent than the address keeps ids. There is one connection, and the order is that of
+`pipeline.replay`. If the connection is lost, unconfirmed messages are sent again over a new one, in
+their order.
 """
 
 from __future__ import annotations

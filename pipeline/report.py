@@ -195,7 +195,7 @@ def _events(
     in_pages = logged.where("place IS NULL AND change = 1 AND told_ms > 0").withColumn(
         "at_ms", f.col("told_ms")
     )
-    # Of what was sent before the oldest record nobody knows when.
+    # The send time of messages sent before the oldest record is unknown.
     age_ms = f.when(f.col("sent_ms") > 0, f.greatest(f.col("at_ms") - f.col("sent_ms"), f.lit(0)))
     kept = ("node", "queue_id", "change", "at_ms")
     return (

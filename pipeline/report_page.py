@@ -130,7 +130,7 @@ def _drawing(draw: Callable[[Axes], None], data: Sequence[object], *, height: fl
         "font.family": "sans-serif",
         "font.sans-serif": ["system-ui", "DejaVu Sans", "sans-serif"],
         "font.size": 9,
-        # Names of queues have dollars, and are no formulas.
+        # Names of queues may have dollar signs: these do not start formulas.
         "text.parse_math": False,
         "axes.spines.top": False,
         "axes.spines.right": False,
@@ -254,7 +254,7 @@ def _flow_bars(axes: Axes, flows: Sequence[tuple[str, str, int]]) -> None:
     axes.bar_label(drawn, [f"{count:,}" for count in counts], padding=4, color="#1f2933")
     names = [f"{_short(source)} → {_short(target)}" for source, target, _ in shown]
     axes.set_yticks(range(len(shown)), names)
-    # The first on top; a single bar is no thicker than one of many.
+    # The first on top; a single bar is as thick as one of many.
     axes.set_ylim(max(len(shown), _FLOWS_MIN) - 0.5, -0.5)
     # From zero, with room for the numbers.
     axes.set_xlim(0, 1.12 * max(counts))

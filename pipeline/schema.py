@@ -1,8 +1,8 @@
 """The columns of every source: fixed, and documented here and in docs/guide/pipeline.md.
 
-Times in milliseconds are those of the records, since 1970 in UTC; 0 stays 0. Beside them they are
-TIMESTAMPs: null of 0, of what is before 1970, and of what is behind the year 9998, which is no date
-in every time zone.
+Times in milliseconds are those of the records, since 1970 in UTC; 0 stays 0. Each has a TIMESTAMP
+beside it. That is null for 0, for times before 1970, and for times after the year 9998, which do
+not fit a date in every time zone.
 """
 
 from __future__ import annotations

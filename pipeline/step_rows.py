@@ -293,7 +293,7 @@ def _bodies(batch: pa.RecordBatch) -> tuple[memoryview, memoryview]:
 
 
 def _brought(body: bytes) -> tuple[str, int] | None:
-    """The node that a bridge brought a message from, and its id there; None: it is no bridge's."""
+    """The node that a bridge brought a message from, and its id there; None: not from a bridge."""
     if not body.startswith(_BRIDGE, _INT.size):
         return None
     (address_size,) = _INT.unpack_from(body)
@@ -360,7 +360,7 @@ def _content(batch: pa.RecordBatch, rows: list[int]) -> tuple[pa.RecordBatch, pa
 
 
 def _read(record: LiveRecord) -> dict[str, Any] | None:
-    """What a message that is no plain Core message says; None: it cannot be read."""
+    """The content of a message that is not a plain Core message; None: it cannot be read."""
     try:
         found = message_content(record.user_type, bytes(record.body))
     except RecordFormatError:

@@ -35,17 +35,25 @@ class Story:
     """What counted, over time; what was rolled back, or never decided, is not there.
 
     Attributes:
-        rows: a row a message and queue that it was in, one of a message that was in none. Of the
-            message: message_id, node; number (0, 1, … of its rows); place (null: nobody told that
-            it was sent), address, priority, timestamp_ms, user_id, duplicate_id, body_size,
-            is_large, group_id, is_scheduled, is_moved (from another queue); is_deleted;
-            moved_from (the queues that it was moved out of); accepted (by nodes that a bridge
-            brought it to, and the place there); forward_count and kept_count (of queues that
-            forward, and of others, that it was routed to); is_stored (there now). Of the queue:
-            queue_id, routed and paged (places; paged: into a page, and when it left the queue is
-            told by no record), acknowledged (place), state (of what is stored, as the source
-            `messages` has it).
+        rows: one row for each message and queue that it was in; one row for a message that was in
+            no queue. The columns are listed below.
         steps: that it was made of.
+
+    Columns of the message: message_id, node, address, priority, timestamp_ms, user_id,
+    duplicate_id, body_size, is_large, group_id, is_scheduled, is_deleted.
+        number: 0, 1, … of its rows.
+        place: where it was sent; null: its send is not recorded.
+        is_moved: it came from another queue.
+        moved_from: the queues that it was moved out of.
+        accepted: by the nodes that a bridge brought it to, with the place there.
+        forward_count: of the queues that it was routed to and that forward.
+        kept_count: of the other queues that it was routed to.
+        is_stored: it is there now.
+
+    Columns of the queue: queue_id, acknowledged (place).
+        routed: place.
+        paged: place; it went into a page, and no record tells when it left the queue.
+        state: of the stored reference, as the source `messages` has it.
     """
 
     rows: DataFrame

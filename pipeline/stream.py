@@ -8,19 +8,19 @@ an offset in it, and what is behind it in this order has not been read. Two thin
     compacted   what is live of some files is written into new ones that take the lowest of the old
                 ids. Offsets mean nothing any more.
 
-The files that a compaction wrote are known by the count in their records. Where a position's file
-is gone, what was not yet read of the compacted ones is what they hold with an id above the greatest
-of those read: the ids of adds grow in the order of appends, as a broker gives them. An update of a
-record that was not read has its id, and so was not read either. Nothing is read twice that way, and
-no add that is live is missed; a delete, the end of a transaction, or an update of an older record
-is missed if its file went before a batch was planned.
+The compaction count in the records identifies the files that a compaction wrote. If a position's
+file is gone, the unread records of the compacted files are those with an id above the greatest id
+read. This holds because a broker gives ids to adds in the order of appends. An update of an unread
+record has its id, and so was not read either. No record is read twice that way, and no live add is
+missed. A delete, the end of a transaction, or an update of an older record is missed if its file
+went before a batch was planned.
 
 A history is never compacted: its files are copies, made in the order of their ids. Old ones are
-removed. Where none is left of those up to a position, what was between it and the oldest is taken
-for lost, unless the ids go on: a broker may leave some out, but nothing says which.
+removed. If no file up to a position is left, the records between it and the oldest file are taken
+for lost, unless the ids go on without a gap. A broker may leave out ids, but nothing says which.
 
-Ids only grow. Where all of them are below a position, it is of something else that was there
-before: a new journal, or a backup that took its place.
+Ids only grow. If all of them are below a position, the position is of other data that was there
+before: a new journal or a backup took its place.
 """
 
 from __future__ import annotations

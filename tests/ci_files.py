@@ -1,4 +1,4 @@
-"""The Python files of `.ci/`, which is no package: its name begins with a dot."""
+"""The Python files of `.ci/`, which is not a package: its name begins with a dot."""
 
 import importlib.util
 import sys

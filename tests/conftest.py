@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_configure(config):
-    # A loaded machine draws slowly, and is no fault of a test.
+    # A loaded machine draws slowly: that is not a failure of the test.
     hypothesis.settings.register_profile(
         "quiver", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
     )

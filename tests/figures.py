@@ -2,7 +2,7 @@
 
 import pytest
 
-# Of user_properties, which travel from a worker of pytest-xdist to whoever prints.
+# A key of user_properties, which travel from a worker of pytest-xdist to the process that prints.
 FIGURES = "figures"
 
 

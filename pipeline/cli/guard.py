@@ -22,7 +22,7 @@ __all__ = ["plain_error", "run"]
 _OURS: Final = re.compile(
     r"(?:^|: )(?:pyspark\S*: )?(?:journal|pipeline|broker)\.[\w.]*?(\w+): (.+)$", re.MULTILINE
 )
-# Before what Java raised, where that is no error of Spark's analysis.
+# Precedes Java's error, unless it is an error of Spark's analysis.
 _CALLED: Final = re.compile(r"An error occurred while calling \S+\s*: (?:[\w.$]+: )?")
 # Ours that say that data are damaged.
 _DAMAGE: Final = ("DataLoss", "JournalDamaged")
@@ -55,7 +55,7 @@ def _judged(error: Exception) -> guard.Judged | None:
     if isinstance(error, ClientError):
         # The command was right, and was not done; as the commands of `broker` have it.
         return guard.DAMAGED, str(error)
-    # By name: without PySpark there is no class to compare with.
+    # By name: without PySpark the class cannot be imported.
     if not _is_of_spark(error):
         return None
     text, is_damage = plain_error(str(error))

@@ -73,8 +73,8 @@ class Moment(click.ParamType):  # type: ignore[type-arg]  # Generic only since c
             return round(found.timestamp() * 1000)
         except (ValueError, OverflowError, OSError):
             self.fail(
-                f"{text!r} is no time: write 2026-11-22T10:30:00 (local, or with +00:00 behind it),"
-                " 20261122103000, or milliseconds since 1970",
+                f"{text!r} is not a valid time: write 2026-11-22T10:30:00 (local, or with +00:00"
+                " behind it), 20261122103000, or milliseconds since 1970",
                 param,
                 ctx,
             )
@@ -100,7 +100,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg]  # Generic only since c
 @click.option("--to", "end_ms", type=Moment(), help="Sent before then.")
 @click.option("--filter", "selector", help="A selector of JMS: those that it takes.")
 @click.option("--url", required=True, help="Of the broker; a client's URI.")
-@click.option("--user", help="Without, whoever gives no name.")
+@click.option("--user", help="User name; anonymous without it.")
 @click.option("--password", envvar=PASSWORD_VARIABLE, show_envvar=True, help="Of that user.")
 @click.option(
     "--job",

@@ -48,7 +48,7 @@ def report(
     """Draw what SOURCE tells: rates, depth over time, sizes, latencies, live share, flow.
 
     SOURCE is an instance or a data folder, or a glob of these; or the URL of a database. The page
-    needs nothing else. Exit status 1: something in SOURCE is damaged, and there is no page.
+    needs nothing else. Exit status 1: something in SOURCE is damaged, and no page is written.
     """
     if find_spec("matplotlib") is None:
         raise WrongUse(f"charts need the Python package matplotlib: type {install_line('report')}")

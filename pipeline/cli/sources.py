@@ -62,7 +62,7 @@ def spark_of(given: Mapping[str, Any], nodes: Nodes | None = None) -> SparkSessi
 
     Raises:
         WrongUse: PySpark or Java is missing, or the master does not answer.
-        click.UsageError: a setting is no NAME=VALUE.
+        click.UsageError: a setting is not NAME=VALUE.
     """
     settings = {}
     for text in given["settings"]:
@@ -70,7 +70,7 @@ def spark_of(given: Mapping[str, Any], nodes: Nodes | None = None) -> SparkSessi
         if not mark:
             raise click.UsageError(f"--conf takes NAME=VALUE, not {text!r}")
         settings[name.strip()] = value.strip()
-    # Of a database nobody knows the size.
+    # A database's size is unknown.
     size = None if nodes is None or nodes.has_database else nodes.size
     return open_session(given["master"], settings, size)
 
@@ -119,7 +119,7 @@ class Nodes:
         ids: of each node that has one, its id.
         with_bodies: those of which is known where the bodies of large messages are.
         has_database: one of them is in a database.
-        size: bytes of all files; of a database 0, nobody knows.
+        size: bytes of all files; 0 for a database, whose size is unknown.
     """
 
     ids: dict[str, str]

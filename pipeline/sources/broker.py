@@ -76,12 +76,12 @@ class QueueReader(DataSourceReader):
         options = self.options
         if options.queue is not None:
             if not session.query_queue(options.queue).exists:
-                raise WrongUse(f"{options.node}: there is no queue {options.queue!r}")
+                raise WrongUse(f"{options.node}: queue {options.queue!r} does not exist")
             return [options.queue]
         assert options.address is not None, "the options have one of both"
         found = session.query_address(options.address)
         if not found.exists:
-            raise WrongUse(f"{options.node}: there is no address {options.address!r}")
+            raise WrongUse(f"{options.node}: address {options.address!r} does not exist")
         return list(found.queue_names)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

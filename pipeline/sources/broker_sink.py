@@ -95,7 +95,7 @@ class BatchWriter(DataSourceArrowWriter):
 
         Raises:
             ClientError: the broker cannot be reached, or refuses one.
-            WrongUse: a row is no message, or there are too many.
+            WrongUse: a row is not a valid message, or there are too many.
         """
         return _write(iterator, self.options, f"{self.options.job_id}:{_task().partitionId()}")
 
@@ -120,7 +120,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
         Raises:
             ClientError: the broker cannot be reached, or refuses one.
-            WrongUse: a row is no message, or there are too many.
+            WrongUse: a row is not a valid message, or there are too many.
         """
         task = _task()
         query, batch = task.getLocalProperty(QUERY_ID), task.getLocalProperty(BATCH_ID)

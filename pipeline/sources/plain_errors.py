@@ -37,7 +37,7 @@ _CALLED: Final = frozenset(
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Within it errors of ours are told as a line; others, which nobody expected, as they are."""
+    """Show errors of ours as one line within it; show unexpected ones as they are."""
     try:
         yield
     except (JournalError, ClientError):

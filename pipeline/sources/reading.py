@@ -164,7 +164,7 @@ def refuse_table(source: str, options: Mapping[str, str], example: str) -> None:
     """Raise WrongUse for `CREATE TABLE`: Spark keeps its options, and hands none to a reader."""
     if "provider" in options:
         raise WrongUse(
-            f"CREATE TABLE ... USING {source} makes a table that nobody can read: write CREATE"
+            f"CREATE TABLE ... USING {source} makes a table that cannot be read: write CREATE"
             f" TEMPORARY VIEW name USING {source} OPTIONS ({example}), or CREATE TABLE name AS"
             " SELECT ... from that view"
         )

@@ -35,8 +35,8 @@ UPWARD = {
     "queues": {"paging", "transactions"},
     "transactions": {"routing"},
 }
-# The rooms that nobody reaches from outside of the broker: who reads what is stored needs none that
-# runs.
+# The rooms that only the broker uses: a program that reads stored data needs no part of a running
+# broker.
 RUNNING = tuple(
     f"broker.{room}"
     for room in ("queues", "paging", "transactions", "routing", "recovery", "sessions", "server")
@@ -131,7 +131,7 @@ def rule(table, module):
 
 
 def rooms_of(use):
-    """The rooms of the broker that a use leads from and to; None where it is no use of a room."""
+    """The rooms of the broker that a use leads from and to; None if it does not use a room."""
     ends = [use.file.replace("/", ".").split("."), use.target.split(".")]
     if any(end[0] != "broker" or len(end) < 2 for end in ends):
         return None
@@ -151,7 +151,7 @@ def breaks_a_rule(use):
         one, other = rooms_of(use)
         if other not in UPWARD.get(one, ()):
             return True
-    # `from journal import x` uses journal.x, judged as such; the package itself is its __init__.
+    # `from journal import x` uses journal.x, and is checked as that. The package is its __init__.
     if any(is_below(use.target, prefix) for prefix in rule(MUST_NOT_USE, module)):
         return True
     allowed = rule(MAY_USE, module)

@@ -19,7 +19,7 @@ def tracked_files():
         pytest.skip("no git here: install Debian's `git`")
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
     if listing.returncode:
-        pytest.skip("not a git clone: there is no list of the files that belong to the tree")
+        pytest.skip("not a git clone: the files of the tree cannot be listed")
     names = listing.stdout.decode().split("\0")[:-1]
     return [ROOT / name for name in names if (ROOT / name).is_file()]
 

@@ -126,7 +126,7 @@ def test_a_build_without_shared_memory_translates_in_its_own_process(monkeypatch
 
 def test_the_makefile_says_what_was_chosen():
     """A PYTHON that the user gave is `--chosen`, the default one is not."""
-    # What the user who runs this test chose is no part of it.
+    # The choice of the user who runs this test must not take part in it.
     clean = {k: v for k, v in os.environ.items() if k not in ("PYTHON", "MAKEFLAGS", "MAKELEVEL")}
 
     def what_is_run(*words):

@@ -546,7 +546,7 @@ async def test_a_consumer_that_nobody_waits_for_any_more_keeps_no_messages(eithe
             await creating
 
         async with asyncio.timeout(WAIT_S):
-            # The broker tells nobody when it has closed it.
+            # The broker sends no notification when it has closed the consumer.
             while (await session.query_queue(queue)).consumer_count:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         async with await other.consumer(queue) as consumer:

@@ -136,7 +136,7 @@ async def test_calls_wait_while_the_connection_comes_back(reference_broker, prox
             await asyncio.wait_for(asyncio.shield(waiting), 0.1)
         proxy.resume()
 
-        # The call may have left before the cut was seen: then nobody knows what became of it.
+        # The call may have left before the cut was seen: then its outcome is unknown.
         try:
             assert (await waiting).exists
         except errors.CallInterrupted:

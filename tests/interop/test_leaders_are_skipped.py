@@ -230,7 +230,7 @@ def test_our_file_over_stale_bytes_of_ours_loads(reference, folder, alignment):
 
 
 def test_free_file_renumbered_by_the_reference_keeps_our_header_leader(reference, folder):
-    """Why a header leader that does not match is no proof of damage.
+    """Why a header leader that does not match does not prove damage.
 
     At every load Artemis gives each file without live data a new id, writing 16 bytes.
     """

@@ -8,8 +8,8 @@ from tests.interop.layout import Record
 class Work:
     """Makes records, and remembers what is live and which transactions are open or prepared.
 
-    What a transaction touches is nobody else's until it ends: Artemis lets two of them
-    change one record, and then its compaction disagrees with its load.
+    A record that a transaction touches is used by no other until the transaction ends: Artemis
+    lets two of them change one record, and then its compaction disagrees with its load.
     """
 
     def __init__(self, seed):

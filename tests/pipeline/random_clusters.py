@@ -81,7 +81,7 @@ class Chance:
             if self.random.random() < 0.8:
                 node.journal.compact()
             node.close()
-            # Nobody knows the id of this one.
+            # The id of this node is unknown.
             if self.has_faults and self.number % 4 == 3 and node is self.nodes[0]:
                 (node.folder / "journal" / "server.lock").unlink()
 

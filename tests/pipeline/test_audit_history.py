@@ -94,7 +94,7 @@ def traffic(node, name, others):
     node.send(ORDERS, left_ms=5000)
     node.count(node.send(ORDERS), 2)
     node.update(node.send(ORDERS, age_ms=10 * HOUR_MS), SCHEDULED, ORDERS, NOW_MS + 1)
-    # What nobody says anything of: the node that it goes to is not audited.
+    # This one has no finding: the node that it goes to is not audited.
     node.done(node.send(90, user=f"away{name}"), 90)
 
 

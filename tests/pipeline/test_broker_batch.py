@@ -97,7 +97,7 @@ def test_an_address_is_read_queue_by_queue_with_a_selector(served, session, spar
 
 
 def test_what_is_not_there_is_one_clear_error(served, spark):
-    with pytest.raises(Exception, match="there is no queue 'nowhere'"):
+    with pytest.raises(Exception, match="queue 'nowhere' does not exist"):
         of(served, spark).option("queue", "nowhere").load().collect()
     with pytest.raises(Exception, match="one of the options address and queue"):
         of(served, spark).load().collect()

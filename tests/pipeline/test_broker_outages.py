@@ -160,7 +160,7 @@ def test_an_outage_that_is_over_does_not_shorten_the_next_one(outages, monkeypat
 
 def test_what_no_waiting_mends_ends_at_once(tmp_path, outages):
     reader = QueueReader(options_of("of_read", outages, queue="nowhere"))
-    with pytest.raises(WrongUse, match="there is no queue 'nowhere'"):
+    with pytest.raises(WrongUse, match="queue 'nowhere' does not exist"):
         reader.partitions()
     with pytest.raises(OptionError, match="reconnectTimeoutMs=-1: must be 0 or more"):
         options_of("of_read", outages, queue="q", reconnectTimeoutMs=-1)

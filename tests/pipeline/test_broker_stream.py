@@ -259,7 +259,7 @@ def test_a_queue_that_somebody_removed_is_told(session, given):
 
 def test_a_queue_that_there_is_is_consumed(session, given):
     address = given.pop("address")
-    with pytest.raises(WrongUse, match="there is no queue"):
+    with pytest.raises(WrongUse, match="does not exist"):
         Query(given).run()
     session.create_queue(given["queue"], address)
     query = Query(given)

@@ -168,7 +168,7 @@ def killed(monkeypatch):
         done = []
 
         def first(self):
-            # At its beginning; at the end nobody is there to undo anything.
+            # At its beginning; at the end no caller is left to undo anything.
             if not done:
                 done.append(1)
                 undo(self)

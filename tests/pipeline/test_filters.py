@@ -121,7 +121,7 @@ def test_another_node_is_not_read_at_all(golden):
 def test_nothing_wanted_is_one_task_without_rows(golden):
     reader = LiveReader(options(golden / "broker_basic"))
 
-    list(reader.pushFilters([EqualTo(("node",), "nobody")]))
+    list(reader.pushFilters([EqualTo(("node",), "no_such_node")]))
 
     (part,) = reader.partitions()
     assert type(part) is InputPartition

@@ -109,7 +109,7 @@ def test_what_is_not_there_is_refused(tmp_path):
 def test_a_folder_of_a_journal_is_no_history(data, tmp_path):
     (tmp_path / "empty").mkdir()
     for folder in (data, data / "journal"):
-        with pytest.raises(WrongUse, match="is no history, but has a journal"):
+        with pytest.raises(WrongUse, match="is not a history but has a journal"):
             find_histories(SourceOptions.read({"path": str(folder)}))
 
     (place,) = find_histories(SourceOptions.read({"path": str(tmp_path / "empty")}))

@@ -36,8 +36,8 @@ UNDONE = Xid(1, b"b", b"undone")
 async def story(folder, monkeypatch):
     """Prepared, crashed, asked to commit, crashed before the commit was written, decided again.
 
-    Of two that were prepared one is committed and the other rolled back; a third one, which was not
-    prepared, nobody hears of again.
+    Of two that were prepared one is committed and the other rolled back. A third one, which was not
+    prepared, does not come back.
     """
 
     def life_in(place):

@@ -350,7 +350,10 @@ WRONG = {
     "--address": (["{}", "--url", "tcp://127.0.0.1:1"], 2),
     "--url": (["{}", "--address", "a"], 2),
     "url: ": (["{}", "--address", "a", "--url", "tcp://h:port"], 2),
-    "is no time": (["{}", "--address", "a", "--url", "tcp://127.0.0.1:1", "--from", "soon"], 2),
+    "is not a valid time": (
+        ["{}", "--address", "a", "--url", "tcp://127.0.0.1:1", "--from", "soon"],
+        2,
+    ),
     "--from is not before": (
         ["{}", "--address", "a", "--url", "tcp://127.0.0.1:1", "--from", "2", "--to", "2"],
         2,
