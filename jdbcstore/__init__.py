@@ -1,7 +1,7 @@
 """Records, blobs and locks as rows of a SQL database, in Artemis's tables.
 
-`jdbcstore` stands on `journal.api`, `journal.errors` and the parts of the file journal that know
-no files; whoever stands on it imports what is named here.
+`jdbcstore` builds on `journal.api`, `journal.errors` and the parts of the file journal that do not
+use files. Packages that build on `jdbcstore` import only the names listed here.
 """
 
 from jdbcstore.database import Database

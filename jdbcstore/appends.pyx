@@ -56,8 +56,9 @@ cdef class Appends:
             done: called as done(None) or done(error) from reap(), in append order, once the record
                 is committed in the database.
             wait: with sync and no `done`: return only once it is.
-            flush_now: off, with sync: nobody waits. It goes with the next batch that somebody waits
-                for, at the latest after jdbc-journal-sync-period, or when somebody calls flush_now().
+            flush_now: off, with sync: no caller waits. The record is written with the next batch
+                that a caller waits for, at the latest after jdbc-journal-sync-period, or when
+                flush_now() is called.
             makes_room: a database keeps no reserve: the same as without.
 
         Raises:
@@ -240,7 +241,7 @@ cdef class Appends:
         cdef int64_t ticket
         self.writer.make_room()
         if is_commit:
-            # Behind all others; nobody else gets these numbers.
+            # Behind all others; no other operation gets these numbers.
             offset = self.next_seq - first
             self.next_seq += final - first + 1
         deleted_ids = tuple(one.deleted_ids) if is_commit else ()

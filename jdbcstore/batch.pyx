@@ -1,12 +1,11 @@
 """One transaction of the database: what is left to do of the operations that were put into it.
 
-Deletes are done before inserts, so that the two together do what the operations did one after the
-other: an add and its delete in one batch are nothing, a delete and a new add of the same id are
-both, and a delete takes back the updates that stand before it in the batch.
+Deletes are done before inserts. The result is the same as if the operations were done one by one.
+An add and its delete in one batch cancel out. A delete and a new add of the same id are both
+written. A delete removes the updates before it from the batch.
 
 The end of a staged transaction (its rows begin to count, or go) stands in a batch with other ends
-only: then the whole batch can be found out to be in the database or not (reconnecting.py) by looking for
-one row.
+only. Then a look for one row tells whether the whole batch is in the database (reconnecting.py).
 
 Rows are structs with a reference to the body: no object is made for a row, and the ways into a
 database (record_tables/) pack them from here. None of this allocates what the collector of garbage
@@ -74,7 +73,7 @@ cdef class Batch:
 
         Args:
             row: its seq is higher than that of any row before it.
-            is_again: an add of an id that is live already, which nobody checks in transactions.
+            is_again: an add of an id that is live already; transactions do not check for that.
         """
         record_id, record_type, user_type, body, tx_id, tx_data, seq = row
         self.reserve_row()

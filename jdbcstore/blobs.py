@@ -44,7 +44,7 @@ PAUSES_S: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)  # Between tries; the last one
 
 
 class Lease(Protocol):
-    """What proves inside a transaction that nobody else may write: jdbcstore.lease.Lease."""
+    """Proves inside a transaction that no other broker may write: jdbcstore.lease.Lease."""
 
     def fence_statement(self, *, may_raise: bool = True) -> Fence:
         """The statement to begin with; LeaseLost if the lease is known to be gone."""
@@ -237,7 +237,7 @@ class SqlFiles:
             try:
                 return attempt(tries > 0)
             except LeaseLost:
-                # It may have expired while the database was away. If nobody took it, go on.
+                # It may have expired during an outage. If no other broker took it, go on.
                 if time.monotonic() >= deadline or not self._is_renewed():
                     raise
             except Exception as error:

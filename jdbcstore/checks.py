@@ -1,10 +1,10 @@
 """What rows of a journal's table contradict each other, or cannot have been written.
 
-A row is judged when its turn comes, in the order of seq. What cannot mean anything is left out, so
-that a load goes on without it.
+Rows are checked in the order of seq. Rows without a valid meaning are left out, and a load goes on
+without them.
 
-Not judged: an add of an id that is live (Artemis writes updates with a callback so), deletes
-of what is not there (its rows went when the transaction was committed).
+Not reported: an add of an id that is live (Artemis writes updates with a callback so), and deletes
+of missing records (their rows were deleted when the transaction was committed).
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ NEEDED: Final = ("id", "recordType", "txId", "userRecordType")
 
 
 class RowChecker:
-    """Judges rows one after the other.
+    """Checks rows one after the other.
 
     Args:
         table_name: for what is found.
-        part: of the table; rows of others are seen, and not judged.
+        part: of the table; rows of other parts are read, and not checked.
 
     Attributes:
         damages: what was found so far, by seq.
@@ -53,7 +53,7 @@ class RowChecker:
     def __init__(self, table_name: str, part: IdRange = WHOLE_TABLE) -> None:
         self.table_name = table_name
         self._part = part
-        self._is_own = True  # the row that is judged
+        self._is_own = True  # the row that is checked
         self.damages: list[Damage] = []
         self._last_seq: int | None = None
         self._seen: set[int] = set()  # transactions with a row, and without an end
@@ -61,7 +61,7 @@ class RowChecker:
         self._committed: set[int] = set()
 
     def take(self, rows: Sequence[FullRow]) -> list[Row]:
-        """Judge rows; those that mean something, as a load takes them.
+        """Check rows; return the valid ones, as a load takes them.
 
         Of other parts there are the ends of transactions among them, which a load needs.
         """
@@ -75,7 +75,7 @@ class RowChecker:
         """So many rows have no seq."""
         if count and self._part.first is None:
             self._is_own = True
-            self._note(0, f"{count} rows have no seq: nobody who loads the table sees them")
+            self._note(0, f"{count} rows have no seq: a load of the table does not see them")
 
     def _judge(self, row: FullRow) -> bool:
         """Whether it means something."""
@@ -134,11 +134,11 @@ def _contradictions(row: FullRow) -> Iterator[str]:
     if row.tx_data_size != len(tx_data):
         yield f"txDataSize {_shown(row.tx_data_size)} and txData of {len(tx_data)} bytes"
     if tx_data and row.record_type != PREPARE_RECORD:
-        yield f"txData in a row of recordType {row.record_type}, which is no prepare"
+        yield f"txData in a row of recordType {row.record_type}, which is not a prepare record"
     if row.record_type in (ADD_RECORD, UPDATE_RECORD) and row.tx_id:
         yield f"recordType {row.record_type} is of no transaction, and txId is {row.tx_id}"
     if row.user_type is not None and not -128 <= row.user_type <= 255:
-        yield f"userRecordType {row.user_type}, which is no byte"
+        yield f"userRecordType {row.user_type}, which does not fit in a byte"
 
 
 def _shown(value: int | None) -> str:
@@ -146,7 +146,7 @@ def _shown(value: int | None) -> str:
 
 
 def _row(row: FullRow) -> Row:
-    """As jdbcstore.loading takes it; judged before."""
+    """As jdbcstore.loading takes it; it was checked before."""
     return (
         row.id or 0,
         row.record_type or 0,

@@ -68,7 +68,7 @@ class Database:
                 **self.dialect.engine_arguments(),
             )
         except sqlalchemy.exc.NoSuchModuleError as error:
-            # Dialects of other distributions: theirs is missing, or the name is nobody's.
+            # Dialects of other distributions: the package is missing, or the name is unknown.
             extra = extra_of_url(url.drivername)
             if extra != "sql":
                 more = f"{error}: type {install_line(extra)}"
@@ -106,7 +106,7 @@ class Database:
         """A connection of SQLAlchemy's, to be used in a `with` block.
 
         Args:
-            read_only: nothing will be written, so that nobody need be kept from writing (SQLite).
+            read_only: nothing will be written, so other writers are not blocked (SQLite).
 
         Raises:
             sqlalchemy.exc.DBAPIError: none is to be had, for `errors.classify`.
@@ -134,8 +134,8 @@ class Database:
     def bound_idle_transactions(self, connection: Connection) -> None:
         """Let the server end this session if it does nothing in a transaction for a lease's time.
 
-        For a connection that writes behind a fence: a process that stands still in the middle of
-        a transaction would keep the lease's row locked, and so whoever is to take over.
+        For a connection that writes behind a fence: a process that stops in the middle of a
+        transaction would keep the lease's row locked, and no other broker could take over.
 
         Raises:
             sqlalchemy.exc.DBAPIError: the connection fails, for `errors.classify`.

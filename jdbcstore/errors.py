@@ -1,4 +1,4 @@
-"""What a failing database means for whoever called it, and the one error the store adds.
+"""What a failing database means for its caller, and the one error the store adds.
 
     Fault.LOST       the connection is gone or never came up: the outcome of a commit is unknown
     Fault.CONFLICT   the database rolled the transaction back: the same work may be tried again
@@ -9,8 +9,8 @@
 
     StatementCancelled   the server said that a statement was done, and it was not: a conflict
 
-Drivers agree on SQLSTATE (ISO/IEC 9075-2, table 38) more than on anything else, so it is judged
-here; what one vendor says in numbers of his own stands in his dialect.
+Drivers agree on SQLSTATE (ISO/IEC 9075-2, table 38) more than on anything else, so it is evaluated
+here. Error numbers of one vendor are evaluated in its dialect.
 
 StatementCancelled never leaves this package: what ends a store is a JournalError.
 """
@@ -39,7 +39,7 @@ class Fault(enum.Enum):
 
 
 class LeaseLost(JournalClosed):
-    """The lease on the tables ended; whoever holds it now is the only one to write."""
+    """The lease on the tables ended; only its present holder may write."""
 
 
 class StatementCancelled(Exception):
@@ -47,7 +47,7 @@ class StatementCancelled(Exception):
 
     MariaDB (seen: 10.11) reports a DELETE, and a SELECT with a LIMIT, as done, with no rows, when
     it is cancelled (KILL QUERY, max_statement_time) while it chooses an index; an UPDATE is run by
-    the same steps. So whoever decides by "no rows" asks once more, in another way.
+    the same steps. So code that decides by "no rows" asks once more, in another way.
     """
 
 
@@ -72,7 +72,7 @@ FAULTS_BY_SQLSTATE: Final = {
 
 
 def fault_of_sqlstate(sqlstate: str) -> Fault:
-    """The fault that a SQLSTATE stands for; what nobody listed is fatal.
+    """The fault that a SQLSTATE stands for; one that is not listed is fatal.
 
     >>> fault_of_sqlstate("40001").value, fault_of_sqlstate("08006").value
     ('conflict', 'lost')
@@ -87,7 +87,7 @@ def fault_of_sqlstate(sqlstate: str) -> Fault:
 
 
 def classify(exception: BaseException, dialect: Dialect) -> Fault:
-    """Judge an exception that SQLAlchemy, a driver or a socket raised.
+    """Classify an exception that SQLAlchemy, a driver or a socket raised.
 
     Args:
         exception: as caught.

@@ -268,7 +268,7 @@ class PostgreSQLFileRows(FileRows):
     Two rows may name one object: a copy is made so, by Artemis too.
     """
 
-    # 0x40000 is INV_READ, 2 is SEEK_END: there is no function that tells a size.
+    # 0x40000 is INV_READ, 2 is SEEK_END: PostgreSQL has no function for a size.
     length = "lo_lseek64(lo_open(DATA, 262144), 0, 2)"
 
     def row_max(self, cursor: RawCursor) -> int:

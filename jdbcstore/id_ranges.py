@@ -1,8 +1,8 @@
 """A table of records in parts that several may read at once, by ranges of record ids.
 
-What counts of a record is decided by the rows of its id and by the ends of transactions. So whoever
-reads a range reads with it all rows of open transactions, which are few, and passes over those of
-other ids. Each part may be read at another moment: a record's rows are in one of them.
+What counts of a record is decided by the rows of its id and by the ends of transactions. So the
+reader of a range also reads all rows of open transactions, which are few, and skips those of other
+ids. Each part may be read at another moment: a record's rows are in one of them.
 """
 
 from __future__ import annotations

@@ -6,15 +6,15 @@
 
 A thread of its own renews a held lease every `lock_renew_period_ms` over a connection of its own.
 When the database does not answer it goes on trying: past its expiration the lease is *in doubt*
-(`is_certain` is false), and only the database can tell. If nobody took it, it is renewed; if
-somebody did, or if the database stays away for `ride_out_ms`, it is *lost*, for good.
+(`is_certain` is false), and only the database can tell. If no other broker took it, it is
+renewed. If another one did, or if the outage exceeds `ride_out_ms`, it is *lost*, for good.
 
 No promise about writing rests on this thread, or on any clock of this machine: each transaction
 that writes proves the lease itself (`fence`, `fence_statement`). A holder that stood still past
 its expiration meets that fence, whatever it believes.
 
 A holder's id is made anew for each acquisition and never used again: as long as the row has it,
-nobody else had the lease since. That is the fencing token.
+no other broker had the lease since. That is the fencing token.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Lease:
         self._table = table or NodeTable(database)
         self._row = LeaseRow(self._table.table, database.dialect, row_id)
         self._locks_all = database.dialect.write_locks_all
-        # An acquisition was sent, and nobody knows what became of it.
+        # An acquisition was sent, and its outcome is unknown.
         self._is_unknown = False
         self._acquiring = threading.Lock()  # One acquisition of this object at a time.
         # Guards the state below; never held while the database is spoken to.
@@ -250,7 +250,7 @@ class Lease:
             log.warning("ended %d session(s) that kept an expired lease locked", ended)
 
     def acquire(self, timeout_ms: int | None = None) -> None:
-        """Take the lease, waiting for whoever has it, through failures of the database.
+        """Take the lease: wait for its holder, and retry when the database fails.
 
         Args:
             timeout_ms: milliseconds to wait; -1 for ever, 0 tries once; None takes
@@ -308,7 +308,7 @@ class Lease:
 
     def _locked(self) -> JournalLocked:
         view = self.look()
-        who = f"{view.holder!r} for another {view.remaining_ms} ms" if view.is_held else "nobody"
+        who = f"{view.holder!r} for another {view.remaining_ms} ms" if view.is_held else "no broker"
         return JournalLocked(
             f"{self._table.table.name} row {self._row.row_id} is held by {who}; "
             "`journal locks` shows it, and breaks it"
@@ -319,7 +319,7 @@ class Lease:
     def renew(self) -> bool:
         """Renew now; False, and lost for good, if somebody else had the lease meanwhile.
 
-        True after the lease had expired means that nobody had it: everything is as it was.
+        True after the lease had expired means that no other broker had it: nothing changed.
 
         Raises:
             DatabaseAway: perhaps it was renewed, perhaps not.
@@ -487,7 +487,7 @@ class Lease:
             raise self.fenced()
 
     def fenced(self) -> LeaseLost:
-        """Count a transaction that the fence refused; the error for whoever waits for it."""
+        """Count a transaction that the fence refused; the error for its callers."""
         with self._lock:
             self.fenced_writes += 1
         return LeaseLost("the lease has expired, or somebody else has it: nothing was written")

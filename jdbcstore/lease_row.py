@@ -1,11 +1,11 @@
-"""The statements on one row of the node manager's table; each is judged by the database's clock.
+"""The statements on one row of the node manager's table; each goes by the database's clock.
 
 Every question about a lease is one guarded statement, with the clock inside it: "take it if it has
-expired" is an UPDATE whose WHERE asks the clock and whose SET adds to it. There is no moment
-between a look and a write in which somebody else could act, and no clock of ours in it.
+expired" is an UPDATE whose WHERE asks the clock and whose SET adds to it. So no
+other broker can act between the check and the write, and no clock of this machine is used.
 
 The row's lock is what makes the fence hold. A transaction that writes locks the row first (see
-Fence), and whoever wants to take the lease has to change that row: he waits for the transaction to
+Fence). A broker that takes the lease has to change that row, so it waits for the transaction to
 end. So it does not matter that the clock goes on between the check and the commit.
 
 Which clock that is: the server's. SQLite has none of its own and asks the machine, so that
@@ -37,7 +37,7 @@ class LeaseView:
     """What a row said at one moment.
 
     Attributes:
-        holder: id of the holder; None: nobody.
+        holder: id of the holder; None: no broker has it.
         expires_ms: end of the lease, milliseconds since 1970 by the database's clock; None: free.
         now_ms: the database's clock at that moment.
     """
@@ -135,7 +135,7 @@ class LeaseRow:
     def renew(self, connection: Connection, me: str, expiration_ms: int) -> bool:
         """Let the lease end `expiration_ms` from now; False if somebody else had it since.
 
-        One that has expired, and that nobody took, is ours again: the row still has our id, and
+        An expired lease that no other broker took is ours again: the row still has our id, and
         every other holder would have changed it.
         """
         done = connection.execute(self._renew, {"me": me, "expiration_ms": expiration_ms})

@@ -1,8 +1,8 @@
 """What a table of records means: rows in the order of seq become records and transactions.
 
-The rules are those of Artemis's load (JDBCJournalImpl), with these differences: records are
-passed on while rows come, so memory is bounded; a second add row of an id is an update (the
-reference writes updates with a callback as adds); transactions left open are reported and go.
+The rules are those of Artemis's load (JDBCJournalImpl), with three differences. Records are passed
+on while rows come, so memory is bounded. A second add row of an id is an update: Artemis writes
+updates with a callback as adds. Transactions left open are reported and discarded.
 
 A row of a transaction counts at its commit row, or, once prepared, when it is ended. Deletes of a
 committed transaction are not applied again: their rows went together with it.
@@ -110,7 +110,7 @@ class TableLoader:
         """Take the next page of rows, and pass on what it holds.
 
         Raises:
-            UnsupportedFormat: a row of a kind that nobody writes.
+            UnsupportedFormat: a row of an unknown recordType.
         """
         put = self.live.put
         records = self._records
@@ -152,7 +152,7 @@ class TableLoader:
                     is_update = record_type == UPDATE_RECORD_TX or not is_new
                     self._records.append(SqlRecord(record_id, user_type, is_update, body, seq))
         elif record_type == ROLLBACK_RECORD:
-            # Nobody writes one; it would mean what it says.
+            # No journal writes one; it is handled as a rollback.
             self.found.pop(tx_id, None)
             self.committed.append(tx_id)
         else:

@@ -1,4 +1,4 @@
-"""Looking at the node manager's table of any broker, and ending a lease that nobody gives up."""
+"""Shows the node manager's table of any broker, and ends a lease that its holder does not release."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def read_locks(database: Database) -> Locks:
     def read(connection: Connection) -> Locks:
         if not sqlalchemy.inspect(connection).has_table(table.name):
             raise OptionError(
-                f"there is no table {table.name}: no broker with a lease was ever started here, or "
-                "its node-manager-store-table-name is another"
+                f"table {table.name} does not exist: no broker with a lease was ever started here, "
+                "or its node-manager-store-table-name is another"
             )
         rows = {row: LeaseRow(table, database.dialect, row) for row in LOCK_NAMES}
         before_ms = time.time() * 1000
@@ -96,10 +96,10 @@ def break_lock(database: Database, row: int, holder: str) -> bool:
     Args:
         database: whose table it is.
         row: a key of LOCK_NAMES.
-        holder: the id that was shown to whoever decided.
+        holder: the id that was shown to the operator who decided.
 
     Raises:
-        OptionError: there is no lease in such a row.
+        OptionError: such a row holds no lease.
         JournalIOError: the database fails.
     """
     if row not in LOCK_NAMES:

@@ -12,8 +12,8 @@
               await_primary():  until the state is L and the primary's lease is free: takes it
 
 The rows are Artemis's, so that one of a pair may be a broker of Artemis's. Unlike
-there, whoever writes a state as the holder of the lease proves it in the same transaction: one
-that stood still while another took over cannot say `P` in his name.
+there, a broker that writes a state as the lease's holder proves it in the same transaction: one
+that stood still while another took over cannot write `P` in the other's name.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def new_node_id() -> str:
     >>> len(new_node_id()), uuid.UUID(new_node_id()).version
     (36, 1)
     """
-    # The multicast bit says that it is no network card's (RFC 4122, 4.5).
+    # The multicast bit: the number does not belong to a network card (RFC 4122, 4.5).
     return str(uuid.uuid1(node=random.SystemRandom().getrandbits(48) | 1 << 40))
 
 
@@ -154,7 +154,7 @@ class NodeManager:
         self._is_started = True
 
     def _set_up_id(self) -> str:
-        """Whoever is first writes his id; all others read it, and nobody ever changes it."""
+        """The first broker writes its id; all others read it, and none ever changes it."""
         mine = new_node_id()
         for _ in range(SETUP_ATTEMPTS):
             if self._table.ask(
@@ -201,7 +201,7 @@ class NodeManager:
         """What row 0 says.
 
         Raises:
-            JournalIOError: the database fails, or the row holds a letter nobody writes.
+            JournalIOError: the database fails, or the row holds an unknown letter.
         """
         return self._table.ask(self._state_row, read_only=True)
 

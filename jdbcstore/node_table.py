@@ -77,7 +77,7 @@ class NodeTable:
 
         Args:
             work: given the connection.
-            read_only: it only looks, and need not wait for whoever writes (SQLite).
+            read_only: it only reads, and need not wait for writers (SQLite).
 
         Raises:
             DatabaseAway: the database did not answer: perhaps it was committed, perhaps not.

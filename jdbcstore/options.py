@@ -181,10 +181,10 @@ class DatabaseStoreOptions:
 
         Args:
             elements: such as `{"jdbc-network-timeout": "20000"}`.
-            **others: options that are no single text, such as `data_source_properties`.
+            **others: options that do not come as one text, such as `data_source_properties`.
 
         Raises:
-            OptionError: an unknown element, a text that is no number, or a value out of range.
+            OptionError: an unknown element, a text that is not a number, or a value out of range.
 
         >>> DatabaseStoreOptions.from_elements(
         ...     {"jdbc-connection-url": "sqlite:///a", "jdbc-max-page-size-bytes": "50K"}

@@ -63,7 +63,7 @@ class PageStores:
         """Suffixes in the directory, each once, in their order.
 
         Raises:
-            JournalDamaged: the directory is no sequence of strings.
+            JournalDamaged: the directory is not a sequence of strings.
             JournalIOError: the database refused.
         """
         file = self._directory.open(DIRECTORY_FILE)
@@ -96,8 +96,8 @@ class PageStores:
         """The tables that were made, by address; what a crash left half made is forgotten.
 
         Raises:
-            JournalDamaged: directory or address is no string, or two tables hold pages of one
-                address.
+            JournalDamaged: directory or address is not a string, or two tables hold pages of
+                one address.
             LeaseLost: somebody else may own the tables.
             JournalIOError: the database refused.
         """
@@ -143,7 +143,9 @@ class PageStores:
     def _files(self, suffix: str) -> SqlFiles:
         number = suffix.replace("-", "")  # As Artemis does with UUIDs.
         if not number.isascii() or not number.isalnum() or len(number) > SUFFIX_MAX:
-            raise JournalDamaged([Damage(DIRECTORY_FILE, 0, 0, f"{suffix!r} is no table's suffix")])
+            raise JournalDamaged(
+                [Damage(DIRECTORY_FILE, 0, 0, f"{suffix!r} is not a table suffix")]
+            )
         return SqlFiles(self._database, self._prefix + number, fence=self._fence)
 
     def _has_table(self, suffix: str) -> bool:

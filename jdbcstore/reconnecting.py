@@ -1,13 +1,13 @@
-"""Riding out the database: a batch is kept and written again until it is there, or time is up.
+"""Survives outages of the database: a batch is kept and retried until it is there, or time is up.
 
 What can happen to a commit, and what is done (errors.classify tells which it was):
 
-- lost (refused, reset, terminated, timed out): nobody knows whether it was committed. The batch
+- lost (refused, reset, terminated, timed out): it is unknown whether it was committed. The batch
   is looked for in the table over a new connection, once the fence is held and so nothing of ours
   runs there any more; there: acknowledged, not there: written again.
 - conflict (deadlock, serialization, a lock not granted, a statement that was cancelled): the same.
-  It should have been rolled back; but whoever cancels our statements may have hit the ROLLBACK, or
-  the COMMIT after it was done (MariaDB then reports an error for it).
+  It should have been rolled back. But a cancel of our statements may have hit the ROLLBACK, or the
+  COMMIT after it was done (MariaDB then reports an error for it).
 - anything else: the store ends.
 
 Only the holder of the lease may go on: the fence is part of every transaction that writes, and a
@@ -126,10 +126,10 @@ class ReconnectingWriter:
         found: list[tuple[Sequence[Row] | None, Iterator[Sequence[Row]]]] = []
 
         def read() -> None:
-            # Whatever it was: a half-read answer is no state to go on from.
+            # Whatever failed: do not go on from a half-read answer.
             self.table.disconnect()
             self.table.connect()
-            self.table.holds(Batch())  # For its fence: nobody else has written meanwhile.
+            self.table.holds(Batch())  # For its fence: no other broker wrote meanwhile.
             pages = self.table.scan(after)
             found.append((next(pages, None), pages))
 
@@ -161,9 +161,9 @@ class ReconnectingWriter:
                 return
 
     def _judge(self, error: Exception, is_unknown: bool) -> bool:
-        """Whether the outcome of the last commit is unknown; raises when it is no use to go on."""
+        """Whether the outcome of the last commit is unknown; raises if retrying cannot help."""
         if isinstance(error, LeaseLost):
-            # The fence said so, hence nothing was written. If nobody took it meanwhile, go on.
+            # The fence said so, hence nothing was written. If no other took it meanwhile, go on.
             if self._renew is None or not self._is_renewed():
                 raise error
             return is_unknown

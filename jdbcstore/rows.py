@@ -1,7 +1,7 @@
 """What a row of a journal table is, as a tuple, and the record types that stand in it.
 
 Numbers are Artemis's (JournalRecord types as JDBCJournalRecord writes them). Columns that are
-constant or follow from others are no part of the tuple: compactCount and txCheckNoRecords are
+constant or follow from others are not in the tuple: compactCount and txCheckNoRecords are
 always 0, variableSize and txDataSize are lengths.
 """
 

@@ -1,4 +1,4 @@
-"""A table of records as it stands at one moment, row by row, for whoever only looks.
+"""A table of records as it stands at one moment, row by row, for readers that never write.
 
 All is read in one transaction, so that a broker may go on writing meanwhile: PostgreSQL, MySQL and
 Oracle show it the table as it was when it began, SQLite likewise by its write-ahead log. On the
@@ -129,7 +129,7 @@ class TableSnapshot:
             return int(found.scalar_one())
 
     def count_without_seq(self) -> int:
-        """How many rows have no place in the order: nobody who reads by seq sees them."""
+        """How many rows have no place in the order: readers by seq do not see them."""
         statement = select(func.count()).select_from(self.table).where(self.table.c.seq.is_(None))
         with failures():
             return int(self.connection.execute(statement).scalar_one())
@@ -198,7 +198,7 @@ def failures() -> Iterator[None]:
 
 
 def refuse_missing_file(database: Database) -> None:
-    """SQLite would make the file: whoever only looks makes nothing.
+    """Refuse a missing SQLite file: SQLite would create it, and readers create nothing.
 
     Raises:
         OptionError: there is no such file.
@@ -206,4 +206,4 @@ def refuse_missing_file(database: Database) -> None:
     name = database.engine.url.database or ""
     is_file = database.dialect.name == "sqlite" and not name.startswith("file:")
     if is_file and not Path(name).exists():
-        raise OptionError(f"there is no database {name}")
+        raise OptionError(f"database {name} does not exist")

@@ -246,9 +246,9 @@ class SqlStore(TransactionalAppends):
         return f"<SqlStore {self.place.name}: {what}>"
 
     def fail(self, error: Exception) -> None:
-        """End it: whoever waits, and whoever asks from now on, gets `error`.
+        """End the store: present waiters and all later calls get `error`.
 
-        For whoever holds the lease of several stores and hears that it was lost.
+        For the holder of a lease that covers several stores, when the lease is lost.
         """
         if self.writer is not None:
             self.writer.fail(error)
@@ -277,7 +277,7 @@ class SqlStore(TransactionalAppends):
     # --- completion ---------------------------------------------------------------------------
 
     def wait(self, ticket: int) -> None:
-        """Return once everything up to `ticket` is durable; asks for it if nobody has.
+        """Return once everything up to `ticket` is durable; requests it if no caller has.
 
         Raises:
             JournalIOError: the database failed; what is beyond `durable_ticket` is unknown.
@@ -311,7 +311,7 @@ class SqlStore(TransactionalAppends):
     def durable(self, ticket: int) -> Completion:
         """An awaitable of the running loop, done once everything up to `ticket` is durable.
 
-        Asks for it if nobody has. To give up waiting, by a timeout say, holds up nobody else.
+        Requests it if no caller has. A waiter that gives up, by a timeout say, delays no other.
 
         Raises:
             WrongUse: this store has not given that ticket.
@@ -356,12 +356,12 @@ class SqlStore(TransactionalAppends):
         return False
 
     def reclaim(self) -> int:
-        """Do nothing: there are no files that could become free. 0."""
+        """Do nothing and return 0: a database has no files to free."""
         self.ensure_usable()
         return 0
 
     def row_count(self) -> int:
-        """How many rows the table has; nobody may append meanwhile.
+        """How many rows the table has; callers must not append meanwhile.
 
         Raises:
             JournalIOError: the database fails.

@@ -1,7 +1,7 @@
 """How far a store is durable, and who is to be told: callbacks and awaitables, in append order.
 
-The order and the telling are the journal's own (journal.completion.CompletionQueue), which counts
-on the batches of its native flusher; this one is told by whoever commits, in Python.
+The order and the notification are the journal's own (journal.completion.CompletionQueue), which
+counts on the batches of its native flusher. Here the committing thread reports, in Python.
 
 Threads: any may call, under the GIL; one reaps at a time.
 """
@@ -33,10 +33,10 @@ cdef class Tickets(CompletionQueue):
         if self.event_fd >= 0:
             os.close(self.event_fd)
 
-    # Whoever commits says how far it came.
+    # The committing thread says how far it came.
 
     def advance(self, int64_t durable_below):
-        """All tickets below are durable; whoever reaps is woken."""
+        """All tickets below are durable; wake the thread that calls reap()."""
         self.durable_below = durable_below
         if self.event_wanted:
             self.event_wanted = False

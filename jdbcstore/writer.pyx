@@ -6,17 +6,17 @@ Batches are numbered from 0 for ever and written one after the other; a ticket i
 batch that an operation went into, so "durable" is one comparison: ticket < tickets.durable_below.
 
 An idle store commits at once. While a commit runs the next batch fills, so the batches grow as the
-producers do, and no timer holds up anybody who waits. What nobody waits for goes at the latest
-`sync_period_s` after it was appended.
+producers do, and no timer delays a waiter. Operations without a waiter are written at the latest
+`sync_period_s` after they were appended.
 
 A batch takes no more than half of what lately waited at once. If all that wait were in one, the
 database would be idle until all of them had been told and had come again, and after that they would
 be in one again. Producers that block are different: there are few, and none can do anything else.
-A batch that they wait for also waits for those of them who were told at the commit before and are
-about to come again: for no longer than half of what that commit took, which together they gain.
+A batch with blocked producers also waits for those that the last commit released and that are about
+to append again. It waits at most half as long as that commit took: together they gain that time.
 
-Who writes: a producer that blocks and finds nobody writing writes itself, which saves it two
-switches of threads; everything else is written by the writer's own thread.
+Who writes: a producer that blocks while no other thread writes does the write itself, which saves
+two switches of threads. Everything else is written by the writer's own thread.
 
 The first failure of a commit is final: every waiter gets the error, nothing more is accepted.
 
@@ -49,8 +49,8 @@ cdef extern from "<time.h>":
 cdef object new_lock = threading.Lock
 
 cdef enum:
-    # One transaction of the database takes no more: it holds up all that come behind it, and its
-    # bytes are held twice while they are sent.
+    # One transaction of the database takes no more: later transactions wait for it, and its bytes
+    # are in memory twice while they are sent.
     BATCH_SIZE_MAX = 8 * 1024 * 1024
     BATCH_OPERATIONS_MAX = 16384
     # No batch is cut smaller for the sake of those who wait: a commit has its price, too.
@@ -80,7 +80,7 @@ cdef class GroupWriter:
 
     Args:
         write: makes one batch durable, or raises what ends the store.
-        sync_period_s: seconds that an operation which nobody waits for may wait for company.
+        sync_period_s: seconds that an operation without a waiter may wait for others to join it.
         name: of the thread.
 
     Attributes:
@@ -185,7 +185,7 @@ cdef class GroupWriter:
         return self.ring()
 
     cdef int ring(self) except -1:
-        """Have the thread look, if it sleeps and nobody else is about to write."""
+        """Wake the thread if it sleeps and no other thread is about to write."""
         if self.is_parked and not self.is_busy:
             self.is_parked = False
             self.bell.release()
@@ -211,7 +211,7 @@ cdef class GroupWriter:
         return 0
 
     cpdef int wait(self, int64_t ticket) except -1:
-        """Return once everything up to `ticket` is durable; ask for it if nobody has.
+        """Return once everything up to `ticket` is durable; request it if no caller has.
 
         Raises:
             Exception: what ended the store.
@@ -312,7 +312,7 @@ cdef class GroupWriter:
             self.fail(error)
             return 0
         except BaseException as interrupt:
-            # Ctrl-C in the thread of a producer: nobody knows whether this batch was committed.
+            # Ctrl-C in the thread of a producer: whether this batch was committed is unknown.
             closed = JournalClosed("interrupted while it wrote to the database")
             closed.__cause__ = interrupt
             self.fail(closed)

@@ -92,7 +92,7 @@ class TableStat:
         failed_transactions: left open.
         size_bytes: of all bodies, extra data included.
         live_bytes: of the bodies of live records.
-        lease_holder: who may write now; None: nobody.
+        lease_holder: id of the broker that may write now; None: the lease is free.
         lease_remaining_ms: until that lease expires, by the database's clock.
         damages: rows that contradict each other.
     """

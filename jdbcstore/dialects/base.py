@@ -166,7 +166,9 @@ class Dialect:
             OptionError: it could not be a table's name, or is too long here.
         """
         if not TABLE_NAME.fullmatch(name):
-            raise OptionError(f"{name!r} is no table name; a letter or _, then letters, digits, _")
+            raise OptionError(
+                f"{name!r} is not a valid table name: use letters, digits and _, and no digit first"
+            )
         if len(name) > self.table_name_max:
             raise OptionError(
                 f"table name {name!r} has {len(name)} characters; {self.name} takes at most "
@@ -224,11 +226,11 @@ class Dialect:
     now_ms: ClassVar[str]
     """SQL expression: milliseconds since 1970 UTC by the database's clock, an integer.
 
-    It is the time at which the row is looked at, not the time the transaction began, wherever the
-    database can say it: a lease is judged after the wait for its row.
+    It is the time at which the row is read, not the time the transaction began, wherever the
+    database can tell it: a lease is checked after the wait for its row.
     """
     from_nothing: ClassVar[str] = ""
-    """What stands behind `SELECT expression` when there is no table."""
+    """SQL after `SELECT expression` for a query without a table."""
     row_lock: ClassVar[str] = " FOR UPDATE"
     """What stands at the end of a SELECT that locks its rows until commit."""
     row_lock_hint: ClassVar[str] = ""
@@ -260,8 +262,8 @@ class Dialect:
     def idle_transaction_sql(self, idle_ms: int) -> str | None:
         """A statement after which the server ends a session that does nothing in a transaction.
 
-        A process that stands still in the middle of one would keep its rows locked, and so whoever
-        is to take over, for as long as it stands. None: this database cannot.
+        A process that stops in the middle of a transaction would keep its rows locked, and no other
+        broker could take over until it goes on. None: the database has no such statement.
 
         Args:
             idle_ms: milliseconds that it may do nothing.
@@ -375,6 +377,6 @@ class Dialect:
     # Errors.
 
     def fault(self, exception: BaseException) -> Fault:
-        """Judge an exception of this database's driver, see `errors.classify`."""
+        """Classify an exception of this database's driver, see `errors.classify`."""
         sqlstate = getattr(exception, "sqlstate", None)
         return fault_of_sqlstate(sqlstate) if isinstance(sqlstate, str) else Fault.FATAL

@@ -160,9 +160,9 @@ class Derby(Dialect):
 def _limit_silence(java: Any, timeout_ms: int) -> None:
     """Let the client's socket give up when the server says nothing for so long.
 
-    Derby's client refuses setNetworkTimeout(), has no property for it, and hears neither abort()
-    nor close() while it reads (10.14 and 10.16): what is left is its socket, which it keeps in
-    fields of its own, `agent_` and `socket_`.
+    Derby's client refuses setNetworkTimeout() and has no property for a timeout. While it reads, it
+    ignores abort() and close() (10.14 and 10.16). So the timeout is set on its socket, which it
+    keeps in private fields, `agent_` and `socket_`.
     """
     import jpype
 
@@ -174,7 +174,7 @@ def _limit_silence(java: Any, timeout_ms: int) -> None:
 
 
 def _field(java: Any, name: str) -> Any:
-    """What a field of a Java object holds, whoever may see it."""
+    """The value of a field of a Java object, private fields included."""
     kind = java.getClass()
     while kind is not None:
         for field in kind.getDeclaredFields():

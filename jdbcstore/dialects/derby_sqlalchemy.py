@@ -57,7 +57,7 @@ class DerbyDDLCompiler(compiler.DDLCompiler):
     """Definitions of tables."""
 
     def get_column_specification(self, column: Any, **kw: Any) -> str:
-        """Name, type, default, NOT NULL; NULL is no word of Derby's."""
+        """Name, type, default, NOT NULL; Derby has no keyword NULL."""
         parts = [
             self.preparer.format_column(column),
             self.dialect.type_compiler_instance.process(column.type, type_expression=column),
@@ -171,7 +171,7 @@ class DerbyDialect(default.DefaultDialect, ABC):
     def is_disconnect(self, e: BaseException, connection: Any, cursor: Any) -> bool:
         """Class 08 is about the connection; XJ015 and 08006 say that the database was shut down.
 
-        08004 is a login that was refused: there was no connection.
+        08004 is a refused login: no connection was made.
         """
         state = getattr(e, "sqlstate", None) or ""
         return (state.startswith("08") and state != "08004") or state == "XJ015"

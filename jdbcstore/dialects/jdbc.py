@@ -1,8 +1,8 @@
 """A driver in the sense of PEP 249 over any JDBC driver, as far as the store and SQLAlchemy need.
 
-JPype brings one of its own, jpype.dbapi2: it lets errors through as Java objects of no PEP 249
-class, loses the SQLSTATE of errors in prepare, and binds each cursor to the thread that made it,
-which a pool does not keep to.
+JPype has a driver of its own, jpype.dbapi2. It raises errors as Java objects of no PEP 249 class
+and loses the SQLSTATE of errors in prepare. It also binds each cursor to the thread that made it,
+but connections of a pool move between threads.
 
 Values: int ↔ integers, bytes ↔ BLOB and BINARY, str ↔ CHAR and VARCHAR, bool, float, None.
 Anything else comes back as Java's text of it.
@@ -249,7 +249,7 @@ class Cursor:
         """The next row, None at the end.
 
         Raises:
-            Error: of the class that its SQLSTATE says; InterfaceError if there are no rows.
+            Error: of the class that its SQLSTATE says; InterfaceError if no statement gave rows.
         """
         if self._rows is None:
             raise InterfaceError("no statement with rows was run")
@@ -257,7 +257,7 @@ class Cursor:
             return self._row() if self._rows.next() else None
 
     def fetch_piece(self, offset: int, size: int) -> bytes:
-        """Some bytes of the BLOB in the first column of the next row; none if there is no row.
+        """Some bytes of the BLOB in the first column of the next row; empty without one.
 
         Raises:
             Error: of the class that its SQLSTATE says.

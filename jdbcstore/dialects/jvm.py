@@ -1,7 +1,7 @@
 """The Java machine of this process, for databases that only a JDBC driver reaches.
 
 There is one in a process, it takes its class path when it starts, and it cannot be started again
-(JNI). Whoever needs another class path, or another program's JVM, starts another process.
+(JNI). Another class path, or another program's JVM, needs another process.
 
 Environment:
     QUIVER_JDBC_CLASSPATH: jars, and folders of jars, as in Java's CLASSPATH.
@@ -76,9 +76,9 @@ def start(jars: list[str], properties: Mapping[str, str]) -> Any:
                 jpype.startJVM(*options, classpath=jars, convertStrings=False)
             except (jpype.JVMNotFoundException, OSError) as error:
                 raise OptionError(f"no Java to run a JDBC driver: {error}") from error
-            # Whoever starts the JVM is its main thread, and at the end of the process the JVM waits
-            # for that one to end. Any other thread that comes here is a daemon to it, and so is
-            # this one when it comes again.
+            # The thread that starts the JVM is its main thread, and at the end of the process the
+            # JVM waits for that one to end. Any other thread that comes here is a daemon to it,
+            # and so is this one when it comes again.
             jpype.JClass("java.lang.Thread").detach()
         system = jpype.JClass("java.lang.System")
         for key, value in properties.items():

@@ -1,6 +1,6 @@
 """Oracle by oracledb, thin mode.
 
-An empty string of bytes is NULL to Oracle: whoever reads a record takes NULL for empty.
+An empty string of bytes is NULL to Oracle: readers of a record take NULL for empty.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class TimedConnection(psycopg.Connection[Any]):
         return super().wait(gen, *args, **named)
 
     def _give_up(self) -> None:
-        # An answer may still come, to a question nobody asks any more.
+        # A late answer may still come; no caller waits for it any more.
         self.pgconn.finish()
 
 

@@ -40,7 +40,7 @@ class FenceStatement(Protocol):
 
 
 class WriteFence(Protocol):
-    """What proves, inside each transaction that writes, that nobody else may: a Lease."""
+    """Proves, inside each transaction that writes, that no other broker may: a Lease."""
 
     def fence(self, connection: Connection) -> None:
         """Prove it inside the connection's transaction, until that ends."""
@@ -80,7 +80,7 @@ class RecordTable(Protocol):
         ...
 
     def holds(self, batch: Batch) -> bool:
-        """Whether the batch is in the table, after a commit whose outcome nobody knows.
+        """Whether the batch is in the table, after a commit with an unknown outcome.
 
         Takes the fence first: a transaction of ours that still runs has ended when this looks.
         """

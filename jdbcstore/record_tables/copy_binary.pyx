@@ -226,7 +226,7 @@ def scanned_row(const uint8_t[::1] data not None):
     The head may stand before it.
 
     Returns:
-        None where there is no row, as in the tail.
+        None where a row is missing, as in the tail.
 
     Raises:
         ValueError: not such a row.

@@ -75,7 +75,7 @@ class GenericTable:
         """Give up the connection, in whatever state it is."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            # Not back into the pool: nobody knows what is still running on it.
+            # Not back into the pool: a statement may still run on it.
             connection.invalidate()
             connection.close()
 
@@ -231,7 +231,7 @@ class GenericTable:
                 return
             for end in ends:
                 rows = self._page(after, end)
-                # Nobody deletes while a store loads.
+                # No broker deletes while a store loads.
                 if not rows or rows[-1][6] != end:
                     raise StatementCancelled(f"rows up to seq {end} are there, and did not come")
                 after = end

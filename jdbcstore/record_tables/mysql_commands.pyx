@@ -60,8 +60,8 @@ cdef class Commands:
         commands: the first ones.
 
     Attributes:
-        longest: bytes of the longest command. One that is no shorter than PACKET_MAX of mysql.py
-            would have to be cut into packets; here it is none.
+        longest: bytes of the longest command. A command of PACKET_MAX bytes (mysql.py) or more
+            would have to be split into packets, which is not done here.
     """
 
     def __init__(self, commands=()):

@@ -209,19 +209,19 @@ def exchange(int fd, Commands commands not None, int timeout_ms):
     Does not hold the GIL while it waits.
 
     Args:
-        fd: a socket without TLS, on which nothing is left unread, and which nobody closes
+        fd: a socket without TLS, on which nothing is left unread, and which must not be closed
             meanwhile: its number might be another file's by then.
-        commands: each shorter than a packet; nobody changes them meanwhile.
+        commands: each shorter than a packet; they must not change meanwhile.
         timeout_ms: what one wait for the socket may take; -1: for ever.
 
     Returns:
         (how many rows all commands returned, how many changed nothing, the packet of the first
         error or None). With a row, without an idle one and an error it is committed; else the
         transaction is open. If the first command returned no row, errors of the others are not
-        told: it is the fence, and whoever it refuses writes what the new owner may have written.
+        told: it is the fence, and a refused broker's rows may collide with the new owner's.
 
     Raises:
-        OSError: the connection failed in the middle; nobody knows what was done.
+        OSError: the connection failed in the middle; what was done is unknown.
         BaseException: what a signal's handler raised, in the middle as well.
     """
     cdef Talk talk

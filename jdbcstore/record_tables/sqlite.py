@@ -1,9 +1,9 @@
 """The table of a journal in SQLite: many rows a statement, straight to the driver.
 
 sqlite3 gives the GIL up and takes it back for every statement it runs, and each time another busy
-thread may keep it for a switch interval. So there are as few statements as may be: INSERTs of many
-rows, from texts that stay the same and are therefore compiled once; and a row that comes alone is
-one statement in all, which is its own transaction and asks for the fence itself.
+thread may keep it for a switch interval. So there are as few statements as possible. INSERTs have
+many rows, and their texts stay the same and are compiled once. A single row is one statement in
+all, which is its own transaction and checks the fence itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Connection properties of JDBC drivers, by what our drivers call them.
 
-A property nobody here knows is an error, as in the rest of the configuration: leaving out
-`sslmode=verify-full` because of a spelling would be no service. Those that tune a JDBC driver and
+An unknown property is an error, as in the rest of the configuration: a misspelled
+`sslmode=verify-full` must not be ignored. Those that tune a JDBC driver and
 mean nothing to another one are known, and pass without effect.
 """
 
@@ -84,7 +84,7 @@ def split_host(text: str, default_port: int) -> tuple[str, int]:
     """Host and port of `host`, `host:port`, `[v6]:port`.
 
     Raises:
-        OptionError: the port is no number from 1 to 65535.
+        OptionError: the port is not a number from 1 to 65535.
 
     >>> split_host("[::1]:7", 5), split_host("db", 5)
     (('::1', 7), ('db', 5))
@@ -123,7 +123,7 @@ def seconds(value: str, unit_ms: int) -> str:
     """Whole seconds of a number of units, rounded up; for drivers that know nothing finer.
 
     Raises:
-        OptionError: it is no number.
+        OptionError: it is not a number.
 
     >>> seconds("1500", 1), seconds("3", 1000)
     ('2', '3')
@@ -131,4 +131,4 @@ def seconds(value: str, unit_ms: int) -> str:
     try:
         return str(-(-int(value) * unit_ms // 1000))
     except ValueError:
-        raise OptionError(f"jdbc-connection-url: {value!r} is no number") from None
+        raise OptionError(f"jdbc-connection-url: {value!r} is not a number") from None

@@ -77,7 +77,7 @@ class FileStores:
         return read_folder_view(tmp_path / "copy")[0]
 
     def patient(self, seconds):
-        """A store whose records wait that long for company, if nobody waits for them."""
+        """A store whose records wait that long for others, if no caller waits for them."""
         return self.loaded(buffer_timeout_ns=int(seconds * 1e9))
 
     def close(self):
@@ -105,7 +105,7 @@ class SqlStores:
             DatabaseStoreOptions(
                 connection_url=self.url,
                 lock_acquisition_timeout_ms=600_000,
-                # A machine that stands still for a while is no failure.
+                # A machine that stalls for a while must not fail a test.
                 lock_expiration_ms=300_000,
                 network_timeout_ms=300_000,
                 journal_sync_period_ms=sync_period_ms,
@@ -132,7 +132,7 @@ class SqlStores:
         return read_table_view(self.url)
 
     def patient(self, seconds):
-        """A store whose records wait that long for company, if nobody waits for them."""
+        """A store whose records wait that long for others, if no caller waits for them."""
         return self.loaded(sync_period_ms=int(seconds * 1000))
 
     def close(self):

@@ -155,7 +155,7 @@ def test_an_awaitable_of_an_old_ticket_does_not_wait_for_a_newer_one(stores):
 
 
 def test_what_a_callback_registers_waits_for_the_next_turn(store):
-    """A callback that asks again, each time for nothing, does not hold up the event loop."""
+    """A callback that asks again, each time for nothing, does not block the event loop."""
     called = []
 
     def again(error):

@@ -294,7 +294,7 @@ def test_a_batch_is_many_adds(stores, store):
     [([1, "2"], [b"a", b"b"]), ([1, 2**64], [b"a", b"b"]), ([1, 2], [b"a", None]), ([1], [])],
 )
 def test_a_wrong_batch_is_refused_and_the_store_goes_on(stores, store, ids, bodies):
-    """Whatever is wrong in a batch, nobody may be left with the store's lock."""
+    """Whatever is wrong in a batch, no thread may keep the store's lock."""
     with pytest.raises((TypeError, ValueError, OverflowError)):
         store.add_many(ids, 0, bodies, sync=True)
 

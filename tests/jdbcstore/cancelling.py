@@ -11,7 +11,7 @@ class Cancelling:
     A count without a LIMIT is never the one: MariaDB has not been seen to answer it wrongly.
 
     Args:
-        engine: SQLAlchemy's, of whoever is to be told so.
+        engine: SQLAlchemy's; its users get the false answer.
         table: name of the table.
         kind: of the statements that count.
         nth: which of them, from 0.

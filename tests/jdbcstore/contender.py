@@ -116,7 +116,7 @@ class Contender:
         self.lease.release()
 
     def may_go_on(self):
-        """After the fence refused: whether nobody had the lease meanwhile."""
+        """After the fence refused: whether no other process had the lease meanwhile."""
         while not self.stopping.is_set():
             try:
                 return self.lease.renew()

@@ -1,8 +1,8 @@
 """A relay by which IBM's driver speaks to Derby's network server, which both speak DRDA.
 
-No DB2 server is to be had. Derby takes its own client only, so three things change on the way:
-the client's product id, the length of TYPDEFOVR in what the server says (Derby nests two fields in
-it), and QRYINSID, which Derby does not know, goes from DSCSQLSTT.
+No DB2 server is to be had. Derby takes its own client only, so the relay changes three things. It
+replaces the client's product id. It corrects the length of TYPDEFOVR in what the server says, since
+Derby nests two fields in it. It removes QRYINSID, which Derby does not know, from DSCSQLSTT.
 
     with DrdaRelay(derby.port) as relay:
         relay.port              # for IBM's driver

@@ -10,7 +10,7 @@ from jdbcstore.options import DatabaseStoreOptions
 from jdbcstore.schema import node_table
 
 KINDS = ["sqlite", "postgresql", "mariadb", "derby"]
-# So long that no renewal comes by itself in a test, and a test that is held up is no failure.
+# So long that no renewal comes by itself in a test, and that a delayed test does not fail.
 QUIET = {
     "lock_renew_period_ms": 300_000,
     "lock_expiration_ms": 600_000,
@@ -50,7 +50,7 @@ class Brokers:
         return lease
 
     def change_row(self, row_id, assignments):
-        """Set columns of a row by SQL, as nobody of us would; NOW is the database's clock."""
+        """Set columns of a row by SQL, as no broker would; NOW is the database's clock."""
         database = self.database()
         table = node_table(database.options.node_manager_store_table_name, database.dialect)
         text = assignments.replace("NOW", database.dialect.now_ms)

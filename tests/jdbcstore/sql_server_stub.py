@@ -215,7 +215,7 @@ class WriteLock:
     def wait_for_waiting(self):
         """Return once a session waits for the lock."""
         with self._mutex:
-            assert self._mutex.wait_for(lambda: self._waiting, WAIT_S), "nobody waits"
+            assert self._mutex.wait_for(lambda: self._waiting, WAIT_S), "no session waits"
 
 
 class SqlServerStub:

@@ -1,8 +1,8 @@
 """Bytes of TDS 7.4 as a server reads and writes them: as much as drivers of the SQL store need.
 
 Source: [MS-TDS], https://learn.microsoft.com/openspecs/windows_protocols/ms-tds. A message is a
-chain of packets; what a client sends is a login, a batch of SQL text, a remote procedure call with
-typed parameters, or a request to the transaction manager; an answer is a chain of tokens.
+chain of packets. A client sends a login, a batch of SQL text, a remote procedure call with typed
+parameters, or a request to the transaction manager. An answer is a chain of tokens.
 """
 
 import struct

@@ -39,7 +39,7 @@ def database(place):
     opened = Database(
         DatabaseStoreOptions(
             connection_url=place.jdbc_url or place.url,
-            # No renewal comes by itself, and a machine that stands still for a while is no failure.
+            # No renewal comes by itself, and a machine that stalls does not fail a test.
             lock_renew_period_ms=300_000,
             lock_expiration_ms=600_000,
             ride_out_ms=600_000,

@@ -25,7 +25,7 @@ from tests.jdbcstore.reading import read_table_view
 
 # PostgreSQL loads by COPY, and says what was cancelled.
 PAGED = ["sqlite", "mariadb"]
-# A test that is held up for a minute is no failure.
+# A test that is delayed for a minute must not fail.
 PATIENT = {"network_timeout_ms": 300_000, "lock_expiration_ms": 600_000, "ride_out_ms": 600_000}
 # Of the SELECT that measures each row of more than one page.
 MEASURES_EACH = {"text": "AS bytes", "but": "count("}

@@ -4,9 +4,10 @@ A relay (drda_relay.py) goes between. Derby has neither DB2's clock nor its cata
 for a lock, so the clock stands still here and the words are Derby's; statements as DB2 gets them:
 test_foreign_sql.py.
 
-Not run, since driver and Derby disagree: arrays of rows (the driver hangs), reading a BLOB (it
-wants locators), an UPDATE or DELETE that touches no row (a protocol error), and a deadlock (it
-comes as a lost connection). So neither the contract of a store nor contenders for a lease can run.
+Four things are not run, since driver and Derby disagree. Arrays of rows: the driver hangs. Reading a
+BLOB: the driver wants locators. An UPDATE or DELETE that touches no row: a protocol error. A
+deadlock: it is reported as a lost connection. So neither the contract of a store nor contenders for a lease can
+run.
 """
 
 import threading
@@ -58,7 +59,7 @@ def open_database(relay, place):
 
     def opening(name=place):
         url = f"ibm_db_sa://me:secret@127.0.0.1:{relay.port}/{name}?Authentication=SERVER"
-        # A machine that stands still for a while is no failure.
+        # A machine that stalls for a while must not fail a test.
         database = Database(DatabaseStoreOptions(connection_url=url, network_timeout_ms=120_000))
         database.dialect = DB2OnDerby(database.engine.dialect)
         opened.append(database)

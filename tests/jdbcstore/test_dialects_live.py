@@ -34,7 +34,7 @@ def open_database(place):
     opened = []
 
     def opening(**changes):
-        # A machine that stands still for a while is no failure.
+        # A machine that stalls for a while must not fail a test.
         given = {"connection_url": place.jdbc_url or place.url, "network_timeout_ms": 300_000}
         if place.jdbc_url and place.user:
             given |= {"user": place.user, "password": place.password or None}
@@ -250,7 +250,7 @@ def connected(database):
 
 
 def fault_of(database, what_happens):
-    """How a statement is judged whose server something happens to."""
+    """The fault of a statement whose server fails while it runs."""
     with database.raw() as raw:
         cursor = raw.cursor()
         query = QUERY.get(database.dialect.name, "SELECT 1")

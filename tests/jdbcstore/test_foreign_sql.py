@@ -6,8 +6,8 @@ vendor's own driver binds (test_sql_server.py and test_db2.py do that for two of
 does not know of a vendor is said in its own words first, and stands in REWRITTEN; so DB2's clock
 is a constant here.
 
-Nothing speaks to Oracle's driver: the protocol that its thin mode speaks (TNS and TTC) is not
-published, no free server of it exists, and a login alone exchanges encrypted keys and the
+No test server speaks to Oracle's driver: the protocol of its thin mode (TNS and TTC) is not
+published, and no free server of it exists. A login alone exchanges encrypted keys and the
 capabilities of both sides. A stub in a few hundred lines would repeat what the driver's source
 does, and show nothing of what Oracle does.
 

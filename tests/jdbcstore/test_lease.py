@@ -475,7 +475,7 @@ def take_fence(brokers, lease, connection):
 
 
 def test_a_take_over_waits_for_a_fenced_transaction(brokers):
-    """The check and the commit are one: nobody gets in between, though the lease has expired."""
+    """The check and the commit are one: no broker gets in between, even after the expiration."""
     old, new = brokers.lease(), brokers.lease(lock_renew_period_ms=299_999)
     old.try_acquire()
     database = brokers.database()

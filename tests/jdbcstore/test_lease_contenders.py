@@ -1,8 +1,8 @@
 """Two processes want one lease while they are stopped, cut off, and lied to by their clocks.
 
 What must hold, whatever happens: the writes of one holder lie together. Once somebody else has
-written, nothing more comes from the one before. And where the clocks are honest: nobody gets the
-lease while another one knows for certain that he has it.
+written, nothing more comes from the one before. And where the clocks are honest: no process gets
+the lease while another one knows for certain that it has it.
 
 A contender that only looks at its lease before it writes (a planted bug) is caught.
 """

@@ -15,7 +15,7 @@ from tests.crash.model import open_and_load
 
 SERVERS = ["postgresql", "mariadb"]
 ROWS, BODY_SIZE = 24_000, 1000
-# A test that is held up for a minute is no failure.
+# A test that is delayed for a minute must not fail.
 PATIENT = {"network_timeout_ms": 300_000, "lock_expiration_ms": 600_000, "ride_out_ms": 600_000}
 
 

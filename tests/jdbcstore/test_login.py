@@ -8,7 +8,7 @@ from jdbcstore.blobs import SqlFiles
 from jdbcstore.store import SqlStore
 from journal.errors import JournalIOError
 
-# Whoever waited for it would wait for ten minutes, and for ever for the lease.
+# A client that retried would wait for ten minutes, and for ever for the lease.
 RIDE_OUT_MS = 600_000
 MAKE_USER = {
     "postgresql": "CREATE ROLE guarded LOGIN PASSWORD 'right'",
@@ -92,7 +92,7 @@ def test_a_wrong_password_is_refused_at_once(guarded_url):
 
 @pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)
 def test_an_unknown_user_is_refused_at_once(database):
-    assert "nobody" in refused(sqlalchemy_url(database.url).set(username="nobody", password="x"))
+    assert "nosuch" in refused(sqlalchemy_url(database.url).set(username="nosuch", password="x"))
 
 
 @pytest.mark.parametrize("database", ["postgresql", "mariadb", "derby"], indirect=True)

@@ -1,4 +1,4 @@
-"""Outcomes of a commit that nobody knows are found out: never doubled, never lost."""
+"""The unknown outcome of a commit is found out: a batch is never doubled, never lost."""
 
 import sqlite3
 import threading

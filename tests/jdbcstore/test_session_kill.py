@@ -1,7 +1,7 @@
 """The server ends our sessions, or what they run, while records are in flight.
 
 An administrator's KILL, a proxy's or the server's own limits: the server goes on, the socket does
-not, and whether the COMMIT before it counts nobody says.
+not, and whether the COMMIT before it counts is unknown.
 """
 
 import random

@@ -21,7 +21,7 @@ def appends_to(writer):
 
 
 def close_during_a_write(monkeypatch, *, ending=None, meanwhile=None):
-    """Close while a producer writes and the writer's own thread sleeps: nobody else can wake it.
+    """Close while a producer writes and the writer's thread sleeps: no other thread can wake it.
 
     Returns:
         Numbers of the batches that were written, and the producer's ticket or error.

@@ -1,6 +1,6 @@
 """What the stub of SQL Server knows of Transact-SQL: enough to let SQLite run our statements.
 
-It is no check of syntax: that is test_foreign_sql.py's. What SQLAlchemy asks the catalogue is
+It does not check syntax: test_foreign_sql.py does. What SQLAlchemy asks the catalogue is
 answered from SQLite's own, in the columns that the question names.
 """
 
@@ -35,7 +35,7 @@ class Answer:
     """Rows of a result, or how many a statement touched.
 
     Attributes:
-        columns: (name, kind) each, see tds_wire.columns(); none if there is no result.
+        columns: (name, kind) each, see tds_wire.columns(); empty without a result.
         rows: of the result.
         count: rows touched; -1 where that is not counted.
     """

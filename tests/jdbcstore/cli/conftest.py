@@ -75,7 +75,7 @@ class Rows:
             connection.commit()
 
     def drop_key(self):
-        """What Artemis makes on MySQL and MariaDB: seq is no key, and may be missing."""
+        """What Artemis makes on MySQL and MariaDB: seq is not a key, and may be NULL."""
         change = f"ALTER TABLE {self.table.name} DROP PRIMARY KEY, MODIFY seq BIGINT"
         with self.database.connect() as connection:
             connection.execute(sqlalchemy.text(change))

@@ -148,7 +148,7 @@ def test_a_lock_that_changed_hands_is_not_broken(call, sqlite, monkeypatch):
         ["locks", "sqlite:///{folder}/none.db", "--setting", "jdbc-network-timeout"],
         ["locks", "sqlite:///{folder}/none.db", "--setting", "jdbc-network-timeout=soon"],
         ["locks", "sqlite:///{folder}/none.db", "--setting", "jdbc-no-such=1"],
-        ["locks", "postgresql://127.0.0.1:1/nobody"],
+        ["locks", "postgresql://127.0.0.1:1/nosuch"],
     ],
 )
 def test_a_wrong_call_is_one_line(call, tmp_path, arguments):
@@ -169,7 +169,7 @@ def test_looking_makes_no_database(call, tmp_path):
 def test_a_password_is_never_shown(call, monkeypatch):
     monkeypatch.setenv("QUIVER_DATABASE_PASSWORD", "open sesame")
 
-    _, out, err = call("locks", "postgresql://me@127.0.0.1:1/nobody")
+    _, out, err = call("locks", "postgresql://me@127.0.0.1:1/nosuch")
 
     assert "open sesame" not in out + err
     assert "open sesame" not in repr(

@@ -143,7 +143,7 @@ def test_verify_names_rows_that_contradict_each_other(call, filled, rows):
         f"{name}:20: recordType 77, which no journal writes",
         f"{name}:21: commit of transaction 900, which has no rows",
         f"{name}:22: variableSize 4 and a record of 3 bytes",
-        f"{name}:23: txData in a row of recordType 11, which is no prepare",
+        f"{name}:23: txData in a row of recordType 11, which is not a prepare record",
         f"{name}:24: id NULL",
         f"{name}:25: recordType 11 is of no transaction, and txId is 4",
         f"{name}:26: transaction 100 is prepared a second time",
@@ -181,7 +181,7 @@ def test_verify_names_a_seq_that_stands_twice_or_is_missing(call, filled, rows):
     assert status == 1
     assert out.splitlines() == [
         f"{name}:1: a second row has this seq: the order of the two is open",
-        f"{name}:0: 1 rows have no seq: nobody who loads the table sees them",
+        f"{name}:0: 1 rows have no seq: a load of the table does not see them",
     ]
 
 
@@ -295,7 +295,7 @@ def test_jdbc_urls_are_understood(call, sqlite_url):
         ["stat", "sqlite:///{folder}/none.db"],
         ["verify", "nothing://a/b"],
         ["export", "jdbc:nothing:a"],
-        ["print-data", "postgresql://me:open-sesame@127.0.0.1:1/nobody"],
+        ["print-data", "postgresql://me:open-sesame@127.0.0.1:1/nosuch"],
         ["stat", "sqlite:///{folder}/none.db", "--table", "x; drop table y"],
         ["stat", "sqlite:///{folder}/none.db", "--password-file", "{folder}/none"],
     ],
