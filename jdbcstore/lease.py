@@ -1,8 +1,8 @@
 """A lease on the tables: taken, kept, proved and given up by the database's clock alone.
 
-    free ──acquire()──▶ held ──not renewed in time──▶ in doubt ──renewed, nobody had it──▶ held
+    free ──acquire()──▶ held ──not renewed in time──▶ in doubt ──renewed, not taken──▶ held
                          │                               │
-                         └────────── somebody else had it, or ride_out_ms are over ──▶ lost
+                         └────────── another broker took it, or ride_out_ms are over ──▶ lost
 
 A thread of its own renews a held lease every `lock_renew_period_ms` over a connection of its own.
 When the database does not answer it goes on trying: past its expiration the lease is *in doubt*
@@ -487,7 +487,7 @@ class Lease:
             raise self.fenced()
 
     def fenced(self) -> LeaseLost:
-        """Count a transaction that the fence refused; the error for its callers."""
+        """Count a transaction that the fence refused; return the error for its waiters."""
         with self._lock:
             self.fenced_writes += 1
         return LeaseLost("the lease has expired, or somebody else has it: nothing was written")

@@ -1,8 +1,8 @@
 """The statements on one row of the node manager's table; each goes by the database's clock.
 
 Every question about a lease is one guarded statement, with the clock inside it: "take it if it has
-expired" is an UPDATE whose WHERE asks the clock and whose SET adds to it. So no
-other broker can act between the check and the write, and no clock of this machine is used.
+expired" is an UPDATE whose WHERE asks the clock and whose SET adds to it. So no other broker can
+act between the check and the write, and no clock of the broker's own is used.
 
 The row's lock is what makes the fence hold. A transaction that writes locks the row first (see
 Fence). A broker that takes the lease has to change that row, so it waits for the transaction to

@@ -1,4 +1,4 @@
-"""Shows the node manager's table of any broker, and ends a lease that its holder does not release."""
+"""Shows the node manager's table of any broker, and ends leases that holders do not release."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     row 0  STATE      L active · F failing back · P paused · N or NULL not started
     row 1  the primary's lease
     row 2  the backup's lease: only its holder waits for the primary's
-    row 3  NODE_ID    a UUID, made by whoever comes first, shared by the pair
+    row 3  NODE_ID    a UUID, made by the first broker, shared by the pair
 
     primary   start_primary():  F ─▶ primary's lease ─▶ (the broker loads) ─▶ activated(): L
               pause_primary():  P ─▶ lease given up      the backup stays where it is

@@ -9,7 +9,7 @@
     appends         all other appends, and the checks of all
     batch           what a transaction of the database has to do
     writer          when, and who waits for it
-    riding          what if the database is not there
+    reconnecting    what if the database is not there
     record_tables   how, on each database
     transactions    what has not ended
     loading         what the rows mean

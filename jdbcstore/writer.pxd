@@ -28,7 +28,7 @@ cdef class GroupWriter:
     cdef int64_t company                # `blocked` when the last commit ended
     cdef double company_until           # when those who are missing are waited for no longer
     cdef double sync_period_s
-    cdef double filling_since           # when the first that nobody waits for came; 0.0: none yet
+    cdef double filling_since           # when the first without a waiter came; 0.0: none yet
     cdef double parked_until            # when the parked thread looks by itself
     cdef bint is_busy, is_parked, is_stopping
 

@@ -300,7 +300,7 @@ cdef class GroupWriter:
         """Write one batch, and tell everybody. The caller has set `is_busy`."""
         cdef double started, ended
         self.room.leave_gate()
-        self.writing.acquire()          # Waits for nobody: one at a time writes.
+        self.writing.acquire()          # Never blocks: one thread at a time writes.
         started = monotonic_s()
         try:
             try:

@@ -257,7 +257,7 @@ class Cursor:
             return self._row() if self._rows.next() else None
 
     def fetch_piece(self, offset: int, size: int) -> bytes:
-        """Some bytes of the BLOB in the first column of the next row; empty without one.
+        """Some bytes of the BLOB in the first column of the next row; empty if no row is left.
 
         Raises:
             Error: of the class that its SQLSTATE says.

@@ -246,7 +246,7 @@ def exchange(int fd, Commands commands not None, int timeout_ms):
     if step == TIMED_OUT:
         raise TimeoutError(f"the database was silent for {timeout_ms} ms")
     if step == NONSENSE:
-        raise ConnectionError("what the database answered is no answer of MySQL's protocol")
+        raise ConnectionError("the database's answer is not valid in the MySQL protocol")
     if step == GONE:
         if talk.code:
             raise OSError(talk.code, os.strerror(talk.code))

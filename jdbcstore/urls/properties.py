@@ -1,8 +1,8 @@
 """Connection properties of JDBC drivers, by what our drivers call them.
 
 An unknown property is an error, as in the rest of the configuration: a misspelled
-`sslmode=verify-full` must not be ignored. Those that tune a JDBC driver and
-mean nothing to another one are known, and pass without effect.
+`sslmode=verify-full` must not be ignored. Properties that tune a JDBC driver and mean nothing to
+another one are known, and have no effect.
 """
 
 from __future__ import annotations

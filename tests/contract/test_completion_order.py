@@ -247,7 +247,7 @@ def test_durable_asks_for_the_sync_itself(stores):
     asyncio.run(main())
 
 
-def test_who_gave_up_waiting_holds_up_nobody(store):
+def test_a_waiter_that_gave_up_delays_no_other(store):
     async def main():
         given_up = [store.add_durable(number, 1, b"x") for number in range(1, 11)]
         for awaitable in given_up:

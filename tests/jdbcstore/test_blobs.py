@@ -271,7 +271,7 @@ def away(server):
     starter.join()
 
 
-def test_a_lease_that_ran_out_meanwhile_and_that_nobody_took_goes_on(database):
+def test_a_lease_that_expired_meanwhile_and_was_not_taken_goes_on(database):
     brokers = [Lease(database), Lease(database)]
     brokers[0].create_table()
     brokers[0].acquire()
@@ -280,13 +280,13 @@ def test_a_lease_that_ran_out_meanwhile_and_that_nobody_took_goes_on(database):
     file = fenced.open("1.msg")
 
     expire(database, brokers[0])
-    file.append(b"nobody took it")
+    file.append(b"it was not taken")
     expire(database, brokers[0])
     assert brokers[1].try_acquire()
     with pytest.raises(LeaseLost):
         file.append(b"somebody has it")
 
-    assert content(SqlFiles(database, "LARGE_MESSAGES").open("1.msg")) == b"nobody took it"
+    assert content(SqlFiles(database, "LARGE_MESSAGES").open("1.msg")) == b"it was not taken"
     for broker in brokers:
         broker.release()
 
@@ -326,7 +326,7 @@ from jdbcstore import Database, DatabaseStoreOptions
 from jdbcstore.blobs import SqlFiles
 
 def peak_kib():
-    # Not ru_maxrss: that begins with the size of whoever forked us.
+    # Not ru_maxrss: that begins with the size of the process that forked us.
     return int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1])
 
 files = SqlFiles(Database(DatabaseStoreOptions(connection_url=sys.argv[1])), "LARGE")

@@ -84,7 +84,7 @@ def test_a_second_writer_is_a_conflict(open_database):
     assert classify(caught.value, second.dialect) is Fault.CONFLICT
 
 
-def test_a_reader_waits_for_nobody(open_database):
+def test_a_reader_does_not_wait_for_writers(open_database):
     database = open_database(network_timeout_ms=10)
 
     with database.raw() as holder, database.connect(read_only=True) as reader:

@@ -4,10 +4,10 @@ A relay (drda_relay.py) goes between. Derby has neither DB2's clock nor its cata
 for a lock, so the clock stands still here and the words are Derby's; statements as DB2 gets them:
 test_foreign_sql.py.
 
-Four things are not run, since driver and Derby disagree. Arrays of rows: the driver hangs. Reading a
-BLOB: the driver wants locators. An UPDATE or DELETE that touches no row: a protocol error. A
-deadlock: it is reported as a lost connection. So neither the contract of a store nor contenders for a lease can
-run.
+Four things are not run, since driver and Derby disagree. Arrays of rows: the driver hangs. Reading
+a BLOB: the driver wants locators. An UPDATE or DELETE that touches no row: a protocol error. A
+deadlock: it is reported as a lost connection. So neither the contract of a store nor contenders for
+a lease can run.
 """
 
 import threading

@@ -250,7 +250,7 @@ def connected(database):
 
 
 def fault_of(database, what_happens):
-    """The fault of a statement whose server fails while it runs."""
+    """The fault of a statement that runs after something happened to its server."""
     with database.raw() as raw:
         cursor = raw.cursor()
         query = QUERY.get(database.dialect.name, "SELECT 1")
@@ -295,7 +295,7 @@ def test_a_silent_server_is_lost_after_the_network_timeout(open_database, place)
 
 @pytest.mark.own_server
 @pytest.mark.parametrize("place", ["postgresql", "mariadb", "derby"], indirect=True)
-def test_a_silent_server_keeps_nobody_waiting_for_a_login(open_database, place):
+def test_a_login_to_a_silent_server_times_out(open_database, place):
     database = open_database(network_timeout_ms=1500)
 
     place.server.pause()

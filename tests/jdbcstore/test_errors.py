@@ -59,7 +59,7 @@ def mysql(number):
         ("mysql", ValueError(), Fault.FATAL),
     ],
 )
-def test_an_error_is_judged_by_its_code(name, error, fault):
+def test_an_error_is_classified_by_its_code(name, error, fault):
     wrapped = sqlalchemy.exc.DBAPIError("SELECT 1", {}, error)
 
     assert classify(error, dialect_named(name)) is fault

@@ -234,7 +234,7 @@ def test_a_renewal_moves_the_end(brokers):
     assert lease.look().remaining_ms > 100_000
 
 
-def test_an_expired_lease_that_nobody_took_is_renewed(brokers):
+def test_an_expired_lease_that_was_not_taken_is_renewed(brokers):
     lease = brokers.lease()
     lease.try_acquire()
     brokers.expire()
@@ -410,7 +410,7 @@ def test_a_write_after_the_end_is_refused_and_counted(brokers):
     assert lease.fenced_writes == 1
 
 
-def test_after_an_end_that_nobody_used_a_renewal_lets_writes_through_again(brokers):
+def test_after_an_expiration_without_a_taker_a_renewal_lets_writes_through_again(brokers):
     lease = brokers.lease()
     lease.try_acquire()
     database = brokers.database()

@@ -23,7 +23,7 @@ def wait_until(condition):
 
 
 @pytest.mark.parametrize("end", ["stop", "kill9", "pause"])
-def test_a_lease_that_nobody_took_is_held_again(brokers, database, end):
+def test_a_lease_that_was_not_taken_is_held_again(brokers, database, end):
     lease = brokers.lease(ride_out_ms=600_000, **SHORT)
     lease.acquire(120_000)
     token = lease.holder_id

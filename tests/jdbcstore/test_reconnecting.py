@@ -128,19 +128,19 @@ def test_an_outage_ends_the_store_when_its_time_is_over():
     assert table.written == []
 
 
-@pytest.mark.parametrize("nobody_took_it", [True, False])
-def test_an_expired_lease_goes_on_only_if_nobody_took_it(nobody_took_it):
+@pytest.mark.parametrize("is_free", [True, False])
+def test_an_expired_lease_goes_on_only_if_it_was_not_taken(is_free):
     table = FakeTable("lease")
-    reconnecting = rider_on(table, renew=lambda: nobody_took_it)
+    reconnecting = rider_on(table, renew=lambda: is_free)
     batch = some_batch()
 
-    if nobody_took_it:
+    if is_free:
         reconnecting.write(batch)
     else:
         with pytest.raises(LeaseLost):
             reconnecting.write(batch)
 
-    assert table.written == ([batch] if nobody_took_it else [])
+    assert table.written == ([batch] if is_free else [])
 
 
 def lose_connection_after(table, method):

@@ -268,7 +268,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("number", "fault"), FAULTS.items())
-def test_an_error_of_the_server_is_judged(server, database, number, fault):
+def test_an_error_of_the_server_is_classified(server, database, number, fault):
     database.connect().close()
     server.fail_next("SELECT 42", number)
 
@@ -283,7 +283,7 @@ def test_an_error_of_the_server_is_judged(server, database, number, fault):
     ("number", "fault"),
     [(18456, Fault.FATAL), (4060, Fault.FATAL), (18401, Fault.LOST), (40613, Fault.LOST)],
 )
-def test_a_refused_login_is_judged(server, database, number, fault):
+def test_a_refused_login_is_classified(server, database, number, fault):
     server.fail_next("login", number)
 
     with pytest.raises(sqlalchemy.exc.DBAPIError) as caught:

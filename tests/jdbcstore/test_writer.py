@@ -135,7 +135,7 @@ def test_close_while_a_producer_writes_returns(monkeypatch):
 
 def test_close_while_a_producer_writes_writes_what_came_meanwhile(monkeypatch):
     def meanwhile(appends):
-        appends.add(2, 1, b"nobody waits for it", sync=False)
+        appends.add(2, 1, b"no caller waits", sync=False)
 
     assert close_during_a_write(monkeypatch, meanwhile=meanwhile) == ([0, 1], 0)
 

@@ -177,7 +177,7 @@ def test_a_target_of_something_else_is_no_beginning(call, sqlite_url, tmp_path, 
     status, _, err = call("copy", tmp_path / "a", sqlite_url, "--resume")
 
     assert status == 2
-    assert "it is no beginning of a copy of this source" in err
+    assert "it is not a beginning of a copy of this source" in err
     assert exported(call, sqlite_url) == before
 
 
