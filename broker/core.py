@@ -78,7 +78,7 @@ class Security(Protocol):
     counts: SecurityCounts
     """How often it was asked, and with what result."""
     permissions: HierarchicalRepository[RoleTable]
-    """Roles by match; whoever changes them is heard."""
+    """Roles by match; changes are reported to listeners."""
 
     @property
     def users(self) -> Users | None:
@@ -91,7 +91,7 @@ class Security(Protocol):
         """Give the name of a user that shows the right password; None for an anonymous one.
 
         Raises:
-            BrokerError: nobody of that name and password may come in.
+            BrokerError: no user has that name and password.
         """
 
     def check(
@@ -154,7 +154,7 @@ class AllowAll:
         return 0, 0
 
     def authenticate(self, user: str | None, password: str | None) -> str | None:
-        """Whoever comes is who he says."""
+        """Accept the name; the password is not checked."""
         return user
 
     def check(
@@ -164,7 +164,7 @@ class AllowAll:
         return math.inf
 
     def roles(self, address: str) -> list[dict[str, object]]:
-        """Nobody needs one."""
+        """No roles are needed."""
         return []
 
     def forget(self) -> None:
@@ -196,14 +196,14 @@ class Core:
         settings: of addresses.
         parse_filter: a selector's text to a Filter, None for a blank one; raises BrokerError 103.
         postoffice: addresses, bindings, queues.
-        dead_letters: what becomes of messages that nobody takes, or takes too often, or too late.
+        dead_letters: moves messages that are rejected, redelivered too often, or expired.
         transactions: of transaction managers.
         security: who may do what.
-        management: None where there is no management address.
+        management: None without a management address.
         limits: what producers may send when something is full.
         paging: addresses whose messages wait in pages; None where nothing is kept.
         notifications: who tells of what happens.
-        large: bodies of large messages; None where there is no place for them.
+        large: bodies of large messages; None without storage for them.
         history: of the message journal; None where none is kept.
         counters: for metrics.
         marks: what is written into messages that clients send.

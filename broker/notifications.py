@@ -1,8 +1,7 @@
 """What happens in a broker that others may want to hear of, by Artemis's names.
 
-Whoever composes the broker puts into the core who tells it (broker.management.notifications);
-`NullNotifier` stands there otherwise. It is told at the end of a change, never in its middle: a
-listener may get a message in the same turn.
+A broker's core has a notifier (broker.management.notifications), or else a `NullNotifier`. It is
+called at the end of a change, never in its middle: a listener may get a message in the same turn.
 """
 
 from __future__ import annotations
@@ -122,12 +121,12 @@ class Notifications(Protocol):
 
 
 class NullNotifier:
-    """Nobody listens."""
+    """Drops all notifications."""
 
     hears_deliveries = False
 
     def queue(self, kind: NotificationType, queue: Queue) -> None:
-        """Nobody hears it, as the rest."""
+        """Nothing."""
 
     def divert(self, kind: NotificationType, divert: Divert, address: str) -> None:
         """Nothing."""
@@ -162,7 +161,7 @@ class NullNotifier:
 class NotifyingSink:
     """A protocol's side of a consumer, and MESSAGE_DELIVERED for whatever goes there.
 
-    Beside consumers instead of in them: nearly nobody wants it, and each message would pay.
+    Beside consumers instead of in them: it is rarely used, and each message would pay for it.
 
     Args:
         sink: the protocol's.

@@ -101,7 +101,7 @@ class BrokerOptions:
         transaction_timeout: of an XA transaction that is not prepared.
         transaction_timeout_scan_period: between two looks for such.
         message_expiry_scan_period: between two looks for expired messages; -1 never.
-        address_queue_scan_period: between two looks for queues that nobody needs; -1 never.
+        address_queue_scan_period: between two looks for unused queues; -1 never.
         connection_ttl_override: silence that ends a connection, whatever it asks for; -1 its own.
         connection_ttl_check_interval: between two looks for such.
         server_dump_interval: between two lines about the broker's state in the log; -1 never.

@@ -78,7 +78,7 @@ def type_of(value: PropertyValue) -> PropertyType:
         return PropertyType.STRING
     if isinstance(value, bytes):
         return PropertyType.BYTES
-    raise TypeError(f"{type(value).__name__} is no type of a property")
+    raise TypeError(f"{type(value).__name__} is not a valid type of a property")
 
 
 def encode_text(text: str | None) -> bytes:

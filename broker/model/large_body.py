@@ -21,10 +21,10 @@ class ReadableBody(Protocol):
         """Give at most `size` bytes from `offset` on; fewer only at the end."""
 
     def hold(self) -> None:
-        """Somebody reads it from now on: delete() takes nothing away from him before release()."""
+        """A reader holds it from now on: delete() removes nothing before release()."""
 
     def release(self) -> None:
-        """One who held it reads no more."""
+        """A reader that held it has finished."""
 
 
 class LargeBody(ReadableBody, Protocol):
@@ -34,7 +34,7 @@ class LargeBody(ReadableBody, Protocol):
         """Whether read() gives these bytes without waiting; else `callback()` when to ask again."""
 
     def delete(self) -> None:
-        """Remove it for good; whoever holds it reads on."""
+        """Remove it for good; readers that hold it read on."""
 
     def copy(self, message_id: int) -> LargeCopy:
         """Give the same bytes to another message, once that is complete."""
@@ -50,7 +50,7 @@ class LargeCopy(LargeBody, Protocol):
         """
 
     def settle(self) -> None:
-        """Block until what was begun is written, and whoever waits for that was called."""
+        """Block until what was begun is written and its callbacks were called."""
 
     def close(self) -> None:
-        """It is given up: whoever waits for it is called now. Idempotent."""
+        """Give it up: callbacks that wait for it are called now. Idempotent."""

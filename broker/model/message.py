@@ -124,7 +124,7 @@ class Message(MessageForm):
     def get(self, name: str) -> PropertyValue:
         """Give the value of a property; None where it is null or missing.
 
-        As long as nobody wanted all of them, it alone is decoded.
+        Until a caller wants all of them, it alone is decoded.
         """
         parts = self._parts
         if parts is None or parts.properties is None:

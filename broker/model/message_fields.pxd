@@ -11,8 +11,8 @@ cdef class Parts:
     cdef public object user_id
 
 
-# What it knows leads to no message once a broker has stopped (PostOffice.close), so that no
-# collector of cycles has to look for it: that would be 16 bytes each, and a look now and then.
+# Once a broker has stopped (PostOffice.close), nothing that a message refers to leads to a message.
+# So the collector of cycles need not track it: that would cost 16 bytes each, and regular scans.
 @cython.no_gc
 cdef class MessageFields:
     # As narrow as they can be: a million of these may wait. 96 bytes with what a subclass adds.

@@ -15,7 +15,7 @@ cdef class Parts:
         body: until it is among the bytes.
         user_id: 16 bytes or None; True where it is among the bytes.
         timestamp: in ms since 1970; None where it is among the bytes.
-        properties: as objects; None as long as nobody asked for them.
+        properties: as objects; None until they are asked for.
         large: the body, where it is kept outside of the message.
     """
 

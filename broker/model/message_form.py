@@ -1,4 +1,4 @@
-"""The bytes of a Core message in memory: read, changed, written, laid aside.
+"""The bytes of a Core message in memory: read, changed, written, spilled.
 
     form of SESS_SEND and SESS_RECEIVE_MSG, integers big-endian, sizes in bytes
     +-------------+------+------------+---------+---------+------+---------+------------+
@@ -15,9 +15,8 @@ Rules:
 - A changed message id or address is put between the bytes before and behind it: one copy, the body
   is not looked at. `encode()` keeps what it made until the next change.
 - Artemis's own messages keep their bytes: what was decoded and not changed is encoded equal.
-- The bytes of a message that waits may lie aside, in a file (`put_aside`): whoever asks for more
-  than what queues want to know has them read back; later they are forgotten again unless they
-  changed.
+- The bytes of a waiting message may be spilled to a file (`put_aside`). They are read back when a
+  caller asks for more than queues need, and dropped from memory again later unless they changed.
 - A million of these may wait: what few of them have, or somebody asked for, is in their `Parts`.
 """
 
@@ -158,8 +157,8 @@ class MessageForm(MessageFields):
         parts.user_id = user_id
         parts.timestamp = fitting_long(timestamp)
         parts.properties = {item.name: item for item in properties}
-        # The bytes, or the file where they lie aside; of these `_headers_at` is the place in it
-        # then, `_properties_at` the size.
+        # The bytes, or the file that they were spilled to: then `_headers_at` is the place in it,
+        # `_properties_at` the size.
         self._data: bytes | SpillFile = b""
         self._headers_at = 0
         self._properties_at = 0
@@ -177,7 +176,7 @@ class MessageForm(MessageFields):
         """Read a message, in the form of SESS_SEND, that fills `view`; the bytes are copied.
 
         Raises:
-            RecordFormatError: these bytes are no message.
+            RecordFormatError: these bytes are not a message.
         """
         message = cls.__new__(cls)
         message._read_form(bytes(view))
@@ -189,7 +188,7 @@ class MessageForm(MessageFields):
         For one that __new__() has made. The bytes are copied once.
 
         Raises:
-            RecordFormatError: these bytes are no message.
+            RecordFormatError: these bytes are not a message.
         """
         if start + _END_OF_BODY_SIZE > end:
             raise RecordFormatError(f"a message of {end - start} bytes")
@@ -203,7 +202,7 @@ class MessageForm(MessageFields):
         """Read headers and properties alone: a large message, whose `body` comes otherwise.
 
         Raises:
-            RecordFormatError: these bytes are no headers.
+            RecordFormatError: these bytes are not valid headers.
         """
         message = cls.__new__(cls)
         message._read(_INT.pack(_PACKET_HEADER_SIZE) + view, _END_OF_BODY_SIZE)
@@ -215,7 +214,7 @@ class MessageForm(MessageFields):
         """Read the body of record 45 by persister CORE; its message id and address count.
 
         Raises:
-            RecordFormatError: another persister, or bytes that are no message.
+            RecordFormatError: another persister, or bytes that are not a message.
         """
         message = cls.__new__(cls)
         message._read_record(bytes(body))
@@ -307,7 +306,7 @@ class MessageForm(MessageFields):
         return self._bytes()
 
     def _bytes(self) -> bytes:
-        """Give the bytes, read back if they lie aside.
+        """Give the bytes, read back if they were spilled.
 
         Raises:
             JournalIOError: the disk fails.

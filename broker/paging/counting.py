@@ -101,7 +101,7 @@ def _left(subscription: PageSubscription, page: int, numbers: list[int]) -> tupl
 
 
 class Counting:
-    """Counts all pages that nobody has counted, one after the other.
+    """Counts all pages that are not counted yet, one after the other.
 
     Args:
         paging: of the broker, loaded.

@@ -2,9 +2,9 @@
 
     folders ─▶ stores, pages ─▶ records 35, 39, 42 ─▶ prepared ones ─▶ counting, beside the loop
 
-What is said of pages or queues that are gone is deleted, durably before the first new page:
-numbers of pages begin anew where there is none, and an old acknowledgement must not meet a new
-message. Where a full disk has no room for these deletes, numbers begin behind those records.
+Records about pages or queues that are gone are deleted, durably before the first new page. If no
+page is left, page numbers begin anew, and an old acknowledgement must not meet a new message. If a
+full disk has no room for these deletes, numbers begin behind those records.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class PageLoader:
     ) -> PagedReference | None:
         """Give one message, which the queue's cursor will not come to any more."""
         if number in subscription.acknowledged.get(page_number, ()):
-            # Somebody else has it: what is acknowledged is given to nobody again.
+            # Acknowledged by another consumer: it is not delivered again.
             return None
         page = subscription.store.pages[page_number]
         data = page.folder.read(page_number, 0, page.size)

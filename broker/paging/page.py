@@ -22,7 +22,7 @@ class Page:
         written_size: of these, bytes that can be read, and are durable if they are to be.
         count: records appended.
         is_closed: nothing is appended any more.
-        is_gone: it is being deleted: nobody reads it any more.
+        is_gone: it is being deleted, and not read any more.
         is_invalid: something stands behind its records that is none.
         room: bytes that the disk keeps room for, from the beginning of the page.
         remaining: by queue id, messages that the queue has not acknowledged, those of open
@@ -83,7 +83,7 @@ class Page:
 
     def removed(self, queue_id: int, count: int = 1) -> int:
         """A queue has so many less; how many it has left here."""
-        assert self.remaining is not None, "nobody reads a page before it was counted"
+        assert self.remaining is not None, "a page is counted before it is read"
         left = self.remaining[queue_id] - count
         assert left >= 0, "each message goes once"
         self.remaining[queue_id] = left

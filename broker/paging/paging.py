@@ -146,7 +146,7 @@ class Paging:
         for store, _, members in found:
             store.keep_room_for(message, members)
         if message.is_large:
-            # Its body goes with the page, whoever else still has one.
+            # The body is deleted with its page, so each page gets a copy of its own.
             found = [
                 (store, self.core.dead_letters.copy_of(message), members)
                 for store, _, members in found
@@ -163,8 +163,8 @@ class Paging:
             tx: what it is part of.
 
         Raises:
-            BrokerError: the disk is full, which only happens where there is one page, and nobody
-                else has the message.
+            BrokerError: the disk is full. This happens only if there is a single page, and
+                nothing else has the message.
         """
         for store, message, members in found:
             store.append(message, members, tx)

@@ -74,7 +74,7 @@ class RecoveredTransactionHistory:
         self._history = history
         self._tx_id = sent.tx_id
         self._then = then
-        # What nobody has counted yet may have some, too.
+        # Pages that are not counted yet may have some, too.
         self._pages = deque(
             page
             for store in paging.stores.values()
@@ -125,7 +125,7 @@ class RecoveredTransactionHistory:
 def _records_of(data: bytes, tx_id: int) -> list[_Record]:
     """Give the durable messages of a transaction.
 
-    Those that cannot be read here stay in their page; whoever comes upon them there says so.
+    Those that cannot be read here stay in their page; the reader that reaches them says so.
     """
     found = []
     for entry in entries(data, 0, 0):

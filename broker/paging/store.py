@@ -159,7 +159,7 @@ class PagingStore:
         return all(page.remaining is not None for page in self.pages.values())
 
     def delete_what_is_done(self) -> None:
-        """After a start: delete pages that nobody has anything left in."""
+        """After a start: delete pages in which no queue has anything left."""
         for page in list(self.pages.values()):
             if page.left == 0:
                 self._delete_if_done(page)
@@ -368,7 +368,7 @@ class PagingStore:
     def removed(self, page: Page, queue_id: int, count: int = 1) -> None:
         """A queue has so many messages less in a page."""
         if page.remaining is None or queue_id not in page.remaining:
-            # The queue is gone, or nobody has counted yet.
+            # The queue is gone, or the page is not counted yet.
             return
         left = page.removed(queue_id, count)
         if left:

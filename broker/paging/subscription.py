@@ -125,7 +125,7 @@ class PageSubscription:
         self._is_held_back = True
 
     def look_ahead(self, count: int) -> None:
-        """Put so many into the queue at most, though nobody takes from it: some may be expired."""
+        """Put at most `count` into the queue, even without consumers: some may be expired."""
         while self.held_count < count:
             found = self._next()
             if found is None:
@@ -365,7 +365,7 @@ class PageSubscription:
 
     @property
     def is_dropping(self) -> bool:
-        """Whether it is read although nobody takes from the queue."""
+        """Whether it is read although no consumer takes from the queue."""
         return self._drop_end is not None or self._cursor.has_dropped
 
     def close(self) -> None:

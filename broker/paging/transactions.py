@@ -78,7 +78,7 @@ class PageTransactions:
     def __init__(self, appends: PageAppends) -> None:
         self._appends = appends
         self._by_id: dict[int, PageTransaction] = {}
-        # After a start: pages that nobody has counted may have messages of any of them.
+        # After a start: pages that are not counted yet may have messages of any of them.
         self._is_all_counted = False
 
     def __len__(self) -> int:
@@ -113,7 +113,7 @@ class PageTransactions:
             subscription.wake()
 
     def rollback(self, transaction: PageTransaction) -> None:
-        """Nobody will read its messages."""
+        """Its messages will not be read."""
         self._by_id.pop(transaction.tx_id, None)
         transaction.late.clear()
         pages, transaction.pages = transaction.pages, {}
@@ -154,7 +154,7 @@ class PagedPart:
         sent: what it put into pages; None where it put nothing there.
         notes: those messages, and queues, where a history shall know of them once it commits.
         acknowledged: how many durable references it acknowledged, of other transactions' pages.
-        loaded: what of `sent` a start has found: of that there are no notes, but in pages.
+        loaded: what of `sent` a start has found: its notes are in pages alone.
     """
 
     __slots__ = (

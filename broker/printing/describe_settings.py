@@ -57,7 +57,7 @@ _UNIT_NAMES: Final[Mapping[object, str]] = {
 
 
 def json_settings_text(record: AddressSettingJson) -> str:
-    """Give the text of settings kept as JSON; a name that is no setting is left out.
+    """Give the text of settings kept as JSON; a name that is not a setting is left out.
 
     Raises:
         RecordFormatError: they are not a JSON object.

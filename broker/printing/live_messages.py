@@ -71,7 +71,7 @@ class LiveMessage(NamedTuple):
 
     Attributes:
         message_id: the record's.
-        user_type: how `body` is laid out: records 45 and 30, and 31, which nobody reads any more.
+        user_type: how `body` is laid out: records 45 and 30, and 31, which is obsolete.
         body: of the record.
         queue_ids: those that have it.
     """

@@ -102,7 +102,7 @@ class Consumer:
 
     Attributes:
         number: unique in the process.
-        can_take: started, with credits left, not held up: kept current by whoever changes one.
+        can_take: started, with credits left, not paused; each change of these updates it.
         delivering: given and not acknowledged, in order.
         credits: bytes left; below 0 after a message larger than what was left.
         is_unlimited: credits do not matter.
@@ -273,7 +273,7 @@ class Consumer:
         self.can_take = False
 
     def end_stream(self) -> None:
-        """The body is written, or nobody wants it any more. Idempotent."""
+        """The body is written, or no longer wanted. Idempotent."""
         stream, self.stream = self.stream, None
         if stream is not None:
             stream.close()
@@ -289,7 +289,7 @@ class Consumer:
             return
         reference.delivery_count += 1
         if reference.level < 0:
-            # Else its queue keeps it: nobody has it, and it may go while it is delivered.
+            # Else its queue keeps it: no consumer has it, and it may go while it is delivered.
             reference.consumer = self
         self.delivered_count += 1
         self.last_delivered_s = time()

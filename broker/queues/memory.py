@@ -1,8 +1,7 @@
 """How much memory the messages of one address take, and of the whole broker.
 
-A message counts once for its address however many queues have it, by `Message.memory_size`, the
-reference's own estimate. What follows when a limit is reached: limits.py for whoever sends, paging/
-for messages.
+A message counts once for its address however many queues have it, by `Message.memory_size`,
+Artemis's own estimate. When a limit is reached, limits.py acts on producers, paging/ on messages.
 """
 
 from __future__ import annotations
@@ -68,12 +67,12 @@ class GlobalMemory:
             self.wake()
 
     def wake(self) -> None:
-        """Somewhere is room now: let those go on who wait where no limit is reached."""
+        """There is room again: resume those that wait for addresses without a reached limit."""
         for address in list(self.waiting):
             address.wake()
 
     def close(self, addresses: Iterable[AddressMemory]) -> None:
-        """Know nobody any more: messages lead here, and no collector of cycles knows of them.
+        """Forget all that waits: messages refer to this, and the collector does not track them.
 
         Args:
             addresses: all there are.
@@ -191,11 +190,11 @@ class AddressMemory:
         self.broker.waiting[self] = None
 
     def close(self) -> None:
-        """Know nobody any more who waits."""
+        """Forget all that waits."""
         self._waiting.clear()
 
     def wake(self) -> None:
-        """Let those go on who wait, as long as nothing blocks them."""
+        """Resume those that wait, in order, as long as nothing blocks them."""
         waiting = self._waiting
         while waiting and not self.is_blocking:
             waiting.popleft()()

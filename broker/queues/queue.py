@@ -138,7 +138,7 @@ class Queue:
         return count if self.pages is None else count + self.pages.unread_count
 
     def has_at_most(self, count: int) -> bool:
-        """Whether it holds no more than that; false while nobody knows, after a start."""
+        """Whether it holds no more than that; false after a start until its pages are counted."""
         is_counted = self.pages is None or self.pages.store.is_counted
         return is_counted and self.message_count <= count
 
@@ -195,7 +195,7 @@ class Queue:
         return self.last_values is None and not self._has_ring
 
     def load(self, reference: Reference) -> None:
-        """Take a reference from the journal or a page; whoever brings it has it delivered."""
+        """Take a reference from the journal or a page; the caller has it delivered."""
         self._place(reference)
 
     def _place(self, reference: Reference) -> None:
@@ -302,7 +302,7 @@ class Queue:
         self.delivering_count += 1
 
     def _forget(self, reference: Reference) -> None:
-        """Record that it is gone, and let go of the message."""
+        """Record that it is gone, and release the message."""
         reference.record_gone(None, True)
         self._release(reference)
 
@@ -316,7 +316,7 @@ class Queue:
             self._end_turn = self.core.loop.call_soon(self._go_if_empty)
 
     def _go_if_empty(self) -> None:
-        """In a turn of its own: whoever emptied it may still have to do with it."""
+        """In a turn of its own: the caller that emptied it may still use it."""
         self._end_turn = None
         if self._goes_when_empty:
             self.core.postoffice.addresses.auto_delete(self)
@@ -456,7 +456,7 @@ class Queue:
         Args:
             consumer: that leaves.
             returned: what it was given and gives back, in order, to be delivered again at once;
-                nobody gets what is behind that before it, not even the next one of its groups.
+                nothing behind it is delivered before it, not even to the next one of its groups.
         """
         self.last_consumer_left_ms = self.core.clock_ms()
         if consumer.cursor is not None:

@@ -4,15 +4,15 @@
       ReferenceList    one level: a doubly linked list through the references themselves
         Reference      one message in one queue
         StoredRun      many that are made when somebody comes to them (stored_references.py)
-    Cursor             a place in all levels, for whoever looks without taking
+    Cursor             a place in all levels, for readers that take nothing
 
 Linked, since messages leave from the middle: by a selector, a group, expiry, an operator. Such a
 removal is found by its reference alone and costs the same wherever it stands; the two links are
 all that it costs to be in a list.
 
 A cursor stands on the last reference it gave. When that one is removed the cursor steps back, so
-what follows is still to come; when references come back to the head all cursors of the level begin
-anew, for what they passed may fit now.
+what follows is still to come. When references come back to the head, all cursors of the level begin
+anew, since what they passed may fit now.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def reference_to(message: Message, queue: Queue, scheduled_ms: int) -> Reference
 
 
 class StoredRun(Reference):
-    """Stands in a list for references that are not made yet; given to nobody.
+    """Stands in a list for references that are not made yet; never delivered itself.
 
     Attributes:
         parts: StoredReferences, in order; each is made at once.
@@ -172,7 +172,7 @@ class StoredRun(Reference):
 class ReferenceList:
     """References of one priority, linked.
 
-    Those of a StoredRun are made by whoever comes to it: see `first` and `after`.
+    Those of a StoredRun are made when a reader comes to it: see `first` and `after`.
     """
 
     __slots__ = ("head", "level", "tail")
@@ -362,7 +362,7 @@ class PriorityList:
         self.scan, self.watcher = scan, watcher
 
     def unwatch(self) -> None:
-        """Tell nobody any more."""
+        """Call no watcher any more."""
         self.scan = self.watcher = None
 
     def __len__(self) -> int:

@@ -4,7 +4,7 @@
                    └─▶ selectors of another form, each once ─▶ Lane
 
 A lane is what equal selectors share: references that the selector takes, in order, and the
-consumers that have it. Each reference is looked at once, by a scan over all that wait: selectors
+consumers that have it. Each reference is looked at once, by a scan over all that wait. Selectors
 `name = 'text'` and `name = 5`, alone or in a conjunction, are found by the message's value; the
 others are evaluated. Consumers without a selector share a lane, too, which is the queue itself.
 
@@ -90,7 +90,7 @@ class Lane:
         return entries
 
     def _sweep(self, level: int) -> None:
-        """Forget what has left the queue: else a lane that nobody takes from would keep it all."""
+        """Forget what has left the queue: else a lane with idle consumers would keep it all."""
         kept = deque(one for one in self._entries[level] if one.level == level)
         self._entries[level] = kept
         self._sweep_at = max(_SWEEP_MIN, 2 * len(kept))
@@ -340,7 +340,7 @@ class SelectorIndex:
         for lane in list(self._behind):
             cursor, wanted = lane.cursor, lane.filter
             assert cursor is not None, "it is behind"
-            assert wanted is not None, "nobody is behind without a selector"
+            assert wanted is not None, "a lane without a selector is never behind"
             while count < count_max:
                 reference = cursor.advance()
                 if reference is None:

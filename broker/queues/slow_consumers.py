@@ -1,9 +1,9 @@
 """Consumers that take less than they should: told of, or killed (slow-consumer-…).
 
 Every slow-consumer-check-period a queue is looked at where its settings have a threshold, which is
-more than 0. Nothing is judged while so little comes and waits that nobody could be fast. A consumer
-is slow if it acknowledged fewer messages a second, since the last look, than the threshold. One
-that came since then is judged at the next.
+more than 0. A queue is skipped while so few messages come and wait that no consumer could reach the
+threshold. A consumer is slow if it acknowledged fewer messages a second, since the last look, than
+the threshold. A consumer that came since then is checked at the next look.
 
 Threads: the event loop's alone.
 """

@@ -1,9 +1,9 @@
 """References of one queue to messages that lie in the journal's files: objects when they are due.
 
 A start with a million messages makes no object of any of them. A queue gets lists of places, 8
-bytes a message, in the list of references that wait (reference.py); whoever comes to such a list,
-the queue's next delivery, a browser, management, has all of its references made at once, of one
-read of the file.
+bytes a message, in its list of waiting references (reference.py). A reader that comes to such a
+list (the queue's next delivery, a browser, management) has all of its references made at once, by
+one read of the file.
 
 Threads: the event loop's.
 """
@@ -78,7 +78,7 @@ cdef class StoredReferences:
 
         Raises:
             JournalIOError: the disk fails.
-            RecordFormatError: these bytes are no message any more.
+            RecordFormatError: these bytes are not a message any more.
         """
         cdef Message message
         cdef Py_ssize_t i

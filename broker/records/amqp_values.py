@@ -125,7 +125,7 @@ def _read_coded(reader: BodyReader, code: int, depth: int) -> AmqpValue:
         return _read_compound(reader, width, depth, is_map=kind == 1)
     if family in (0xE, 0xF) and kind == 0:
         return _read_array(reader, width, depth)
-    raise reader.fail(f"0x{code:02x} is no AMQP format code")
+    raise reader.fail(f"0x{code:02x} is not an AMQP format code")
 
 
 def _read_unsigned(reader: BodyReader, width: int) -> int:

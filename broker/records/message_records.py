@@ -39,7 +39,7 @@ class LargeMessagePending(WireRecord):
 
 @dataclass(frozen=True, slots=True)
 class OldMessage(WireRecord):
-    """A message of a version whose layout nobody reads any more."""
+    """A message of an obsolete version, whose layout is not read any more."""
 
     record_type = RecordType.ADD_MESSAGE
 

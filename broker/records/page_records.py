@@ -10,7 +10,7 @@ Integers are big-endian, sizes in bytes. `length` is all between itself and the 
 message (`large` 1, or -1 as old versions wrote it) its headers behind their size.
 
 A record's number in its page, from 0, and the number of the page are its position. Nothing marks
-the end of a page: what is no whole record is a torn tail, or damage where more follows.
+the end of a page: what is not a whole record is a torn tail, or damage where more follows.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class PageEntry:
         """Decode its message; the body of a large one is for the caller to find.
 
         Raises:
-            RecordFormatError: these bytes are no Core message.
+            RecordFormatError: these bytes are not a Core message.
         """
         at, end = self.message_at, self.message_at + self.message_size
         if self.is_large:

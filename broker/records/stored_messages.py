@@ -71,7 +71,7 @@ class CoreMessage(WireRecord):
         address: likewise, unless it is None.
         body: as the client wrote it, by `headers.type`.
         headers: the rest.
-        trailing: bytes inside the stored buffer behind the properties; nobody should write any.
+        trailing: bytes inside the stored buffer behind the properties; writers should leave none.
     """
 
     record_type = RecordType.ADD_MESSAGE_PROTOCOL

@@ -2,8 +2,8 @@
 
 Only records that count come here, in log order: for a message its add, then what happened to it in
 each queue. Of a journal of files a plain message is a row (storage/journal_messages.pyx) as long as
-nothing but its one queue is known of it; any other one, and each of a database, is an object at
-once, its bytes put aside. A reference stands in the list of its queue's id until recovery.py knows
+nothing but its one queue is known of it. Any other message, and each of a database, is an object at
+once, its bytes spilled. A reference stands in the list of its queue's id until recovery.py knows
 the queue.
 """
 
@@ -85,8 +85,9 @@ _PLACE_MAX: Final = 0x7FFFFFFF
 class KnownMessages:
     """What is known of each message, found by its id.
 
-    A list in order of the ids, which is that of the log but for what a compaction has moved: no
-    object and no entry of a dict for each of a million ids, whose memory would be gone for good.
+    A list in order of the ids, which is that of the log but for what a compaction has moved. It
+    needs no object and no entry of a dict for each of a million ids: their memory would never be
+    given back.
     """
 
     __slots__ = ("_in_order", "_others")
@@ -161,7 +162,7 @@ class LoadedMessages:
         files: of a journal of files: opens those that messages are left in.
 
     Attributes:
-        plain: messages of a journal of files that are no objects.
+        plain: messages of a journal of files that are not objects.
         known: the others, by message id.
         unreadable: ids of messages that stay in the journal as they are.
         queues: by queue id.

@@ -67,7 +67,7 @@ class MessageRecovery:
         has_record: whether it has a record.
         on_loss: called with a line for people for each record that cannot be written.
         write_body: takes message id and bytes of each piece of a large message that a history has;
-            None where there is no place for them.
+            None without storage for them.
     """
 
     def __init__(

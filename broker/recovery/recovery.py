@@ -52,10 +52,10 @@ _LONG_LONG: Final = struct.Struct(">qq")
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Look for no cycles in memory meanwhile: all that is made stays.
+    """Disable garbage collection meanwhile: all that is made stays.
 
-    Where that is very much, it is never looked through again: nobody is to wait for that. It goes
-    as soon as nobody has it, as everything does.
+    If very many objects were made, later collections skip them, so that clients do not wait for
+    that. Each is still freed as soon as nothing refers to it.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -1,8 +1,9 @@
 """Messages out of the history, sent again: `replay` of the broker and its addresses.
 
-As Artemis's ReplayManager: what was sent to an address, as far as it is in files of the
-history that were copied between two times and a filter takes it, is routed again, under new ids and
-past duplicate detection. Unlike there, what was rolled back is not sent, nor is anything twice.
+As Artemis's ReplayManager: what was sent to an address is routed again, under new ids and past
+duplicate detection. This covers files of the history that were copied between two times, and of
+these the messages that a filter takes. Unlike there, what was rolled back is not sent, nor is
+anything twice.
 
 Threads: the event loop's alone. The work is a generator, a part of it in each turn; it yields how
 many seconds to wait, or None.

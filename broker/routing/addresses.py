@@ -74,7 +74,7 @@ class Address:
     Attributes:
         address_id: of its record.
         routing_types: that its queues may have.
-        is_auto_created: it goes when nobody needs it.
+        is_auto_created: it is deleted when it is unused.
         is_temporary: it goes with the connection that made it, and has no record.
         is_internal: of the broker's own.
         queues: bound to it, by name, in the order they were made.
@@ -498,9 +498,9 @@ class Addresses:
             self.delete(address.name)
 
     def auto_delete(self, queue: Queue) -> bool:
-        """Delete a queue that nobody needs any more, at once; whether it was.
+        """Delete an unused queue at once; whether it was.
 
-        Only where its delay is 0: the others wait for the reaper.
+        Only where its delay is 0: other queues wait for the next scan().
         """
         binding = queue.binding
         if (

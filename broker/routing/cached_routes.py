@@ -2,10 +2,11 @@
 
     message, sent alone, nothing special in it ─▶ CachedRoute ─▶ queues      no look-up but this
 
-The post office makes a CachedRoute after it has routed a message in full: the user may send, the
-address exists and accepts the routing type, nothing is diverted, and no rule limits how long
-messages live. The route is valid until one of these changes: each change of bindings, settings or
-permissions raises one version. Room in memory changes with every message, and is asked each time.
+The post office makes a CachedRoute after it has routed a message in full, on these conditions. The
+user may send, the address exists and accepts the routing type, nothing is diverted, and no rule
+limits how long messages live. The route is valid until one of these changes: each change of
+bindings, settings or permissions raises one version. Room in memory changes with every message, and
+is asked each time.
 
 Threads: the event loop's alone.
 """
@@ -71,7 +72,7 @@ class CachedRoute:
         self._paging = paging
         self._bytes_max = settings.max_size_bytes
         self._count_max = settings.max_size_messages
-        # Nobody refuses a message that does not say how it is routed.
+        # A message without a routing type is never refused for that.
         self._takes = (
             RoutingType.MULTICAST in address.routing_types,
             RoutingType.ANYCAST in address.routing_types,

@@ -36,7 +36,7 @@ BRIDGE_PREFIX: Final = "BRIDGE."
 
 
 def id_bytes(value: PropertyValue) -> bytes | None:
-    r"""Give the bytes that count for a property's value; None for one that is no id.
+    r"""Give the bytes that count for a property's value; None for one that is not an id.
 
     >>> id_bytes("a"), id_bytes(b"a"), id_bytes(7)
     (b'a\x00', b'a', None)

@@ -3,9 +3,9 @@
     needed? ─▶ begun ─▶ (store) ─▶ complete ─▶ the copy is routed, in one turn of the event loop
 
 What is moved, diverted or sent on is a message of its own, with a body of its own: a hard link in a
-folder, rows in a table. Rows take their time, and nobody else waits for that: all bodies that one
-routing needs are made beforehand, and the original is acknowledged in the transaction that records
-the copy, as if there had been nothing to wait for. A crash before that leaves the original where it
+folder, rows in a table. Copying rows takes time, and nothing else waits for it: all bodies that one
+routing needs are made beforehand. The original is acknowledged in the transaction that records the
+copy, as if there had been nothing to wait for. A crash before that leaves the original where it
 was, and bodies that belong to no message, which the next start deletes.
 
 The broker also notes in what it moves where it came from; what just fitted the storage before may
@@ -56,7 +56,7 @@ def _nothing() -> None:
 
 
 class BodyCopies:
-    """Copies of one body, for messages to come. Those that nobody took are to be dropped.
+    """Copies of one body, for messages to come. Those that were not taken are to be dropped.
 
     Args:
         body: complete.
@@ -103,7 +103,7 @@ class BodyCopies:
             yield LOOK_AGAIN_S
 
     def take(self, body: LargeBody) -> tuple[int, LargeBody] | None:
-        """Give the id of a message and its body; None where it is no copy of this one, or gone."""
+        """Give the id of a message and its body; None for another one, or if none is left."""
         if not self._copies or not any(body is one for one in self._equal):
             return None
         message_id, copy = self._copies.pop(0)
@@ -111,12 +111,12 @@ class BodyCopies:
         return message_id, copy
 
     def settle(self) -> None:
-        """Block until what was begun is written, and whoever waits for that was called."""
+        """Block until what was begun is written and its callbacks were called."""
         for _, copy in self._copies:
             copy.settle()
 
     def drop(self) -> None:
-        """Delete what nobody took. Idempotent."""
+        """Delete copies that were not taken. Idempotent."""
         copies, self._copies = self._copies, []
         for _, copy in copies:
             copy.close()
@@ -147,7 +147,7 @@ def bodies_needed(core: Core, message: Message, depth: int = 0) -> int:
 
 
 def copy_now(body: LargeBody, message_id: int, *, is_durable: bool) -> LargeBody:
-    """Copy a body; blocks until that is complete: for the few that nobody could foresee.
+    """Copy a body; blocks until that is complete: for the few that were not foreseeable.
 
     Raises:
         JournalIOError: the disk or database failed.
@@ -181,7 +181,7 @@ def await_body(
 def keep_as_large(
     message: Message, files: LargeBodies, callback: Callable[[], object] = _nothing
 ) -> Generator[float, None, None]:
-    """Put the body of a message, which nobody has yet, into a file or table.
+    """Put the body of a message that no queue has yet into a file or table.
 
     It is there at the end, on the disk where the message is durable.
 

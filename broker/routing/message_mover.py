@@ -7,7 +7,7 @@ with the acknowledgement of the original.
 
 The body of a large one may take a while to be copied (large_copies.py). What is forced out of its
 queue counts as being delivered until then, and what leaves the same queue by the same way waits
-behind it; what an operator moves stays where it is, and may be gone when the body is there. While
+behind it. What an operator moves stays where it is, and may be gone when the body is there. While
 the disk is full what is forced out waits, and is tried again every second.
 
 Threads: the event loop's alone; nothing here waits.
@@ -267,7 +267,7 @@ class MessageMover:
             reference.queue.take(reference)
 
     def _moved(self, error: Exception | None) -> None:
-        """Nobody waits for it: a storage that failed has stopped the broker."""
+        """No caller waits for it: a storage that failed has stopped the broker."""
 
     def _route(
         self,

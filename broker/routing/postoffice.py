@@ -509,7 +509,7 @@ class PostOffice:
                 if scheduled_ms:
                     storage.update_scheduled_time(queue.queue_id, message_id, scheduled_ms, tx_id)
         except BrokerError:
-            # The disk is full: nobody has it, whatever was recorded before.
+            # The disk is full: no queue has it, whatever was recorded before.
             if tx_id is None:
                 storage.delete_message(message_id)
             raise

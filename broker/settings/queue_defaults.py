@@ -27,7 +27,7 @@ class QueueRequest:
     Attributes:
         is_durable: it survives a restart.
         is_temporary: it goes with the connection that made it.
-        is_auto_created: made because somebody used it, and so deleted when nobody does.
+        is_auto_created: created at its first use, and so deleted when it is unused.
         auto_create_address: None takes the settings' auto-create-addresses.
     """
 

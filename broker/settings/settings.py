@@ -183,7 +183,7 @@ class AddressSettings:
     -1 is "no limit" or "never" where a number may be -1.
 
     Raises:
-        TypeError: a name that is no setting.
+        TypeError: a name that is not a setting.
         ValueError: a value out of range.
 
     >>> AddressSettings(max_delivery_attempts=3).max_delivery_attempts
@@ -469,7 +469,7 @@ class AddressSettings:
     def from_json(cls, found: Mapping[str, object]) -> AddressSettings:
         """Settings from JSON of management or of a record; null is the same as missing.
 
-        Names that are no setting are passed over: a newer broker may have written the record.
+        Names that are not settings are skipped: a newer broker may have written the record.
 
         Raises:
             ValueError: a value of another type, or out of range; the text names it.

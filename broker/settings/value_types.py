@@ -1,8 +1,8 @@
 """What a configured value may be: its text, its unit, its range.
 
 A kind turns the text of an element into a value and checks it; the same check holds for values that
-come otherwise, from a client's JSON say. Whoever asked says where the text stood: an error here is
-a ValueError that tells only what is wrong with it.
+come otherwise, from a client's JSON say. The caller says where the text stood: an error here is a
+ValueError that tells only what is wrong with it.
 
 Sizes are in bytes and take K, M, G (powers of 1024, Artemis's ByteUtil.convertTextBytes).
 Durations have no suffix in this file: Artemis takes plain numbers, of the unit the element's

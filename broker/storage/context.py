@@ -11,8 +11,8 @@ A commit record may be appended only once pages are durable. It goes through an 
 in the FIFO is taken at once, and its numbers are known when it opens.
 
 A callback that raises is a bug, and what it should have done is not done: a message is in no queue,
-or an answer not written, though its records are durable. Nobody can say what else follows from
-that, so it ends the broker as a failed store does; the next start has all that is durable.
+or an answer not written, though its records are durable. What else follows from that is unknown,
+so it ends the broker as a failed store does; the next start has all that is durable.
 
 An acknowledgement that wants no answer is appended without flush_now: it is synced with what comes
 next, or when the store's timer says. A caller that waits for a later answer has it flushed now.
@@ -83,12 +83,12 @@ class Completions:
 
     @property
     def failure(self) -> Exception | None:
-        """What ended a store; from then on nobody is told of a success."""
+        """What ended a store; from then on no success is reported."""
         return self._failure
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that was appended is durable, and nobody waits."""
+        """Whether all that was appended is durable, and no callback waits."""
         return not self._waiting and self._is_durable()
 
     def _is_durable(self) -> bool:
@@ -102,7 +102,7 @@ class Completions:
     def after(self, callback: After, *arguments: object) -> None:
         """Call `callback(error, *arguments)` once all that was appended so far is durable.
 
-        At once where it is, and nobody waits before.
+        At once where it is, and no callback waits before.
         """
         if self._waiting or not self._is_durable():
             self.wait(None, None, callback, arguments)
@@ -319,7 +319,7 @@ class OperationContext:
             self._completions.flush_now()
 
     def count(self, callback: After, arguments: tuple[Any, ...]) -> None:
-        """As then(), where nobody waits: it is called when the store comes to it."""
+        """As then(), where no client waits: it is called when the store comes to it."""
         if self._is_durable():
             callback(self._completions.failure, *arguments)
             return

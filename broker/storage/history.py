@@ -6,10 +6,10 @@ A message in transaction counts at its commit; what was rolled back, or is not d
 never sent. The history's files are those that were copied: a journal copies a file once it is full,
 and copy_now() the one that is being written.
 
-What went into a page, and the body of a large message, is no record of the journal: it is noted
+What went into a page, and the body of a large message, is not a record of the journal. It is noted
 there as events, which no load sees and only the history is for. What a transaction put into pages
-is noted while it commits, and a crash may come between the two; so the events of each message begin
-with one that tells of whom it is:
+is noted while it commits, and a crash may come between the two. So the events of each message begin
+with one that names its transaction:
 
     35  transaction, 1     where it is in transaction: it counts with that one's commit
     45 or 30               the message

@@ -1,8 +1,8 @@
 """Ids for everything: messages, queues, addresses, transactions and all other records.
 
-One counter, never reset. The journal does not learn of each id: record 24 says up to where they
-may have been given out, a step of 2**31 - 1 ahead, and one at a clean stop says the exact place.
-After a crash ids go on behind the step (BatchingIDGenerator).
+One counter, never reset. The journal does not learn of each id. Record 24 says up to where they may
+have been given out, a step of 2**31 - 1 ahead; one at a clean stop says the exact place. After a
+crash ids go on behind the step (BatchingIDGenerator).
 
     fresh    0 is given out, record 24 has id 1 and value 2147483647; ids go on with 2
     stop     record 24, id = value = n         start    ids go on with n + 1

@@ -90,7 +90,7 @@ cdef class JournalMessages:
 
     Args:
         open_file: called with a LoadedFile; gives a file that messages can be read from (read()),
-            or None: then its messages are given to whoever reads.
+            or None: then its messages are given to the reader.
 
     Attributes:
         files: what open_file gave.

@@ -155,7 +155,7 @@ class LargeFile:
         return LargeFile(path, is_durable=self.is_durable, size=self.size)
 
     def delete(self) -> None:
-        """Remove the file; whoever holds it reads on. Idempotent."""
+        """Remove the file; readers that hold it read on. Idempotent."""
         if self._holders == 0:
             self.close()
         try:
@@ -179,7 +179,7 @@ class LargeFiles:
             raise _failure(error, "cannot make the folder of large messages", folder) from error
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """See LargeBodies: there are no threads."""
+        """See LargeBodies: nothing to do without threads."""
 
     def close(self) -> None:
         """See LargeBodies: nothing is held."""

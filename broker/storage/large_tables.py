@@ -3,12 +3,12 @@
     LARGE_MESSAGES    file <message id>.msg of a durable message, <message id>.tmp of any other
 
 A body comes in parts: they are gathered to pieces, and a thread appends piece after piece, each a
-transaction that proves the broker's lease, while the event loop goes on. Whoever sends is held up
-when the thread does not keep pace (`has_room`), so that a body costs the same memory however large
-it is. A body is read in pieces as well, by other threads, and the next one before it is wanted.
+transaction that proves the broker's lease, while the event loop goes on. Senders are paused when
+the thread does not keep pace (`has_room`), so that a body costs the same memory however large it
+is. A body is read in pieces as well, by other threads, and the next one before it is wanted.
 
-A record of a message (type 30) is appended behind the end of its body: what a crash leaves without
-a record belongs to nobody, and goes at the next start.
+A record of a message (type 30) is appended behind the end of its body. Rows that a crash leaves
+without a record belong to no message, and the next start deletes them.
 
 Threads: the event loop's; work in the threads ends by a call there.
 """
@@ -37,7 +37,7 @@ log = logging.getLogger("broker")
 _NAME: Final = re.compile(r"(\d{1,19})\.(?:msg|tmp)")
 # As much as one row of SQLite holds: a row is written once.
 WRITE_SIZE: Final = 1 << 20
-# Bytes of one body that wait for the thread before its sender is held up.
+# Bytes of one body that wait for the thread before its sender is paused.
 BACKLOG_MAX: Final = 2 << 20
 # Larger than any part that a client asks for but the largest.
 READ_SIZE: Final = 256 << 10
@@ -268,7 +268,7 @@ class TableBody:
                 self._pieces.move_to_end(number)
                 data = piece[start : start + end - offset]
                 if self._holders == 1 and start + len(data) == READ_SIZE:
-                    # Nobody else wants it.
+                    # No other reader wants it.
                     del self._pieces[number]
             if not data:
                 break
@@ -296,7 +296,7 @@ class TableBody:
         """
         name = _file_name(message_id, is_durable=self.is_durable)
         copied = TableBody(self._table, name, is_durable=self.is_durable, size=self.size)
-        # Its rows stay until they are copied, whoever deletes it.
+        # Its rows stay until they are copied, even if it is deleted.
         self.hold()
         copied._copy_next(self._table.files.copy_rows(self.name, name), self)
         return copied
@@ -328,14 +328,14 @@ class TableBody:
     # --- the end ------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """It is given up: whoever waits for it waits no more. Idempotent."""
+        """Give it up: the callback that waits for it is called now. Idempotent."""
         self._pieces.clear()
         callback, self._callback = self._callback, None
         if callback is not None:
             callback()
 
     def delete(self) -> None:
-        """Remove it, soon; whoever holds it reads on. Idempotent.
+        """Remove it, soon; readers that hold it read on. Idempotent.
 
         A crash before that leaves rows that belong to no message: the next start removes them.
         """

@@ -102,7 +102,7 @@ class StorageManager:
         self._done = self.completions.messages.done
         self._counter = self.completions.messages
         self.pages = PageAppends(messages, ids.new_id, self.completions.messages)
-        # Set by whoever composes the broker; without it there are no pages.
+        # Set when the broker is composed; a broker without it does not page.
         self.page_writer: PageWriter | None = None
 
     # --- life ---------------------------------------------------------------------------------

@@ -119,7 +119,7 @@ class NodeLock:
             sleep(_RETRY_S)
 
     def is_active(self) -> bool:
-        """Whether the state is L: whoever had the lock last served, and did not stop in good order.
+        """Whether the state is L: the last holder of the lock served, and did not stop cleanly.
 
         Raises:
             JournalIOError: the file cannot be read.
@@ -181,7 +181,7 @@ class NodeLock:
         if len(found) == _ID_OFFSET + _ID_SIZE:
             return str(uuid.UUID(bytes=found[_ID_OFFSET:]))
         # Time based, as Artemis makes it, without this machine's address in it: the multicast
-        # bit says that it is no network card's (RFC 4122, 4.5).
+        # bit says that it is not a network card's (RFC 4122, 4.5).
         made = uuid.uuid1(node=random.SystemRandom().getrandbits(48) | 1 << 40)
         os.pwrite(self._state_fd, _FIRST_TIME + made.bytes, 0)
         os.fsync(self._state_fd)

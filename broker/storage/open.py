@@ -130,8 +130,8 @@ class Stores:
         messages: messages and all that is about them.
         node_id: of this broker, or of the pair it belongs to; UUID as text.
         is_shared: whether other nodes can reach them: a database.
-        large: bodies of large messages; None where there is no place for them.
-        pages: of messages; None where there is no place for them.
+        large: bodies of large messages; None without storage for them.
+        pages: of messages; None without storage for them.
         history: of the message journal; None where none is kept.
         folders: that are written to; none of a database.
         aside_folder: on a disk, with room for bytes of messages that wait.

@@ -6,8 +6,8 @@
 `PageFolder` and `PageFolders` are what paging needs of any place for pages; tables of a database
 offer the same (page_tables.py). A folder is made with its first page.
 
-Threads: the pages of one folder are written by one thread at a time and read by any; the event loop
-calls nothing of it after the start but `keep_room`, beside a write, a sync or a delete.
+Threads: the pages of one folder are written by one thread at a time and read by any. After the
+start the event loop calls nothing of it but `keep_room`, beside a write, a sync or a delete.
 
 Durability: what was appended is on the disk when `sync` returns, the names of page, folder and all
 that lies in between too; a page that was deleted stays deleted when `delete` returns.
@@ -137,7 +137,7 @@ class FileFolders:
         return {address: FileFolder(path) for address, path in found.items()}
 
     def view(self) -> dict[str, PageFolder]:
-        """Give the folders that have an address, for whoever only reads: nothing is changed.
+        """Give the folders that have an address, for reading only: nothing is changed.
 
         Raises:
             JournalIOError: the disk fails.
@@ -167,7 +167,7 @@ class FileFolders:
         return found
 
     def create(self, address: str, store_id: int) -> PageFolder:
-        """Give an address a folder of a name that nobody had before."""
+        """Give an address a folder of a name that was never used before."""
         return FileFolder(self._folder / str(uuid.uuid1()), address)
 
 
@@ -232,7 +232,7 @@ class FileFolder:
             raise _failure(error, "cannot make a page", path) from error
 
     def append(self, page: int, data: list[bytes]) -> None:
-        """See PageFolder. After an error nobody knows how much of the data is there."""
+        """See PageFolder. After an error it is unknown how much of the data is there."""
         try:
             self._make_once()
             if page != self._page:

@@ -5,7 +5,7 @@
 A write is a transaction that proves the broker's lease, durable when it returns; nothing is left
 for `sync` to do.
 
-Threads: as for folders of files. A file object belongs to one thread at a time: whoever reads opens
+Threads: as for folders of files. A file object belongs to one thread at a time: each reader opens
 one of its own.
 """
 
@@ -138,7 +138,7 @@ class TableFolder:
         return dict(sorted(found.items()))
 
     def keep_room(self, page: int, size: int, least: int) -> int:
-        """See PageFolder: a database tells nobody what it has room for."""
+        """See PageFolder: a database does not tell what it has room for."""
         return sys.maxsize
 
     def append(self, page: int, data: list[bytes]) -> None:

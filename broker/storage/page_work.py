@@ -30,7 +30,7 @@ class Job(Protocol):
         """Wait for it, and tell of it now."""
 
     def wait(self) -> bool:
-        """Wait for it, and tell nobody yet; whether it was done without an error."""
+        """Wait for it, without a call of `done` yet; whether it was done without an error."""
 
 
 class PageWork(Protocol):
@@ -40,7 +40,7 @@ class PageWork(Protocol):
         """Do it soon; `done` is called by the event loop, never within this call."""
 
     def close(self) -> None:
-        """Wait for all that is under way; nobody is told of it any more."""
+        """Wait for all that is under way; its `done` is not called any more."""
 
 
 class _ThreadJob:
@@ -69,11 +69,11 @@ class _ThreadJob:
             done(result, None)
 
     def wait(self) -> bool:
-        """See Job; true where somebody was told already."""
+        """See Job; true where `done` was called already."""
         return self.future is None or self.future.exception() is None
 
     def drop(self) -> None:
-        """Tell nobody."""
+        """Never call `done`."""
         self._done = None
 
 

@@ -3,16 +3,16 @@
     append() ─▶ batch ─▶ (thread) write all, sync ─▶ pages told, durable += n ─▶ who waits is told
                   └ the next one fills meanwhile
 
-One batch is written at a time, so what is durable is always all up to some append. No timer holds
-anything up: a batch begins with the turn of the event loop that appended to it, and what comes
-while one is written makes up the next.
+One batch is written at a time, so what is durable is always all up to some append. No timer delays
+anything: a batch begins with the turn of the event loop that appended to it, and what comes while
+one is written makes up the next.
 
-An append tells nobody of anything, not even where it has to wait for the disk: whoever appends is
-in the middle of something, and what others do when they are told may be an append to the same page.
+An append calls no waiter, not even where it has to wait for the disk. Its caller is in the middle
+of something, and what a waiter does when it is called may be an append to the same page.
 
 Room for what is appended is kept before (`keep_room`), so that a full disk refuses it before it
 counts, and no write finds the disk full. A failed write or sync ends the storage as a failed
-journal does: the end of a page is unknown then, and nobody is told of a success.
+journal does: the end of a page is unknown then, and no success is reported.
 
 Threads: the event loop's alone; writes and syncs are done by `PageWork`, room is kept without it.
 """
@@ -107,7 +107,7 @@ class PageWriter:
         self._call_soon = call_soon
         self._filling = _Batch()
         self._is_called = False
-        # Being written, and before it what is written and nobody was told of yet.
+        # Being written, and before it what is written and not reported yet.
         self._jobs: deque[Job] = deque()
         self._waiting: deque[tuple[int, Callable[[], object]]] = deque()
 

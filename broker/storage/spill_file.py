@@ -1,12 +1,12 @@
-"""Bytes of messages that a start found and nobody wants yet, in files without a name.
+"""Bytes of messages that a start found and that are not needed yet, in files without a name.
 
     put(message) ─▶ gathered ─▶ a thread writes ─▶ segment of 64 MiB
     message ─▶ segment.read() ─▶ was_read() ─▶ … the longest read ones are forgotten again
 
-The journal has them as well, but moves them when it compacts, and tells nobody; a database would
-have to be asked for each. So they are written once more, beside the start and on another core, to a
-file that is deleted as soon as it is open: a crash leaves nothing, and a segment's room on the disk
-is free again when the last of its messages has gone. Not synced: it holds copies.
+The journal has them as well, but moves them when it compacts, without notice; a database would have
+to be asked for each. So they are written once more, beside the start and on another core, to a file
+that is deleted as soon as it is open. A crash leaves nothing, and a segment's room on the disk is
+free again when the last of its messages has gone. Not synced: it holds copies.
 
 Where the disk has no room the bytes stay in memory.
 
@@ -112,7 +112,7 @@ class SpillFile:
         kept_size: bytes that are left in memory; None is KEPT_SIZE.
 
     Attributes:
-        size: bytes that were put aside.
+        size: bytes that were spilled.
     """
 
     def __init__(self, folder: Path, kept_size: int | None = None) -> None:
@@ -130,7 +130,7 @@ class SpillFile:
         self._read_size = 0
 
     def take(self, message: Message) -> None:
-        """Put the bytes of a message aside, unless there is still room for them in memory."""
+        """Spill the bytes of a message, unless there is still room for them in memory."""
         data = message.encode()
         size = len(data)
         if self._kept_size > 0:
@@ -205,6 +205,6 @@ class SpillFile:
     def _forget_oldest(self) -> None:
         message, file, place, size = self._read.popleft()
         self._read_size -= size
-        # What no queue has goes as soon as nobody needs it; its file may be used again by then.
+        # What no queue has goes as soon as it is unused; its file may be used again by then.
         if message.references:
             message.forget_bytes(file, place)

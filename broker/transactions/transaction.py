@@ -190,7 +190,7 @@ class Transaction:
         assert self.xid is not None, "only one with a name can be asked for later"
         self.check_committable()
         for cache, duplicate_id, record_id in self._duplicate_ids:
-            # From here on nobody else can have it: the decision to come must not fail.
+            # From here on no other message can use it: the decision to come must not fail.
             cache.add(duplicate_id, record_id)
         # Artemis records nothing where nothing was recorded; then a restart loses it, and the
         # manager, which asks for what is in doubt, takes it for rolled back.
@@ -321,7 +321,7 @@ class Transaction:
             reference.queue.unacknowledged_count += 1
         if was_prepared and self.has_records:
             # A start may find it prepared until the rollback is durable, and its manager may commit
-            # it then: nobody else is to have seen what it took.
+            # it then: no other consumer is to have seen what it took.
             _give_back(None, seen, unseen)
             context.after(_give_back, self.acknowledged, ())
         else:

@@ -2,9 +2,9 @@
 
     document ─▶ expat, some KiB at a time ─▶ addresses, queues, messages, in its order
 
-A body waits in memory until it has BODY_MEMORY_MAX bytes, then in a temporary file; whoever gets
-the message reads it there. Elements and attributes that are not known are passed over, as the
-reference does; a document type is refused, since entities could make much of a little.
+A body waits in memory until it has BODY_MEMORY_MAX bytes, then in a temporary file; the caller that
+gets the message reads it there. Unknown elements and attributes are skipped, as in Artemis. A
+document type is refused, since entities could expand a small document to a very large one.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class MessageElement:
         message_id: as the document has it; the broker gives another.
         message: durable, without its body, and with a new user id where it had one.
         queues: names of those that are to have it.
-        body: its bytes, to be read from the beginning; closed by whoever took the message.
+        body: its bytes, to be read from the beginning; closed by the caller that took the message.
         body_size: of them.
     """
 
@@ -205,7 +205,7 @@ class _Reader:
         return found
 
     def close(self) -> None:
-        """Give up the bodies that nobody took."""
+        """Close the bodies that no caller took."""
         if self._body is not None:
             self._body.close()
         for element in (self._message, *self._found):
@@ -364,7 +364,7 @@ def _decoded(text: str) -> bytes:
         data = text.translate(_URL_SAFE).encode("ascii")
         return base64.b64decode(data, validate=True)
     except (binascii.Error, UnicodeEncodeError) as error:
-        raise ValueError(f"{text[:20]!r} is no base64") from error
+        raise ValueError(f"{text[:20]!r} is not valid base64") from error
 
 
 _URL_SAFE: Final = str.maketrans("-_", "+/")
@@ -372,7 +372,7 @@ _URL_SAFE: Final = str.maketrans("-_", "+/")
 
 def _routing_type(word: str) -> RoutingType:
     if word not in (RoutingType.MULTICAST.name, RoutingType.ANYCAST.name):
-        raise ValueError(f"{word!r} is no routing type")
+        raise ValueError(f"{word!r} is not a routing type")
     return RoutingType[word]
 
 
@@ -380,7 +380,7 @@ def _integer(name: str, text: str, bits: int) -> int:
     try:
         value = int(text)
     except ValueError:
-        raise ValueError(f"{name} {text!r} is no number") from None
+        raise ValueError(f"{name} {text!r} is not a number") from None
     if not -(1 << bits - 1) <= value < 1 << bits - 1:
         raise ValueError(f"{name} {text} does not fit {bits} bits")
     return value

@@ -1,8 +1,8 @@
 """Writes the document as Artemis does, character by character.
 
-No XML declaration. Before each element, end of an element and CDATA section a new line, and three
-spaces for each element that it is in: a reader of theirs takes that white space for the boundary
-between two pieces of a body.
+No XML declaration. A new line stands before each element, end of an element and CDATA section, and
+three spaces for each element that it is in. Artemis's reader takes that white space for the
+boundary between two pieces of a body.
 """
 
 from __future__ import annotations

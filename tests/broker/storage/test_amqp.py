@@ -312,10 +312,10 @@ def test_a_described_array_describes_each_item():
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"\x46", "0x46 is no AMQP format code"),
-        (b"\xa2\x00", "0xa2 is no AMQP format code"),
-        (b"\xc2\x00", "0xc2 is no AMQP format code"),
-        (b"\xe1\x00", "0xe1 is no AMQP format code"),
+        (b"\x46", "0x46 is not an AMQP format code"),
+        (b"\xa2\x00", "0xa2 is not an AMQP format code"),
+        (b"\xc2\x00", "0xc2 is not an AMQP format code"),
+        (b"\xe1\x00", "0xe1 is not an AMQP format code"),
         (b"\xa1\x01\xff", "string is not text"),
         (b"\xa3\x01\xff", "symbol is not text"),
         (b"\xc1\x02\x01\x41", "map ends with a key"),

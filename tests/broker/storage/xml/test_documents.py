@@ -235,13 +235,13 @@ MESSAGE = (
         ("<activemq-journal>\n<queue-binding name='q'/>", "line 2: 'routing-type' is missing"),
         (
             "<activemq-journal><address-binding name='a' routing-types='BOTH'/>",
-            "line 1: 'BOTH' is no routing type",
+            "line 1: 'BOTH' is not a routing type",
         ),
-        (MESSAGE.format('priority="ten"', ""), "line 1: priority 'ten' is no number"),
+        (MESSAGE.format('priority="ten"', ""), "line 1: priority 'ten' is not a number"),
         (MESSAGE.format('priority="10"', ""), "line 1: priority 10 is not 0 … 9"),
         (MESSAGE.format('timestamp="9223372036854775808"', ""), "does not fit 64 bits"),
-        (MESSAGE.format("", "<body>a?b</body>"), "'a?b' is no base64"),
-        (MESSAGE.format("", "<body>abcde</body>"), "'abcde' is no base64"),
+        (MESSAGE.format("", "<body>a?b</body>"), "'a?b' is not valid base64"),
+        (MESSAGE.format("", "<body>abcde</body>"), "'abcde' is not valid base64"),
         (
             MESSAGE.format("", '<property name="n" value="1" type="int"/>'),
             "property n is of the unknown type 'int'",
