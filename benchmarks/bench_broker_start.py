@@ -3,14 +3,14 @@
     python -m benchmarks.bench_broker_start [--messages 1000000] [--sent 1000000] [--paged 100000]
         [--rounds 3] [--reference] [--folder DIR]
 
-Start: a folder with so many durable messages of 1 KiB in one queue, as clients of JMS send them,
-is filled through our storage; the broker starts on it in a process of its own. Shown are seconds
-from the start of the process until it listens, seconds of processors for that, the memory it had at
-most (VmHWM) and has then (VmRSS), and what each waiting message costs, against a start with none.
-With `--reference` Artemis starts on a copy of it.
+Start: a folder is filled through our storage with so many durable messages of 1 KiB in one queue,
+as JMS clients send them. The broker starts on it in a process of its own. Shown are seconds from
+the start of the process until it listens, and seconds of processors for that. Then the memory it
+had at most (VmHWM) and has then (VmRSS), and what each waiting message costs, against a start with
+none. With `--reference` Artemis starts on a copy of it.
 
-Sent: as many are sent to a broker within a process of its own, and nobody takes them; what its
-memory has grown by beyond their bytes.
+Sent: as many are sent to a broker within a process of its own, without a consumer; shown is what
+its memory has grown by beyond their bytes.
 
 Drain: so many messages in pages, taken by one consumer of ours within the broker's process and
 acknowledged by the hundred; seconds from the start of the consumer to the last acknowledgement.
@@ -135,7 +135,7 @@ async def fill(folder: Path, count: int) -> None:
 
 
 async def send(folder: Path, count: int) -> float:
-    """Send messages that nobody takes; bytes that each costs beyond its own."""
+    """Send messages without a consumer; return the bytes that each costs beyond its own."""
     broker = Broker(options_of(folder))
     await broker.start()
     session = broker.create_session("session", None, SessionOptions(), set())

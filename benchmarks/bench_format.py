@@ -2,10 +2,10 @@
 
     python -m pytest benchmarks/bench_format.py
 
-Workloads: CRC-32C over 1 KiB, 64 KiB and 1 MiB (called through ctypes, whose call costs about
-0.3 us); one 1 MiB journal file of 1 KiB records, with leaders and without, scanned and judged.
-Unit: time a call; `extra_info` holds GB/s or records/s. Supports: with checksums on, verifying a
-file costs less than reading it. pytest-benchmark does warm-up, rounds and statistics.
+Workloads: CRC-32C over 1 KiB, 64 KiB and 1 MiB (called through ctypes, whose call costs about 0.3
+us); one 1 MiB journal file of 1 KiB records, with leaders and without, scanned and validated. Unit:
+time a call; `extra_info` holds GB/s or records/s. Supports: with checksums on, verifying a file
+costs less than reading it. pytest-benchmark does warm-up, rounds and statistics.
 """
 
 # These are tests in all but name.

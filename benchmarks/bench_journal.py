@@ -4,11 +4,11 @@
                                        [--folder DIR] [--json FILE]
 
 Supports every claim of speed in README.md: synced appends from threads, tasks, a window of tickets
-and batches; unsynced ones; load; compaction. Unit: records a second, MB/s for compaction;
-latencies in microseconds. Which ratio is held against what stands in plan.py, what a workload is
-in measure.py. Each ratio is the median over rounds of the ratio within a round, with the smallest
-and largest beside it: engines take turns within a round, so a slow minute of the machine slows
-all of them. Nothing here fails because a figure is low.
+and batches; unsynced ones; load; compaction. Unit: records a second, MB/s for compaction; latencies
+in microseconds. plan.py has the target of each ratio, measure.py defines the workloads. Each ratio
+is the median over rounds of the ratio within a round, with the smallest and largest beside it.
+Engines take turns within a round, so a slow minute of the machine slows all of them. Nothing here
+fails because a figure is low.
 
 Load and compaction: every run gets a fresh copy of the same files, just written and synced, so
 all of them read from the page cache. Ours starts a process a run, Artemis has done one such

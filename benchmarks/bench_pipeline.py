@@ -10,8 +10,8 @@ gets is dropped (`noop`), so that only reading counts.
     journal, messages     our sources; of `journal` raw and live
     parquet               the same rows, from what `pipeline export` writes of them: the limit
     generator             record batches of the same rows, made beforehand and given again and
-                          again by a Python source, in a task a journal: what Spark's way to a
-                          Python source allows
+                          again by a Python source, in a task a journal: what Spark's
+                          Python source API allows
     N tasks               the same in as many tasks as ours, where those are more
     empty task            what a task of a Python source costs that reads nothing; printed last
     print-data            `journal print-data --format jsonl`, one process: the peer

@@ -3,10 +3,10 @@
     python -m benchmarks.bench_pipeline_jobs [--size 16M 1G] [--body 1024] [--master 'local[2]']
         [--only audit] [--folder DIR] [--conf NAME=VALUE]
 
-For each size three brokers' data are written, that many bytes in all: messages of JMS, each with a
-user id, a third of which a bridge brings to another node, some in groups, a quarter in
-transactions; most are acknowledged, and journals are compacted at the end, so that what is over is
-in the histories alone. A known few are lost and duplicated.
+For each size three brokers' data are written, that many bytes in all. They are JMS messages, each
+with a user id, some in groups, a quarter in transactions; a bridge brings a third of them to
+another node. Most are acknowledged, and journals are compacted at the end, so that finished
+messages are in the histories alone. A known few are lost and duplicated.
 
 Each command runs in a process of its own, with Spark's start: seconds by the clock, and of the
 processor, its own, Spark's and those of its workers; and per GB of what was read. Spark's event log

@@ -3,13 +3,13 @@
     python -m benchmarks.bench_sql_growth cost [--rows 4 5 6] [--database postgresql]
     python -m benchmarks.bench_sql_growth size [--rounds 12] [--database postgresql]
 
-`cost`: a table is filled to 10^4, 10^5, 10^6 rows (`--rows 4 5 6 7` for 10^7 as well: about 12 GB
-of disk and several minutes) by appends that nobody waits for, up to the last. At each size: the
-microseconds of an append in that stretch, of a blocking append (median of 300), of a delete (500
-of the oldest records together, median of 10), of a record of a load, and, of a fresh process that
-loads it, the resident memory's highest mark in MiB, and what that was before the load. PostgreSQL
-makes a checkpoint before the deletes: the first change of a page behind one takes the whole page
-into its log, and old records are behind one unless the table is small.
+`cost`: a table is filled to 10^4, 10^5, 10^6 rows by appends without a wait, except for the last
+one. `--rows 4 5 6 7` adds 10^7: about 12 GB of disk and several minutes. At each size, in
+microseconds: an append while filling, a blocking append (median of 300), a delete (500 of the
+oldest records together, median of 10), and a record of a load. A fresh process loads the table: its
+peak resident memory in MiB, and what that was before the load. PostgreSQL makes a checkpoint before
+the deletes: the first change of a page after a checkpoint writes the whole page to the WAL. Old
+records are on such pages unless the table is small.
 
 `size`: rounds of 20,000 adds and as many deletes, as a broker's queue has them: 1,000 stay. After
 each round the bytes of the table with its indexes, in all and by live row. The database cleans up

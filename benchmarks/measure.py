@@ -1,8 +1,8 @@
 """What every benchmark shares: a case, what was measured, threads that start together, the machine.
 
 A case is one point of a workload. Every engine takes a case and a folder on the disk to be measured
-and gives an `Outcome`; a process of its own a run (`main_for`), so that no engine warms another's
-memory or holds its interpreter's lock.
+and gives an `Outcome`. Each run has a process of its own (`main_for`), so that no engine warms
+another's memory or holds its interpreter's lock.
 """
 
 from __future__ import annotations

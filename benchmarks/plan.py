@@ -37,8 +37,8 @@ class Target:
     """What the ratio of two runs should be.
 
     Attributes:
-        ours: what is judged.
-        against: what it is held against.
+        ours: the run to be evaluated.
+        against: the run that it is compared with.
         bound: at least this for the rate, at most this for a latency.
         figure: "rate" or "p99_us".
     """
@@ -55,7 +55,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that take turns, and what is judged by them."""
+    """Runs that take turns, and the targets that they are evaluated by."""
 
     title: str
     runs: tuple[Run, ...]

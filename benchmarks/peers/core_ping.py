@@ -35,7 +35,7 @@ def program() -> Path:
     """Path of the compiled client; compiled again when its source is newer.
 
     Raises:
-        Unavailable: there is no C compiler, or it refuses the source.
+        Unavailable: no C compiler was found, or it refuses the source.
     """
     binary, source = ROOT / "build" / "core_ping", Path(__file__).with_name("core_ping.c")
     if binary.exists() and source.stat().st_mtime < binary.stat().st_mtime:

@@ -21,7 +21,7 @@ def program() -> Path:
     """Path of the compiled limit program; compiled again when a source is newer.
 
     Raises:
-        CannotRunError: there is no C compiler, or it refuses the sources.
+        CannotRunError: no C compiler was found, or it refuses the sources.
     """
     binary = ROOT / "build" / "limit"
     sources = [Path(__file__).with_name("limit.c")]
