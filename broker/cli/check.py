@@ -247,7 +247,7 @@ def _produce(session: Session, name: str, count: int) -> None:
 
 
 def _browse(session: Session, name: str, count: int, deadline: float) -> None:
-    del deadline  # Browsing waits for nobody.
+    del deadline  # Browsing does not wait for messages.
     seen = 0
     with session.consumer(name, browse=True) as consumer:
         while seen < max(count, 1) and consumer.receive_now() is not None:

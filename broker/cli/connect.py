@@ -26,7 +26,7 @@ def connecting(command: Callable[..., object]) -> Callable[..., object]:
         click.option(
             "--password", envvar=PASSWORD_VARIABLE, show_envvar=True, help="Of that user."
         ),
-        click.option("--user", help="Without, whoever gives no name."),
+        click.option("--user", help="Log in as this user; anonymous if absent."),
         click.option(
             "--url", default=URL_DEFAULT, show_default=True, help="Of the broker; a client's URI."
         ),
@@ -47,14 +47,14 @@ def connected(
 
     Args:
         url: of the broker.
-        user: None for nobody.
+        user: to log in as; None for an anonymous client.
         password: of that user.
         mode: of the session.
         **options: of the client.
 
     Raises:
         click.ClickException: the URL is wrong.
-        ClientError: nobody is there, or the broker refuses; the command ends with status 1.
+        ClientError: no broker is reachable, or it refuses; the command ends with status 1.
     """
     try:
         if user is not None:

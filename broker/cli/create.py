@@ -77,7 +77,7 @@ class Destinations(DestinationsType):
 )
 @click.option("--role", default="amq", show_default=True, help="That may do everything.")
 @click.option(
-    "--allow-anonymous/--require-login", default=False, help="Whoever gives no name is the user."
+    "--allow-anonymous/--require-login", default=False, help="Log anonymous clients in as the user."
 )
 @click.option("--no-persistence", "--disable-persistence", is_flag=True, help="Keep nothing.")
 @click.option("--jdbc", "jdbc_url", help="Keep data in this database (JDBC or SQLAlchemy URL).")

@@ -2,8 +2,8 @@
 
     addresses, queues ─▶ made where they are missing       messages ─▶ sent in transactions
 
-A message goes to the address of its first queue, with the ids of the queues that are to have it in
-a property (as Artemis's XmlDataImporter), so that no filter and no other queue is asked.
+A message goes to the address of its first queue. A property lists the ids of the queues that are to
+have it, as in Artemis's XmlDataImporter: no filter is evaluated, and no other queue gets it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["Importer"]
 ROUTE_TO: Final = "_AMQ_ROUTE_TO"
 # Bodies from here on go in parts, and never stand in memory whole.
 STREAMED_FROM: Final = 100 * 1024
-# Of 1.x: the topic's own binding, which was no queue (Filter.GENERIC_IGNORED_FILTER).
+# Of 1.x: the topic's own binding, which was not a queue (Filter.GENERIC_IGNORED_FILTER).
 IGNORED_FILTER: Final = "__AMQX=-1"
 # Of 1.x: before names, and what they say.
 OLD_PREFIXES: Final = {

@@ -23,7 +23,7 @@ def users_of(instance: Path) -> Users:
     """The users of an instance.
 
     Raises:
-        ConfigError: it is no instance.
+        ConfigError: the folder is not an instance.
     """
     if not (instance / BROKER_XML).is_file():
         raise ConfigError(f"{instance}: no instance: it has no {BROKER_XML}")

@@ -35,7 +35,7 @@ class InstanceFiles:
         options: what `broker create` was asked for.
         user: the first one.
         password: of that user, in the clear.
-        is_anonymous: whoever gives no name is that user.
+        is_anonymous: anonymous clients log in as that user.
         web: host and port of metrics and health; None without.
 
     Raises:

@@ -1,7 +1,7 @@
 """Times of many events in little memory: a histogram whose buckets grow with what they hold.
 
-A value is kept to its highest PRECISION bits, so that a percentile is at most 0.1 % too low, and
-64 bits of nanoseconds take at most some ten thousand buckets, of which few are ever used.
+A value is kept to its highest PRECISION bits, so a percentile is at most 0.1 % too low. 64 bits of
+nanoseconds take at most some ten thousand buckets, and few of them are ever used.
 """
 
 from __future__ import annotations

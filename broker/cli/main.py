@@ -1,7 +1,8 @@
 """`broker`: the command line of the broker.
 
-A command is a module of this folder with a click command of its name, and a row in COMMANDS; it is
-imported when it is called, so that `broker mask` does not wait for what `broker run` needs.
+A command is a module of this folder with a click command of its name, and a row in COMMANDS. The
+module is imported when its command is called: `broker mask` does not wait for what `broker run`
+needs.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def mask(
     """Print TEXT masked, as it stands in ENC().
 
     Without TEXT the password is asked for. A mask keeps a password from being read over somebody's
-    shoulder; whoever has the file and the key has the password.
+    shoulder. Everyone who has the file and the key has the password.
     """
     plain = asked_password(text if text is not None else password, "Password")
     try:

@@ -52,7 +52,7 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # Generic only since 
         except ValueError:
             self.fail(f"{text!r} is not a time; write 2, 0.5, 2s or 500ms", param, ctx)
         if not 0 <= found < float("inf"):
-            self.fail(f"{text!r} is no time that can pass", param, ctx)
+            self.fail(f"{text!r} is out of range; write a finite time of 0 or more", param, ctx)
         return found
 
 
@@ -80,7 +80,7 @@ TX = click.option(
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Commit after as many; 0 is no transaction.",
+    help="Commit after as many messages; 0 for no transactions.",
 )
 
 
@@ -291,7 +291,7 @@ def _show(message: Received, *, is_json: bool) -> None:
 
 
 def _plain(value: object) -> object:
-    """Give what JSON can tell; bytes as base64, and what is no number as a text that says so."""
+    """Give what JSON can hold: bytes as base64, NaN and infinities as texts that name them."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, bytes | bytearray | memoryview):

@@ -1,7 +1,7 @@
-"""A broker on data that nobody runs on, in this process, for one command alone.
+"""A broker in this process, for one command alone, on data that no other broker runs on.
 
-It listens on a port of the loopback address that the system chooses, and lets in whoever knows a
-password made for this once. Nothing in it happens by the clock: no message expires, no queue goes.
+It listens on a port of the loopback address that the system chooses. Clients need a password that
+is made for this command. Nothing in it happens by the clock: no message expires, no queue goes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def broker_on(folder: Path) -> Iterator[tuple[str, str, str]]:
         JournalLocked: another one runs on it.
         JournalError: its storage fails.
     """
-    # As `broker run`: what is stored is nobody else's business.
+    # As `broker run`: other users of the machine must not read what is stored.
     os.umask(0o027)
     password = secrets.token_urlsafe()
     security = SecurityManager(None, cluster_user=USER, cluster_password=password)

@@ -12,7 +12,7 @@ PASSWORD_VARIABLE = "QUIVER_PASSWORD"
 
 
 def asked_password(given: str | None, what: str) -> str:
-    """The password that was given, else the answer of whoever sits at the terminal.
+    """The password that was given, else the one that the user types at the terminal.
 
     Raises:
         click.UsageError: neither, or an empty one.

@@ -76,7 +76,7 @@ class PerfView:
         if self._is_json:
             click.echo(json.dumps(_sample("summary", measured)))
         else:
-            # Without a terminal the table has its full width.
+            # Without a terminal to fit, the table has a fixed width.
             Console(width=None if sys.stdout.isatty() else WIDTH).print(_table(measured, "all"))
 
 

@@ -32,8 +32,8 @@ __all__ = ["loop_factory", "run"]
 
 log = logging.getLogger("broker")
 
-# New containers before Python looks for cycles among them; its own 700 are on their way at any time
-# where messages come in bursts, half a dozen each, and none of them is in a cycle.
+# New containers before Python looks for cycles among them. A burst of messages has more than
+# Python's default of 700 on their way at any time, half a dozen each, and none is in a cycle.
 GC_THRESHOLD = 20_000
 
 
@@ -60,7 +60,7 @@ def run(
     set_up(log_format, verbose=verbose)
     file = ConfigurationFile(instance / BROKER_XML, lenient=lenient)
     config = file.load()
-    # Paths in it are relative to the instance, whose data are nobody else's business.
+    # Paths in it are relative to the instance. Other users of the machine must not read its data.
     os.umask(0o027)
     _allow_connections()
     gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])

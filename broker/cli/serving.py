@@ -27,8 +27,8 @@ async def serve(broker: Broker, *, on_start: Callable[[Broker], object] | None =
     """Serve until SIGTERM, SIGINT or SIGHUP; the exit status: 1 where the storage has failed.
 
     A signal also ends a start that waits for another broker. A second one ends the stop's wait for
-    clients that have not left (graceful-shutdown-timeout). SIGHUP stays ignored where whoever
-    started this process ignores it (`nohup`).
+    clients that have not left (graceful-shutdown-timeout). SIGHUP stays ignored if the
+    parent process ignored it (`nohup`).
 
     Args:
         broker: not started.

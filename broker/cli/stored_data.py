@@ -219,7 +219,7 @@ def _open_tables(options: DatabaseStoreOptions, *, is_live: bool) -> Iterator[St
             try:
                 lease = read_locks(database).leases[PRIMARY_LOCK_ROW]
             except OptionError:
-                lease = None  # Nobody ever took a lease there.
+                lease = None  # No lease was ever taken there.
             if lease is not None and lease.is_held:
                 raise JournalLocked(
                     f"a broker runs on {options.message_table_name}: {lease.holder} has the lease;"

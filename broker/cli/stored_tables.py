@@ -75,7 +75,7 @@ class LargeRows:
         return self._file.read_at(offset, size)
 
     def hold(self) -> None:
-        """Nobody deletes it meanwhile: no broker runs."""
+        """Do nothing: no broker runs, so it is not deleted meanwhile."""
 
     def release(self) -> None:
         """Nothing is held."""

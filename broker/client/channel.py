@@ -6,8 +6,8 @@ Rules:
 - With a confirmation window, everything counted is kept until the broker confirms it, and sent
   again when the session is taken up on another connection (`reattach`). So is what was posted
   meanwhile.
-- Only an answer says that a request was done. A confirmation says that a packet was taken, and the
-  reference's count of those runs ahead after a reattach under load.
+- Only an answer says that a request was done. A confirmation says that a packet was taken, and
+  Artemis's count of those runs ahead after a reattach under load.
 - Without a link and without a window a packet is dropped: a session that is not reattached begins
   anew, and credits or acknowledgements of the old one mean nothing to it.
 """
@@ -72,7 +72,7 @@ class Channel:
         self.channel_id = channel_id
         self.link: ChannelLink | None = None
         self.last_confirmed = -1
-        # What the broker understands, also while there is no connection.
+        # What the broker understands, also while it is disconnected.
         self._version = versions.CURRENT
         self._on_packet = on_packet
         self._window = confirmation_window
@@ -87,7 +87,7 @@ class Channel:
     # Sending.
 
     def post(self, packet: Packet) -> None:
-        """Send a packet that nobody answers."""
+        """Send a packet that the broker does not answer."""
         self._write(packet)
 
     def call(self, packet: Packet, expected: type[Packet] = NullResponse) -> Reply[Packet]:
@@ -209,7 +209,7 @@ class Channel:
             self._correlated.pop(number).fail(error)
 
     def interrupt(self, error: ClientError) -> None:
-        """The session begins anew: whoever waits for an answer gets this error."""
+        """The session begins anew: callers that wait for an answer get this error."""
         waiting = [call.reply for call in self._calls] + list(self._correlated.values())
         self._calls.clear()
         self._correlated.clear()

@@ -57,7 +57,7 @@ class AddressCredits:
         self._serve()
 
     def refused(self, amount: int) -> None:
-        """The address is full: whoever waits, or the next one, is told."""
+        """The address is full: the first sender that waits, or the next one, gets the error."""
         self._arriving -= amount
         self._balance += amount
         if self._waiting:
@@ -93,7 +93,7 @@ class AddressCredits:
             self._request(self._arriving, self.address)
 
     def interrupt(self, error: ClientError) -> None:
-        """Nobody will get anything any more."""
+        """Fail the senders that wait: no more credits come."""
         waiting, self._waiting = self._waiting, deque()
         for _, reply in waiting:
             reply.fail(error)
@@ -102,8 +102,8 @@ class AddressCredits:
 class ConsumerWindow:
     """The bytes that the broker may send to one consumer ahead of its need.
 
-    A window of 0 asks for a message at a time: a credit of 1 lets one message come, of whatever
-    size, and leaves the broker `size - 1` bytes short, which are given when the message is taken.
+    A window of 0 asks for a message at a time. A credit of 1 lets one message come, of whatever
+    size, and leaves the broker `size - 1` bytes short. They are given when the message is taken.
     """
 
     def __init__(self, window: int, grant: Callable[[int], None]) -> None:
@@ -132,7 +132,7 @@ class ConsumerWindow:
             self._grant(1)
 
     def stop_asking(self) -> None:
-        """Nobody waits any more: take back what was granted."""
+        """No caller waits any more: take back what was granted."""
         if self._window == 0 and self._is_asking:
             self._is_asking = False
             self._grant(0)

@@ -74,7 +74,7 @@ class IncomingBody:
         return None
 
     def discard(self) -> None:
-        """Nobody wants the rest; let it come and throw it away."""
+        """Throw the rest away as it comes: no caller wants it."""
         self._is_unwanted = True
         while self._chunks:
             _, frame_size, is_last = self._chunks.popleft()
@@ -205,7 +205,7 @@ class ConsumerState:
             self._window.ask()
 
     def stop_asking(self) -> None:
-        """Nobody waits any more."""
+        """No caller waits any more."""
         self._window.stop_asking()
 
     def force(self) -> Reply[None]:
@@ -249,4 +249,4 @@ class ConsumerState:
 
 
 def _nothing() -> None:
-    """Nobody listens yet."""
+    """Do nothing, as long as no listener is set."""

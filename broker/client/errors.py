@@ -84,7 +84,7 @@ class CallTimeout(ClientError, TimeoutError):
 
 
 class AnswerTimeout(ClientError, TimeoutError):
-    """No message came as an answer in time; whoever was asked may be at it still."""
+    """No message came as an answer in time; the responder may still be working on it."""
 
     code = ErrorCode.CONNECTION_TIMEDOUT
 

@@ -84,7 +84,7 @@ class Link:
         """Handle the next bytes of the broker.
 
         Raises:
-            PacketFormatError: they are no frames of this protocol; give the connection up.
+            PacketFormatError: they are not frames of this protocol; give the connection up.
         """
         for kind, channel_id, body in self._reader.feed(data):
             packet = decode_packet(kind, body, self.version)
@@ -108,7 +108,7 @@ class Link:
         # The echo of a ping is a sign of life like any byte, which the driver counts.
 
     def _ignore(self, packet: Packet, size: int) -> None:
-        """Answers on channel 1 that nobody waits for any more."""
+        """Answers on channel 1 that no caller waits for any more."""
 
     # The life of a connection.
 

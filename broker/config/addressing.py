@@ -126,8 +126,8 @@ def _address(parent: Element, context: Context) -> AddressConfig:
 def _addresses(parent: Element, context: Context) -> tuple[AddressConfig, ...]:
     """What stands in <addresses>.
 
-    An address that stands there twice has the queues of both, and the routing types of the last
-    one and of these queues: as in Artemis, which deploys one after the other, and takes away a
+    An address that stands there twice has the queues of both. It has the routing types of the last
+    one and of these queues. Artemis does the same: it deploys one after the other, and takes away a
     routing type only if no queue has it.
     """
     check_names(parent, ("address",), (), context)
@@ -263,7 +263,7 @@ def _setting(parent: Element, context: Context) -> AddressSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressingConfig:
-    """Everything about addresses that is no single value."""
+    """Everything about addresses that is not a single value."""
 
     wildcards: WildcardConfiguration = custom(
         "wildcard-addresses", _wildcards, WildcardConfiguration()

@@ -47,7 +47,7 @@ __all__ = [
 
 T = TypeVar("T")
 REQUIRED: Final[Any] = dataclasses.MISSING
-NEAR: Final = 0.7  # of difflib's ratio: a name less alike is no misspelling of the other
+NEAR: Final = 0.7  # of difflib's ratio: a name less alike is not a misspelling of the other
 log = logging.getLogger("broker.config")
 
 

@@ -3,8 +3,8 @@
     <broker> <web> <binding uri="http://localhost:8161"/> </web> </broker>
 
 Of Artemis's file the web bindings alone count here, in its newer form and the older one with
-the attribute `bind`; applications, paths and the rest are the JVM's. No file, or no `web`, is no
-web server.
+the attribute `bind`; applications, paths and the rest are the JVM's. Without the file, or without
+`web`, no web server is started.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def read_web_bindings(etc: Path, properties: Mapping[str, str]) -> list[tuple[st
     file = etc / BOOTSTRAP_XML
     if not file.is_file():
         return []
-    # The rest of Artemis's file names places of its installation, which nobody asks for.
+    # The rest of Artemis's file names places of its installation, which are not used.
     root = read_document(file, _Known(properties))
     return [_place(element, text) for element, text in _bindings(root)]
 
@@ -71,7 +71,7 @@ def _place(element: Element, text: str) -> tuple[str, int]:
     except ValueError as error:
         raise element.wrong(f"web binding {text!r}: {error}") from None
     if parts.scheme != "http" or not parts.hostname:
-        raise element.wrong(f"web binding {text!r} is no http://HOST:PORT")
+        raise element.wrong(f"web binding {text!r} is not http://HOST:PORT")
     return parts.hostname, _PORT_DEFAULT if port is None else port
 
 
@@ -85,8 +85,8 @@ def render_bootstrap_xml(host: str, port: int) -> str:
     if ":" in host and not host.startswith("["):
         host = f"[{host}]"
     return f"""<?xml version="1.0" encoding="UTF-8"?>
-<!-- Metrics at /metrics, health at /livez and /readyz. There are no passwords: who may reach this
-     address may read them. Without the web element nothing is served over HTTP. -->
+<!-- Metrics at /metrics, health at /livez and /readyz. No password is required: clients that
+     reach this address may read them. Without the web element nothing is served over HTTP. -->
 <broker xmlns="http://activemq.apache.org/schema">
   <web path="web">
     <binding name="artemis" uri="http://{host}:{port}"/>

@@ -1,7 +1,7 @@
 """Discovery, cluster connections, bridges and grouping; high availability stands in ha.py.
 
 Defaults of ActiveMQDefaultConfiguration and ActiveMQClient; milliseconds unless the name says
-otherwise. What these elements do is for the cluster to say: here they are read and judged.
+otherwise. The cluster decides what these elements do; here they are read and checked.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ def _check(config: BrokerConfig, core: Element) -> None:
         _check_filter(bridge.filter, bridge.where)
     connectors = {connector.name for connector in cluster.connectors}
     for connection in cluster.cluster_connections.connections:
-        # Artemis passes such a connection by with a warning; a cluster of one is no answer.
+        # Artemis skips such a connection with a warning; a cluster of one was not asked for.
         if connection.connector_ref not in connectors:
             raise _at(connection.where, f"no connector is called {connection.connector_ref!r}")
     places: dict[tuple[str, int], str] = {}

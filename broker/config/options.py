@@ -134,7 +134,7 @@ def security_of(config: BrokerConfig) -> SecurityFacade | None:
         raise ConfigError(str(error)) from None
     for file in (login.users.users_file, login.users.roles_file):
         if not file.is_file():
-            log.warning("%s is missing: nobody but a guest can log in; see `broker user`", file)
+            log.warning("%s is missing: only a guest can log in; see `broker user`", file)
     manager = SecurityManager(
         login.users,
         config.permissions.security_settings.permissions,
@@ -233,8 +233,8 @@ def _store(config: BrokerConfig) -> FileStoreOptions | DatabaseStoreOptions | No
         return None
     if persistence.database is not None:
         return persistence.database_options()
-    # Artemis waits for ever for the lock. Outside of a pair nobody is going to give it up:
-    # a second start says who has it.
+    # Artemis waits for ever for the lock. Outside of a pair no broker is going to release
+    # it: a second start says who has it.
     waits = isinstance(config.cluster.ha_policy, SharedStorePrimary | SharedStoreBackup)
     timeout_ms = persistence.journal_lock_acquisition_timeout_ms
     lock = persistence.node_manager_lock_directory

@@ -105,7 +105,7 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseStore:
-    """database-store: the texts of its elements, judged by the SQL store.
+    """database-store: the texts of its elements, checked by the SQL store.
 
     Attributes:
         elements: by name, passwords in the clear; repr() leaves them out.
@@ -164,7 +164,7 @@ def _properties(parent: Element, context: Context) -> dict[str, str]:
 
 
 def _unmasked(where: Element, text: str, context: Context) -> str:
-    # mask-password=true holds for user and password; a URL that is no ENC(…) is one in the clear.
+    # mask-password=true holds for user and password; a URL without ENC(…) is in the clear.
     if where.name == "jdbc-connection-url" and not text.startswith("ENC("):
         return text
     try:

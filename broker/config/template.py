@@ -52,7 +52,7 @@ class InstanceOptions:
         queues: to make at the start.
         addresses: to make at the start.
         auto_create: addresses and queues are made when they are used.
-        auto_delete: and go when nobody uses them.
+        auto_delete: they are deleted when they are not used any more.
         full_policy: what happens at an address that is full.
         global_max_size: bytes in memory as text, None for half of it.
         max_disk_usage: percent of the disk from which on producers wait; -1 never.

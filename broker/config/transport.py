@@ -61,7 +61,7 @@ def parse_transport(name: str, uri: str, *, where: str = "") -> TransportConfig:
     """
     scheme, separator, rest = uri.strip().partition("://")
     if not separator or not scheme.isalnum():
-        raise ValueError(f"{uri!r} is no URI; write tcp://HOST:PORT?NAME=VALUE;NAME=VALUE")
+        raise ValueError(f"{uri!r} is not a URI; write tcp://HOST:PORT?NAME=VALUE;NAME=VALUE")
     place, _, query = rest.partition("?")
     if place.startswith("["):
         host, _, port = place[1:].partition("]")
@@ -69,12 +69,12 @@ def parse_transport(name: str, uri: str, *, where: str = "") -> TransportConfig:
     else:
         host, _, port = place.partition(":")
     if port and not (port.isascii() and port.isdigit() and int(port) <= PORT_MAX):
-        raise ValueError(f"{uri!r} has the port {port!r}, which is no number up to {PORT_MAX}")
+        raise ValueError(f"{uri!r} has the port {port!r}, which is not a number up to {PORT_MAX}")
     parameters: dict[str, str] = {}
     for item in filter(None, query.replace("&", ";").split(";")):
         key, equals, value = item.strip().partition("=")
         if not key or not equals:
-            raise ValueError(f"{item!r} in {uri!r} is no NAME=VALUE")
+            raise ValueError(f"{item!r} in {uri!r} is not NAME=VALUE")
         parameters[key] = unquote(value)
     return TransportConfig(
         name=name,

@@ -1,7 +1,7 @@
 """What is configured and has no effect in this version: named in one line when a broker starts.
 
 Elements of a JVM (thread pools, JMX, the critical analyzer) are not among them: nothing is missing
-without. Whoever builds a part takes its names out of the tables here.
+without. A change that implements a part takes its names out of the tables here.
 """
 
 from __future__ import annotations

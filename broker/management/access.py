@@ -61,7 +61,7 @@ class ManagedBroker(Protocol):
         """Give the name of who shows the right password; wrong ones are told of.
 
         Raises:
-            BrokerError: nobody of that name and password may come in.
+            BrokerError: the name and the password are refused.
         """
 
     def reload_configuration(self) -> None:

@@ -133,7 +133,7 @@ class AddressControl(Control):
 
     @operation("unblock")
     def unblock(self) -> None:
-        """Let producers go on, where no limit is reached."""
+        """Unblock producers, unless a limit is reached."""
         self.address.memory.is_blocked = False
         self.address.memory.wake()
 

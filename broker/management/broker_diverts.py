@@ -39,7 +39,7 @@ def _texts(text: str) -> dict[str, str]:
     """Give a divert's configuration in JSON, every value as text, without those that are null.
 
     Raises:
-        ManagementError: it has a transformer, or is no JSON object.
+        ManagementError: it has a transformer, or is not a JSON object.
     """
     found = {key: value for key, value in read_object(text).items() if value is not None}
     _refuse_transformer(found.pop("transformer-configuration", None))

@@ -24,7 +24,7 @@ class BrokerExport(BrokerPart):
         """Write tmp/broker_config_as_properties.txt of the instance, for its owner alone."""
         config = self._broker.options.configuration
         if config.file is None:
-            raise ManagementError("this broker has no configuration file: there is no instance")
+            raise ManagementError("this broker has no configuration file, so it has no instance")
         path = config.instance / "tmp" / EXPORTED
         try:
             path.parent.mkdir(exist_ok=True)

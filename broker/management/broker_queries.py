@@ -307,7 +307,7 @@ class BrokerQueries(BrokerPart):
         """Give the prepared transaction of a name in Base64.
 
         Raises:
-            ManagementError: it is no Base64.
+            ManagementError: it is not valid Base64.
         """
         try:
             wanted = base64.b64decode(text.translate(_URL_SAFE), validate=True)

@@ -1,7 +1,8 @@
 """JSON as Artemis's JsonUtil has it: arguments in a request, one result in an answer.
 
 Both stand in a message's body as a nullable string: an array of the arguments, or an array of the
-one result; null is no arguments, or a null result. Bytes are arrays of signed numbers.
+one result. Null stands for an empty list of arguments, or for a null result. Bytes are arrays of
+signed numbers.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ def arguments_of(body: memoryview) -> list[object]:
     """Give the arguments of a request.
 
     Raises:
-        ManagementError: the body is no JSON array.
+        ManagementError: the body is not a JSON array.
     """
     if not len(body):
         return []
     try:
         text = BodyReader(body).read_nullable(BodyReader.read_simple_string)
     except RecordFormatError as error:
-        raise ManagementError(f"the request's body is no string: {error}") from error
+        raise ManagementError(f"the request's body is not a string: {error}") from error
     if text is None:
         return []
     found = _read(text)
     if not isinstance(found, list):
-        raise ManagementError(f"the request's body is no JSON array: {text[:100]}")
+        raise ManagementError(f"the request's body is not a JSON array: {text[:100]}")
     return found
 
 

@@ -2,8 +2,8 @@
 
     core ─▶ NotificationMessages.queue(BINDING_ADDED, …) ─▶ a durable message, routed at once
 
-Nothing is made while nobody is bound to the address, and nothing before the broker is active. As in
-Artemis connections, addresses and single messages are told of only where its
+Nothing is made while no queue is bound to the address, and nothing before the broker is active.
+As in Artemis connections, addresses and single messages are told of only where its
 NotificationActiveMQServerPlugin is configured for them, and sessions can be suppressed.
 
 Properties are named as in ManagementHelper. A value that is None is a null property where the

@@ -55,4 +55,4 @@ def _time(name: str, text: str) -> datetime:
             raise ValueError
         return datetime.strptime(text, TIME_FORMAT)  # noqa: DTZ007 - local time is the format
     except ValueError:
-        raise ManagementError(f"{name} {text!r} is no yyyyMMddHHmmss") from None
+        raise ManagementError(f"{name} {text!r} is not in the form yyyyMMddHHmmss") from None

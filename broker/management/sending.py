@@ -51,7 +51,8 @@ def send_message(
 
     Raises:
         BrokerError: wrong password, no permission, or refused.
-        ManagementError: the body is no Base64, the type no byte, or a header a list or an object.
+        ManagementError: the body is not valid Base64, the type does not fit a byte, or a header is
+            a list or an object.
     """
     if not -128 <= type <= 127:
         raise ManagementError(f"a message has no type {type}")
@@ -89,7 +90,7 @@ def _property(name: str, value: object) -> Property:
     if value is None:
         return Property(name, PropertyType.NULL, None)
     if isinstance(value, list | dict):
-        raise ManagementError(f"header {name} is no text")
+        raise ManagementError(f"header {name} is not text")
     # Numbers and booleans as they stand in JSON.
     text = value if isinstance(value, str) else json.dumps(value)
     if name == ROUTING_TYPE and text in ("0", "1"):
@@ -108,4 +109,4 @@ def _body(type: int, body: str | None) -> bytes:
     try:
         return base64.b64decode(body, validate=True)
     except ValueError as error:
-        raise ManagementError(f"the body is no Base64: {error}") from error
+        raise ManagementError(f"the body is not valid Base64: {error}") from error

@@ -183,7 +183,7 @@ def _body(message: Message) -> memoryview:
     try:
         return memoryview(body.read(0, body.size))
     finally:
-        # It is deleted behind this request: nobody would close it.
+        # It is deleted behind this request: no other code would close it.
         body.release()
 
 

@@ -6,8 +6,8 @@
     GET /healthz    the same as /readyz
 
 Everything runs in the broker's event loop, so nothing is seen in the middle of a change, and a loop
-that is stuck does not answer. There are no passwords here: it listens on localhost unless told
-otherwise.
+that is stuck does not answer. No password is asked for: it listens on localhost unless
+told otherwise.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["WebServer"]
 
 log = logging.getLogger("broker")
 
-# Nobody but scrapers and probes comes.
+# Only scrapers and probes connect.
 _BACKLOG = 64
 _KEEP_ALIVE_S = 15
 _HEADER_MAX = 16 * 1024  # Bytes of a request's head.

@@ -39,7 +39,7 @@ class Peer(Protocol):
         """Read no more from the socket, until release_reading() was called as often."""
 
     def release_reading(self) -> None:
-        """Read again, as far as nobody else holds it."""
+        """Read again, unless another holder is left."""
 
     def write(self, data: bytes) -> None:
         """Send bytes, in the order of the calls; dropped where the connection is gone."""

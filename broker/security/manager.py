@@ -155,7 +155,7 @@ class SecurityManager:
                     roles = self.users.authenticate(name, password or "")
                 except OSError as error:
                     # Asked again at the next login: the file may be back by then.
-                    log.error("nobody but the guest can log in: %s", error)
+                    log.error("only the guest can log in: %s", error)
                     raise _unknown(name) from error
             subject = None if roles is None else Subject(name, roles)
             self._logins.put(key, subject)

@@ -51,7 +51,7 @@ class Masking:
         for item in filter(str.strip, items):
             key, equals, value = item.strip().partition("=")
             if not equals:
-                raise ValueError(f"{item.strip()!r} is no NAME=VALUE")
+                raise ValueError(f"{item.strip()!r} is not NAME=VALUE")
             parameters[key] = value
         name = name.strip()
         if name.rpartition(".")[2] == DEFAULT_CODEC:
@@ -115,7 +115,7 @@ def _operators_decode(name: str) -> Callable[[str], str]:
     except (ImportError, AttributeError) as error:
         raise ValueError(f"codec {name}: {error}") from None
     if not callable(found):
-        raise ValueError(f"codec {name} is no function")
+        raise ValueError(f"codec {name} is not a function")
 
     def decode(text: str) -> str:
         plain = found(text)

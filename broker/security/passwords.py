@@ -55,7 +55,7 @@ def verify_hash(stored: str, password: str) -> bool:
 def verify_password(stored: str | None, password: str) -> bool:
     """Whether a users file's entry is that of the password: ENC(hash), or the password itself.
 
-    Takes the time of a hash where there is no entry, so that names cannot be guessed by the clock.
+    If the entry is missing, it takes the time of a hash: names cannot be guessed by the clock.
 
     >>> verify_password("secret", "secret"), verify_password(None, "secret")
     (True, False)

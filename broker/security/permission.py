@@ -45,5 +45,5 @@ class RoleTable:
     roles: Mapping[Permission, frozenset[str]] = field(default_factory=dict)
 
     def allows(self, permission: Permission, roles: frozenset[str]) -> bool:
-        """Whether one of these roles has the permission; what nobody is named for nobody has."""
+        """Whether one of these roles has the permission; one without roles is denied to all."""
         return not roles.isdisjoint(self.roles.get(permission, frozenset()))

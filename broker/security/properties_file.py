@@ -1,7 +1,7 @@
 r"""Files of `name = value` lines as Java reads them, changed without touching the other lines.
 
 # comment              ! comment
-name = value           `=`, `:` or space between them, space around is not part of either
+name = value           `=`, `:` or space between them, space around is left out
 name = one \          a backslash at the end goes on in the next line, its leading space left out
        two             \t \n \r \f \\ \= \: \# and \uXXXX stand for a character
 """

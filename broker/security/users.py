@@ -28,7 +28,7 @@ __all__ = ["ROLES_FILE", "USERS_FILE", "User", "UserError", "Users"]
 
 USERS_FILE: Final = "artemis-users.properties"
 ROLES_FILE: Final = "artemis-roles.properties"
-# Passwords are in it: nobody else reads it.
+# Passwords are in it: only its owner may read it.
 FILE_MODE: Final = 0o600
 
 
@@ -156,7 +156,9 @@ class Users:
 
     def _require(self, name: str) -> None:
         if name not in self._passwords:
-            raise UserError(f"there is no user {name!r}", f"AMQ229224: User {name} does not exist")
+            raise UserError(
+                f"user {name!r} does not exist", f"AMQ229224: User {name} does not exist"
+            )
 
     def _set_roles(self, name: str, roles: Iterable[str]) -> None:
         text = _text(self.roles_file)

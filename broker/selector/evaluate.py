@@ -113,7 +113,7 @@ class _Compiler:
             case Literal(value):
                 constant = None if value is None else bool(value[1])
                 return lambda message: constant
-        raise AssertionError(f"{node} is no condition")
+        raise AssertionError(f"{node} is not a condition")
 
     def value(self, node: Node) -> Fetch:
         match node:

@@ -36,7 +36,7 @@ _SHOWN: Final = 20
 
 
 class SelectorError(ValueError):
-    """A text that is no selector; one line that says what and where.
+    """A text that is not a selector; one line that says what and where.
 
     Attributes:
         position: index of the character where it goes wrong, from 0.
@@ -68,7 +68,7 @@ def tokens(text: str, *, start: int = 0, hyphenated: bool = False) -> list[Token
     Args:
         text: the whole selector.
         start: index to begin at, behind the prefixes.
-        hyphenated: `-` belongs to a name that it stands in; there are no quoted names.
+        hyphenated: `-` belongs to a name that it stands in; names cannot be quoted.
 
     Raises:
         SelectorError: a character that begins no word.

@@ -1,6 +1,6 @@
 """LIKE without a regular expression's backtracking: time is bounded by text × pattern.
 
-A pattern is cut at its `%`. The first and the last piece stand at the ends of the text, each one
+A pattern is cut at its `%`. The first and the last piece stand at the ends of the text. Each one
 between is looked for behind the one before, at the first place: a later one would leave less room
 for the rest and could not help. A client chooses both the pattern and the text, and the broker has
 one thread.

@@ -62,7 +62,7 @@ def parse_tree(text: str, *, start: int = 0, hyphenated: bool = False) -> Node:
         hyphenated: names may have `-` in them.
 
     Raises:
-        SelectorError: it is no selector.
+        SelectorError: the text is not a selector.
     """
     return _Parser(tokens(text, start=start, hyphenated=hyphenated)).selector()
 

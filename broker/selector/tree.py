@@ -69,7 +69,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """Whether there is no value."""
+    """Whether the value is NULL."""
 
     operand: Node
 

@@ -225,7 +225,7 @@ def calculate(
     `+` behind a text joins.
 
     Raises:
-        EvaluationError: one of them is no number.
+        EvaluationError: one of them is not a number.
 
     >>> calculate("/", (PropertyType.INT, 5), (PropertyType.INT, 2), convert=False)[1]
     2.5
@@ -254,7 +254,7 @@ _OPERATIONS: Final[Mapping[str, Callable[[float, float], float]]] = {
 
 
 def negate(value: tuple[int, Any]) -> Value:
-    """A number with the other sign; NULL for what is no number.
+    """A number with the other sign; NULL for what is not a number.
 
     Raises:
         EvaluationError: a byte or short, which Artemis cannot negate.
@@ -282,7 +282,7 @@ def _number(value: tuple[int, Any], *, convert: bool) -> tuple[int, Any]:
         number = _converted(value, target)
         if number is not None:
             return target, number
-    raise EvaluationError("a value that is no number")
+    raise EvaluationError("a value that is not a number")
 
 
 def _wrapped(number: int, bits: int) -> int:
@@ -314,5 +314,5 @@ def _text(value: tuple[int, Any]) -> str:
     if kind == _FLOAT:
         return float_text(content)
     if kind == _BYTES:
-        raise EvaluationError("bytes are no text")
+        raise EvaluationError("bytes are not text")
     return str(content)

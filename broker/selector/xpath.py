@@ -26,10 +26,10 @@ XSL: Final = "http://www.w3.org/1999/XSL/Transform"
 def compile_xpath(text: str) -> Callable[[SupportsProperties], bool]:
     """A function that says whether the expression is true of a message's body.
 
-    A body that is no text, no XML, or too large is not matched, as in Artemis.
+    A body that is not text, not XML, or too large is not matched, as in Artemis.
 
     Raises:
-        ValueError: `text` is no XPath expression.
+        ValueError: `text` is not an XPath expression.
     """
     # Imported here: most brokers never see an XPATH, and the library takes megabytes.
     from lxml import etree

@@ -53,7 +53,7 @@ class NetworkCheck:
         return bool(self.hosts or self.urls)
 
     async def is_healthy(self) -> bool:
-        """Ask one after another until one answers; true where nobody is to be asked."""
+        """Ask one after another until one answers; true if none is configured."""
         asked = False
         for host in self.hosts:
             address = await self._address(host)

@@ -1,4 +1,4 @@
-"""What has to be looked for from time to time: expired messages, queues that nobody needs.
+"""What has to be looked for from time to time: expired messages, queues that are not needed.
 
 A queue or address is deleted only if two looks in a row found it unneeded, so that one that is just
 being used is spared (PostOfficeImpl.reapAddresses).
@@ -70,7 +70,7 @@ class ExpiryScanner:
 
 
 class AddressScanner:
-    """Deletes auto-created queues and addresses that nobody needs.
+    """Deletes auto-created queues and addresses that are not needed.
 
     Args:
         core: of the broker.

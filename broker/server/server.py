@@ -346,7 +346,7 @@ class Broker:
         options, core = self.options, self.core
         address = options.notifications.address
         if address not in core.postoffice.addresses.by_name:
-            # Where addresses are not made for whoever asks, subscribers need it all the same.
+            # Where addresses are not created automatically, subscribers need it all the same.
             core.postoffice.addresses.create(address, [RoutingType.MULTICAST])
         management = options.configuration.management
         self.message_counters = MessageCounters(
@@ -437,11 +437,11 @@ class Broker:
         self._loop.call_soon_threadsafe(self._storage_failed, error)
 
     def _unhandled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Nobody caught what a turn of the loop, or a timer, raised.
+        """Stop the broker if a turn of the loop, or a timer, raised what no code caught.
 
-        A queue's turn that ended in the middle leaves messages that nobody delivers: as for a
-        callback of the storage, the broker stops, and its next start has all that is durable. What
-        a socket's transport reports, and what the loop itself raises, is logged alone.
+        A queue's turn that ended in the middle leaves messages that are not delivered any more. As
+        for a callback of the storage, the broker stops, and its next start has all that is durable.
+        What a socket's transport reports, and what the loop itself raises, is only logged.
         """
         error = context.get("exception")
         loop.default_exception_handler(context)
@@ -594,7 +594,7 @@ class Broker:
         """Give the name of who shows the right password.
 
         Raises:
-            BrokerError: nobody of that name and password may come in.
+            BrokerError: the name and the password are refused.
         """
         try:
             return self.core.security.authenticate(user, password)

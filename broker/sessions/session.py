@@ -169,7 +169,7 @@ class Session(LargeWork):
             self._storage.prewarm()
 
     def accept(self, message: Message) -> Routing:
-        """Send a message that has its id; whoever waits for it asks the context.
+        """Send a message that has its id; callers that wait for it ask the context.
 
         Raises:
             BrokerError: as for send().
@@ -188,14 +188,14 @@ class Session(LargeWork):
             raise
         finally:
             if message.is_large and message.references == 0:
-                # Nobody wanted it, or it was refused.
+                # No queue took it, or it was refused.
                 self._postoffice.drop_body(message)
 
     def end_large(self, body_size: int, done: After, *arguments: object) -> Routing:
         """Send it, its body being written (finish_large); as send().
 
         Args:
-            body_size: bytes of the body before it was compressed; -1 where nobody knows.
+            body_size: bytes of the body before it was compressed; -1 if unknown.
             done: called once it is durable.
             *arguments: for `done`.
 
@@ -255,7 +255,7 @@ class Session(LargeWork):
         """See whether the user may do something; until when, as Security.check().
 
         Raises:
-            BrokerError: he may not, and whoever listens is told.
+            BrokerError: the user may not; a notification is sent.
         """
         try:
             return self._core.security.check(self.user, permission, address, queue)
@@ -348,7 +348,7 @@ class Session(LargeWork):
         """
         found = self.consumers.get(consumer_id)
         if found is None:
-            raise broker_error("no_such_consumer", f"there is no consumer {consumer_id}")
+            raise broker_error("no_such_consumer", f"consumer {consumer_id} does not exist")
         return found
 
     def close_consumer(self, consumer_id: int, *, has_failed: bool = False) -> None:
@@ -408,7 +408,7 @@ class Session(LargeWork):
     def accept_acknowledgement(
         self, consumer_id: int, message_id: int, is_individual: bool
     ) -> None:
-        """The same; whoever waits for it asks the context.
+        """The same; callers that wait for it ask the context.
 
         Raises:
             BrokerError: as for acknowledge().
@@ -493,7 +493,7 @@ class Session(LargeWork):
         self.context.after(done, *arguments)
 
     def _rollback(self, tx: Transaction, *, has_failed: bool, first_was_delivered: bool) -> None:
-        # Nobody takes anything before all is back, or the order would be lost.
+        # No consumer takes anything before all is back, or the order would be lost.
         taking = [consumer for consumer in self.consumers.values() if consumer.is_started]
         for consumer in taking:
             consumer.stop()

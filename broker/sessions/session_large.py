@@ -38,7 +38,7 @@ class LargeWork(XaWork):
         """Begin a message whose body follows in parts; one that was not ended is dropped.
 
         Raises:
-            BrokerError: there is no place for large messages.
+            BrokerError: the broker has no place for large messages.
             JournalIOError: its file cannot be made.
         """
         self.drop_upload()
@@ -103,7 +103,7 @@ class LargeWork(XaWork):
             raise
 
     def settle_large(self) -> None:
-        """Block until what came of it is written, and whoever waits for that was called."""
+        """Block until what came of it is written, and the waiting callbacks were called."""
         if self._copies is not None:
             self._copies.settle()
         elif self._body is not None:

@@ -4,8 +4,8 @@
     write(bytes) ─▶ gathered for one turn of the loop ─▶ transport
 
 Bounds: until the protocol is known at most 8 bytes are kept, and for `handshake_timeout_s` seconds
-at most. When the peer does not read what it is sent, nothing more is read from it either, and the
-handler is told to hold up deliveries: what waits is what was on its way, and no more.
+at most. If the peer does not read what it is sent, nothing more is read from it either. The handler
+is told to pause deliveries: what waits is what was on its way, and no more.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["DETECTION_SIZE", "Connection"]
 log = logging.getLogger("broker")
 
 DETECTION_SIZE: Final = 8  # ProtocolHandler.ProtocolDecoder waits for as many.
-# Bytes that may wait to be sent before the peer is held up (writeBufferHighWaterMark).
+# Bytes that may wait to be sent before the peer is paused (writeBufferHighWaterMark).
 WRITE_HIGH_WATER: Final = 128 * 1024
 WRITE_LOW_WATER: Final = 32 * 1024
 # Gathered at most before they are handed to the transport within a turn.
@@ -188,7 +188,7 @@ class Connection:
         self._read_or_not()
 
     def release_reading(self) -> None:
-        """Read again, as far as nobody else holds it."""
+        """Read again, unless another holder is left."""
         self._reading_holders -= 1
         if self._reading_holders == 0:
             self.last_received_s = self._loop.time()

@@ -42,7 +42,7 @@ def options(folder, port, max_messages, handshake_s, journal_type="NIO", file_si
     )
     store = None
     if "://" in str(folder):
-        # A machine that stands still for a while is no failure.
+        # A machine that stands still for a while is not a failure.
         store = DatabaseStoreOptions(
             connection_url=str(folder), lock_expiration_ms=60_000, ride_out_ms=60_000
         )

@@ -1,4 +1,4 @@
-"""A fault of the broker's own code ends it: exit status 1, and nobody gets a success after it."""
+"""A fault of the broker's own code ends it: exit status 1, and no success is sent after it."""
 
 import asyncio
 import os
@@ -97,7 +97,7 @@ def test_the_broker_ends_with_status_1_and_loses_nothing(tmp_path, where, caplog
     asyncio.run(prepare())
     assert asyncio.run(end_of(tmp_path, work)) == EXIT_FAILED
     assert "it stops: Fault()" in caplog.text
-    # Nobody was told of a success, and what was recorded is there.
+    # No client was told of a success, and what was recorded is there.
     assert answers == ([Fault] if where == "callback" else [])
     assert asyncio.run(look()) == ["kept"]
 

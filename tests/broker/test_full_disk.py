@@ -38,7 +38,7 @@ def send_until_refused(port, name):
                 sent.append(client.confirmed())
         except Refused as error:
             return sent, str(error)
-    raise AssertionError("there was no end of room")
+    raise AssertionError("the disk never got full")
 
 
 def number_of(text):

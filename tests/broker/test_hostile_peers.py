@@ -256,7 +256,7 @@ def test_a_client_that_asks_and_never_listens_is_not_read_from(broker):
 
 @pytest.mark.slow
 def test_what_a_peer_that_is_gone_had_goes_to_others(broker):
-    """A connection that nobody closes: the cable is cut."""
+    """A connection that is never closed: the cable is cut."""
     with WireClient(broker.port, "gone") as gone, WireClient(broker.port, "next") as following:
         following.queue("handed over")
         following.send("handed over", "text", 1)

@@ -23,7 +23,7 @@ class Ledger:
         self.confirmed = set()
         # Acknowledged, and the broker said that this is durable.
         self.done = set()
-        # Acknowledged, and nobody knows.
+        # Acknowledged, with no answer: durable or not.
         self.perhaps_done = set()
         self.doubled = []
 

@@ -1,5 +1,5 @@
-"""Large messages on a database, moved: whoever else is there goes on meanwhile, and a crash at any
-row that is copied loses and doubles nothing."""
+"""Large messages on a database, moved: other clients go on meanwhile, and a crash at any row that
+is copied loses and doubles nothing."""
 
 import asyncio
 import contextlib
@@ -133,7 +133,7 @@ class World(Life):
 
     async def until(self, condition):
         async with asyncio.timeout(DEADLINE_S):
-            while not condition():  # noqa: ASYNC110 - nobody tells of it.
+            while not condition():  # noqa: ASYNC110 - it has no event.
                 await asyncio.sleep(0.005)
 
     def contents(self, name):
@@ -246,7 +246,7 @@ def test_a_crash_at_any_row_leaves_it_in_one_place(tmp_path, copying, how):
                 if is_last:
                     assert world.contents("q") == []
                 await durable(world.core.storage.after)
-            # What belongs to nobody is gone.
+            # Bodies without a message are gone.
             assert len(bodies_in(world.database)) == len(waiting)
             shutil.rmtree(folder)
 

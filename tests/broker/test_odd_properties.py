@@ -98,7 +98,7 @@ def test_on_any_queue(name):
         bench.core.dead_letters.expire(reference)
     bench.loop.run_turns()
 
-    # One list of queue ids that is no multiple of 8 bytes.
+    # One list of queue ids that is not a multiple of 8 bytes.
     assert refused == 1
     assert len(other.got) + queue.added_count > 100
 

@@ -110,7 +110,7 @@ class World:
             self.queue.remove(reference)
 
     def seen(self):
-        # What is due is found by whoever comes across it, at different moments.
+        # What is due is found by the first that comes across it, at different moments.
         now_ms = self.bench.now_ms
         waiting = [
             bytes(one.message.body)

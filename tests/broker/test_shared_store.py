@@ -29,7 +29,7 @@ FILES = """<journal-type>NIO</journal-type><journal-file-size>100K</journal-file
 <journal-directory>{place}/journal</journal-directory>
 <paging-directory>{place}/paging</paging-directory>
 <large-messages-directory>{place}/large</large-messages-directory>"""
-# A machine that stands still for a while is no failure.
+# A machine that stands still for a while is not a failure.
 TABLES = """<store><database-store>
 <jdbc-connection-url>sqlite:///{place}/broker.db</jdbc-connection-url>
 <jdbc-lock-expiration>600000</jdbc-lock-expiration>

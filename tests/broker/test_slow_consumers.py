@@ -84,7 +84,7 @@ def test_one_that_is_slow_is_killed_if_so_wanted():
     ("settings", "acknowledged", "sent", "is_slow"),
     [
         ({"slow_consumer_threshold": -1}, 0, 200, False),
-        # Nothing comes, nothing waits: nobody could be fast.
+        # Nothing comes, nothing waits: no consumer could be fast.
         ({"slow_consumer_threshold": 10}, 0, 0, False),
         (
             {

@@ -165,7 +165,7 @@ def test_without_the_pause_groups_move_at_once(bench):
     assert len(old.bodies) == 3
 
 
-# --- queues that nobody needs -------------------------------------------------------------------
+# --- queues that are not needed -----------------------------------------------------------------
 
 
 EMPTIES = {

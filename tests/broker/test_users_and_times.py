@@ -228,7 +228,7 @@ def test_a_delivery_counts_after_a_crash_if_it_is_recorded_before(tmp_path, pers
 
 
 async def refused(port):
-    """Connect until nobody listens any more."""
+    """Connect until the broker does not listen any more."""
     while True:
         try:
             _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -255,7 +255,7 @@ def test_a_graceful_stop_waits_until_clients_have_left():
             # It works on as long as it is there.
             await session.producer("q").send("late")
             assert not stopping.done()
-            # Who balances loads sends nobody else.
+            # A load balancer sends no more clients.
             url = f"http://127.0.0.1:{broker.web[0].port}/readyz"
             with pytest.raises(urllib.error.HTTPError, match="503"):
                 await asyncio.to_thread(urllib.request.urlopen, url, timeout=WAIT_S)

@@ -238,7 +238,7 @@ class AsyncConnection:
     def link(self) -> Link:
         """The connection as it is now."""
         if self._link is None:
-            raise NotConnected("there is no connection")
+            raise NotConnected("the client is not connected")
         return self._link
 
     @property

@@ -68,7 +68,7 @@ class AsyncProducer:
         """Send a message; a durable one is on the broker's disk when this returns.
 
         In a transaction, and where the options say that sends of its kind do not block, it
-        returns as soon as the message may leave; an error then shows at the commit, or not at all.
+        returns as soon as the message may leave. An error then shows at the commit, or not at all.
 
         Args:
             content: text, bytes, a mapping, a sequence or None; or a message that is made.
@@ -150,7 +150,7 @@ class AsyncProducer:
                 return await self._send_large(message, _Chunks(packed), len(body), wants_answer)
             message.set(LARGE_SIZE, PropertyType.LONG, len(body))
             message.body = packed
-        # Who has waited for credit goes on a turn after it came: nobody may overtake it meanwhile.
+        # A sender that waited for credit goes on a turn after it came: none may overtake it.
         async with self._order:
             await self._acquire(message.address, len(message.encode()))
             self._state.has_work = True

@@ -193,7 +193,7 @@ class AsyncSession(Administration, Distributed):
         return consumer
 
     def _close_unwanted(self, done: Reply[Packet], consumer_id: int) -> None:
-        """The broker has made a consumer that nobody waits for: it must not keep messages."""
+        """Close a consumer that no caller waits for any more: it must not keep messages."""
         if done.error is None:
             self.state.channel.call(CloseConsumer(consumer_id))
 

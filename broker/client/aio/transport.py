@@ -48,14 +48,14 @@ class Driver(asyncio.Protocol):
         self.last_received = self._loop.time()
 
     def data_received(self, data: bytes) -> None:
-        """Hand the bytes on; what is no packet ends the connection."""
+        """Hand the bytes on; an invalid packet ends the connection."""
         self.last_received = self._loop.time()
         if self.link is None:
             return
         try:
             self.link.receive_data(data)
         except PacketFormatError as error:
-            self.lose(NotConnected(f"the broker sent what is no packet: {error}"))
+            self.lose(NotConnected(f"the broker sent an invalid packet: {error}"))
 
     def eof_received(self) -> None:
         """Nothing: asyncio closes the transport and says so."""
@@ -66,11 +66,11 @@ class Driver(asyncio.Protocol):
         self._report(NotConnected(f"the connection is lost: {error or 'closed by the broker'}"))
 
     def pause_writing(self) -> None:
-        """Let senders wait."""
+        """Pause senders."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """Let them go on."""
+        """Resume senders."""
         self._writable.set()
 
     # What the client calls.
@@ -152,7 +152,7 @@ async def open_socket(
     """Connect.
 
     Raises:
-        NotConnected: nobody listens there, or nobody answered in time.
+        NotConnected: no broker listens there, or none answered in time.
     """
     loop = asyncio.get_running_loop()
     where = f"{connector.host}:{connector.port}"

@@ -122,7 +122,8 @@ class Consumer:
 
     Attributes:
         on_error: called, in the listener's thread, with what a listener raised; the message is
-            not acknowledged, and the listener is not called again. Logged when nobody sets it.
+            not acknowledged, and the listener is not called again. If it is not set, the error
+            is logged.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ class Producer:
         """Send a message; a durable one is on the broker's disk when this returns.
 
         In a transaction, and where the options say that sends of its kind do not block, it
-        returns as soon as the message may leave; an error then shows at the commit, or not at all.
+        returns as soon as the message may leave. An error then shows at the commit, or not at all.
 
         Args:
             content: text, bytes, a mapping, a sequence or None; or a message that is made.

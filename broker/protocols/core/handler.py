@@ -4,10 +4,11 @@
     channel 1     sessions created, reattached
     channel ≥ 10  one session each
 
-Until somebody has shown who he is, a frame may have 64 KiB at most and must come within the time of
-a handshake, silence ends the connection after a minute whatever it asks for, and nothing but pings,
-topology and session requests is looked at. A session with a confirmation window survives the loss
-of its connection, as long as the connection's time to live, and may be taken up on another one.
+Until a client has logged in, the following limits hold. A frame may have 64 KiB at most and must
+come within the time of a handshake. Silence ends the connection after a minute, whatever the client
+asks for. Only pings, topology and session requests are handled. A session with a confirmation
+window survives the loss of its connection, as long as the connection's time to live, and may be
+taken up on another one.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Sessions(Protocol):
         """Give the name of who shows the right password.
 
         Raises:
-            BrokerError: nobody of that name and password may come in.
+            BrokerError: the name and the password are refused.
         """
 
     def close_session(self, session: Session, *, has_failed: bool) -> None:
@@ -165,7 +166,7 @@ class CoreConnection:
         """Take the next bytes.
 
         Raises:
-            PacketFormatError: they are no frame, or no packet.
+            PacketFormatError: they are not a valid frame or packet.
         """
         reader = self._reader
         reader.begin(data)
@@ -241,7 +242,7 @@ class CoreConnection:
             self._reattach(packet)
         elif isinstance(packet, connections.CheckForFailover):
             is_ours = packet.node_id in (None, self._sessions.node_id)
-            # Nobody was scaled down to us: who asks for another node may come as well.
+            # No node was scaled down to this one: a client of another node may come as well.
             self._send(
                 connections.SESSION_CHANNEL,
                 connections.CheckForFailoverReply(is_ours or packet.node_id is not None),
@@ -330,7 +331,7 @@ class CoreConnection:
             return
         owner, channel = found
         if not channel.channel.counts:
-            # Nobody knows what was lost on the way: it cannot be taken up.
+            # What was lost on the way is unknown: the session cannot be reattached.
             owner._fail_session(channel)
             self._send(connections.SESSION_CHANNEL, connections.ReattachSessionResponse(-1, False))
             return

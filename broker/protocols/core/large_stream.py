@@ -98,7 +98,7 @@ class LargeStream:
         log.error(
             "a large message for consumer %d of %s cannot be read, the connection is closed: %s",
             self._consumer.consumer_id,
-            "nobody" if connection is None else connection.remote,
+            "a closed connection" if connection is None else connection.remote,
             problem,
         )
         # Taken up on another connection it would come to the same place, for ever.
@@ -108,7 +108,7 @@ class LargeStream:
         return None
 
     def close(self) -> None:
-        """Nobody reads it here any more."""
+        """Stop reading it, and release the body."""
         if self._is_held:
             self._is_held = False
             self._body.release()

@@ -51,7 +51,7 @@ def field(
     Args:
         codec: how the value is read and written.
         since: the protocol version that brought it.
-        default: the value when nobody gives one, and when it is missing in the bytes.
+        default: the value if the caller gives none, and if it is missing in the bytes.
         optional: the packet may end before this field.
     """
     metadata = {"codec": codec, "since": since, "optional": optional}
@@ -158,7 +158,7 @@ class Packet:
             if number is None or own == number:
                 return newest
             newest = since - 1
-        raise RecordFormatError(f"{number} is no number of {cls.__name__}")
+        raise RecordFormatError(f"{number} is not a number of {cls.__name__}")
 
 
 def _read_routing_type(reader: BodyReader) -> RoutingType | None:

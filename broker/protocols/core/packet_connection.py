@@ -111,8 +111,8 @@ class NullResponse(Packet):
     """The request was done.
 
     Attributes:
-        correlation_id: that of a request that has one; else -1, any other number is lost on the
-            reference's client.
+        correlation_id: that of a request that has one; else -1. Artemis's client would lose any
+            other number.
     """
 
     types: ClassVar = ((0, 21),)

@@ -37,7 +37,7 @@ def _collect() -> dict[int, type[Packet]]:
 
 
 PACKETS: Final = _collect()
-"""The class of each number; replication's are missing, they are no packets of a session."""
+"""The class of each number; replication's are missing, they are not packets of a session."""
 
 
 def decode_packet(kind: int, body: memoryview, version: int) -> Packet:

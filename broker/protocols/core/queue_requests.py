@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["QUEUE_REQUESTS"]
 
-# Of a name that is the management address: it is there, and nobody counts (ActiveMQServerImpl).
+# Of a name that is the management address: it exists, and is not counted (ActiveMQServerImpl).
 _NOT_COUNTED: Final = -1
 # Clients before version 129 tell the kind of a queue by its name.
 _ANYCAST_PREFIXES: Final = ("jms.queue.", "jms.tempqueue.")
@@ -130,7 +130,7 @@ class _QueueRequests:
                 address=packet.address,
                 filter=packet.filter,
                 is_durable=packet.durable,
-                # As Artemis: a shared one goes when nobody uses it, unless it is durable.
+                # As Artemis: a shared one is deleted when it is not used, unless it is durable.
                 is_auto_created=not packet.durable,
                 user=owner.session.user,
                 routing_type=packet.routing_type,

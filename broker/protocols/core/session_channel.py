@@ -127,7 +127,7 @@ class SessionChannel:
         """Take one frame, whose body is chunk[start:end].
 
         Raises:
-            PacketFormatError: its bytes are no packet: the connection must be closed.
+            PacketFormatError: its bytes are not a packet: the connection must be closed.
         """
         if self._is_ended:
             self._receive_late(kind, memoryview(chunk)[start:end])
@@ -217,7 +217,7 @@ class SessionChannel:
         if isinstance(packet, sessions.Close):
             self.session.context.after(self._closed)
         elif isinstance(packet, sessions.RequestProducerCredits):
-            # Whoever waits for them sends, and is told then.
+            # A client that waits for them sends, and is told then.
             self.channel.send(sessions.ProducerCredits(packet.credits, packet.address))
         elif not isinstance(packet, PacketsConfirmed):
             text = f"session {self.session.name} was closed by an operator"
@@ -313,7 +313,7 @@ class SessionChannel:
         if wants_answer:
             self.session.context.after(self._send_refusal, error, correlation_id)
         else:
-            log.warning("%s: %s, and nobody asked to be told", self.session.name, error.text)
+            log.warning("%s: unacknowledged request failed: %s", self.session.name, error.text)
         if is_counted:
             # The client counts it too: else it would send again what came after it.
             self.silently(HEADER_SIZE)
@@ -360,7 +360,7 @@ class SessionChannel:
             self.session.context.count(self.unanswered, (size,))
 
     def _send_failure(self, error: Exception, correlation_id: int | None) -> None:
-        """The storage has failed: nobody gets a success."""
+        """Answer with an error: the storage has failed, and no request succeeds."""
         refusal = BrokerError(ErrorCode.IO_ERROR, f"the storage has failed: {error}")
         self._send_refusal(None, refusal, correlation_id)
 

@@ -75,7 +75,7 @@ def test_each_message_is_one_line_and_what_is_no_number_is_told(broker, url):
     _, lines, _ = broker("consumer", "--destination", "odd", "--timeout", "100ms", "--json")
 
     def refused(constant):
-        raise AssertionError(f"{constant} is no JSON")
+        raise AssertionError(f"{constant} is not JSON")
 
     _, second = (json.loads(line, parse_constant=refused) for line in lines)
     assert second["body"] == "two\nlines\n"
@@ -153,8 +153,8 @@ def test_queues_and_addresses_are_made_shown_emptied_and_deleted(broker):
 @pytest.mark.parametrize(
     ("words", "status", "text"),
     [
-        (("queue", "delete", "nobody-s"), 1, "nobody-s"),
-        (("browser", "--destination", "queue://nobody-s"), 1, "nobody-s"),
+        (("queue", "delete", "not-there"), 1, "not-there"),
+        (("browser", "--destination", "queue://not-there"), 1, "not-there"),
         (("consumer", "--destination", "file://x"), 2, "neither queue://NAME nor topic://NAME"),
         (("producer", "--destination", "q", "--property", "red"), 2, "is not NAME=VALUE"),
         (("producer", "--destination", "q", "--message-count", "0"), 2, "--message-count"),

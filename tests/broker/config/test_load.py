@@ -417,7 +417,7 @@ def test_included_files(read, tmp_path):
         "<acceptor>broken</acceptor></acceptors>"
     )
 
-    with pytest.raises(ConfigError, match=r"parts/acceptors\.xml:2: 'broken' is no URI"):
+    with pytest.raises(ConfigError, match=r"parts/acceptors\.xml:2: 'broken' is not a URI"):
         read('<xi:include href="parts/acceptors.xml"/>')
     config = read(
         '<xi:include href="missing.xml"><xi:fallback><name>n</name></xi:fallback></xi:include>'
@@ -500,7 +500,7 @@ def test_included_files(read, tmp_path):
         (
             "<acceptors><acceptor name='a'>tcp://h:99999</acceptor></acceptors>",
             3,
-            "which is no number up to 65535",
+            "which is not a number up to 65535",
         ),
         (
             (

@@ -162,5 +162,5 @@ async def drain(world: World, session: AsyncSession) -> None:
                     continue
                 rounds += 1
                 if rounds == STUCK_ROUNDS:
-                    world.history.problems.append(f"lost: {count} stay in {queue}, for nobody")
+                    world.history.problems.append(f"lost: {count} stay in {queue}, not delivered")
                     break

@@ -51,7 +51,7 @@ def headers(message: Message) -> dict[str, object]:
 
 
 async def send_again(world: World, session: AsyncSession, unit_of: Message) -> None:
-    """Send what nobody answered once more."""
+    """Send a message without an answer once more."""
     address = unit_of.queues[0].partition(".")[0]
     unit = world.history.unit()
     sender = Sender(world, session, address)

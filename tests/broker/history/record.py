@@ -32,7 +32,7 @@ class Unit:
     Attributes:
         tried_at: from here on it may count.
         done_at: the broker had said that it counts.
-        held_at: prepared, and the broker had said so: nobody else gets what it took.
+        held_at: prepared, and the broker had said so: no other consumer gets what it took.
         freed_at: from here on a rollback may have been done.
         is_late: decided by another client than the one that sent, so in no order with its others.
     """

@@ -135,7 +135,7 @@ class Service:
         return problems(self.world.history, ORDERED)
 
     async def run_without_store(self, seconds):
-        """The same of a broker that keeps nothing: each life is judged alone."""
+        """The same of a broker that keeps nothing: each life is checked alone."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             is_whole = self.world.chance(0.5)

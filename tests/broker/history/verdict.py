@@ -10,7 +10,7 @@
     torn                a transaction of which a part counts and a part does not
     unmarked            delivered again to the same life of the broker as if for the first time
 
-A unit that nobody answered may count or not: what its messages did says which, and all of them must
+A unit without an answer may count or not: what its messages did says which, and all of them must
 say the same. That needs a history whose queues were drained at the end.
 """
 
@@ -119,7 +119,7 @@ def _copies(copies: Copies) -> Iterator[str]:
 
 
 def _told(take: Take) -> str:
-    """What is known of a delivery, for whoever looks for the fault."""
+    """What is known of a delivery, to find the fault."""
     unit = take.unit
     moments = {
         "tried": unit.tried_at,
@@ -136,7 +136,7 @@ def _told(take: Take) -> str:
 
 
 def _torn(history: History, copies: Copies) -> Iterator[str]:
-    """Units that nobody answered count whole, or not at all."""
+    """Units without an answer count whole, or not at all."""
     seen = {(take.queue, take.key) for take in history.takes}
     for unit in history.units:
         if unit.outcome is not Outcome.TRIED:
@@ -144,7 +144,7 @@ def _torn(history: History, copies: Copies) -> Iterator[str]:
         counts = {
             f"{send.message.key!r} to {queue}": (queue, send.message.key) in seen
             for send in unit.sends
-            # Of one that was sent again, nobody can tell which send it was.
+            # Of one that was sent again, it is unknown which send it was.
             if len(send.message.sends) == 1
             for queue in send.message.queues
         }

@@ -38,7 +38,7 @@ ORDERED = frozenset({"single", "paged", "fan.a", "fan.b"})
 GROUPS = ("red", "green", "blue")
 # Producers wait while so many messages do.
 WAITING_MAX = 1500
-# A machine that stalls for a minute is no fault of the broker.
+# A machine that stalls for a minute is not a fault of the broker.
 CALL_TIMEOUT_MS = 240_000
 LARGE = 150_000
 
@@ -52,9 +52,9 @@ class World:
 
     Attributes:
         life: number of the broker's life.
-        is_over: the broker is about to end, or has: nobody begins anything.
+        is_over: the broker is about to end, or has: no client begins anything.
         undecided: XA transactions that were, or may have been, prepared.
-        again: messages whose send nobody answered, to be sent once more.
+        again: messages whose send got no answer, to be sent once more.
         refusals: what the broker refused, by its words.
     """
 
@@ -94,7 +94,7 @@ class World:
             await made.close()
 
     def new_message(self, address: str) -> Message:
-        """A message that nobody has sent yet."""
+        """A message that is not sent yet."""
         size = self.seeded.choice((0, 20, 200, 2000))
         if self.has_large and self.chance(0.01):
             size = LARGE

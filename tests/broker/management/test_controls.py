@@ -167,7 +167,7 @@ def test_a_message_is_sent_by_an_operator(bench):
     assert sent.message.get("colour") == "red"
     (text,) = bench.addresses.queues["other"].references()
     assert (text.message.durable, len(text.message.user_id)) == (False, 16)
-    with pytest.raises(Failed, match="no Base64"):
+    with pytest.raises(Failed, match="not valid Base64"):
         bench.call("queue.q", "sendMessage", None, 4, "&", True, None, None)
 
 
@@ -185,7 +185,7 @@ def test_headers_of_an_operator_are_texts_or_none(bench):
         "x": "1.5",
         "text": "1",
     }
-    with pytest.raises(Failed, match="header h is no text"):
+    with pytest.raises(Failed, match="header h is not text"):
         bench.call("queue.q", "sendMessage", {"h": []}, 3, None, False, None, None)
 
 

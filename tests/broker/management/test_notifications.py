@@ -95,7 +95,7 @@ def test_consumers_and_sessions_that_come_and_go():
         "_AMQ_ConsumerName": 0,
     }
     validated = {"_AMQ_ValidatedUser": "ann", "_AMQ_CertSubjectDN": None}
-    # The browser is told of by nobody, and counts.
+    # The browser causes no notification, and counts.
     assert created == ("CONSUMER_CREATED", {**common, **validated})
     assert closed == ("CONSUMER_CLOSED", common)
 

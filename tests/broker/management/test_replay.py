@@ -202,7 +202,7 @@ def test_a_body_of_which_a_part_is_gone_is_not_sent(tmp_path, caplog):
         assert not list((tmp_path / "largemessages").iterdir())
 
     run(tmp_path, story)
-    assert "the history has not the whole body of large message" in caplog.text
+    assert "the history lacks a part of the body of large message" in caplog.text
 
 
 def paging_soon():

@@ -52,7 +52,7 @@ def test_users_are_added_changed_and_removed(bench, etc):
 
     assert listed(bench) == {"admin": ["amq"], "guest": ["readers", "writers"]}
     assert listed(bench, "guest") == {"guest": ["readers", "writers"]}
-    assert listed(bench, "nobody") == {}
+    assert listed(bench, "stranger") == {}
     assert "guest = ENC(1024:" in (etc / USERS_FILE).read_text()
     assert bench.core.security.authenticate("guest", "first") == "guest"
     bench.call("broker", "resetUser", "guest", "second", None, False)

@@ -1,4 +1,4 @@
-"""HTTP clients that send, or read, half of something hold nobody else up."""
+"""HTTP clients that send, or read, half of something do not delay other clients."""
 
 import asyncio
 

@@ -92,7 +92,7 @@ def test_a_transaction_counts_while_its_pages_are_being_counted(tmp_path, monkey
             for name, store in stores.items()
             if store.pages[1].remaining is not None
         )
-        # More of the transaction lies in pages that nobody has counted.
+        # More of the transaction lies in pages that are not counted yet.
         assert first.transactions
         sink = life.consume(name)
         await life.until(lambda: len(sink.got) >= 10)
@@ -333,7 +333,7 @@ def test_a_rollback_is_recorded_at_once_and_seen_by_others_later(tmp_path, monke
         session.xa_end(XID, has_failed=False)
         await durable(session.xa_prepare, XID)
         with held_pages(monkeypatch):
-            life.session().send(message("held up", "full"), lambda error: None)
+            life.session().send(message("delayed", "full"), lambda error: None)
             session.stop()
             other = life.session(**XA)
             other.xa_rollback(XID, lambda error: None)

@@ -1,8 +1,8 @@
 """Random work on addresses whose pages are in a database, a kill at some commit, and what is found.
 
 The work, the ledger and the looks are those of test_crash_anywhere.py; journals are simulated as
-there. The database is a real one: a kill is before a transaction of a page table, or behind it, or
-between two turns of the broker, and from then on nothing of that broker reaches the tables.
+there. The database is a real one. A kill is before a transaction of a page table, or behind it, or
+between two turns of the broker. From then on nothing of that broker reaches the tables.
 """
 
 import asyncio

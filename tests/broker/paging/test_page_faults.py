@@ -110,7 +110,7 @@ def test_a_torn_end_of_a_page_is_never_appended_to(tmp_path, tail):
         file.write(tail)
     lives(tmp_path, after)
 
-    # What was no record is kept for whoever wants to look.
+    # What was not a record is kept for inspection.
     assert len(list((tmp_path / "data").glob("paging/*/*.invalidPage"))) == 1
 
 
@@ -119,7 +119,7 @@ def test_a_page_store_of_an_address_that_is_gone_is_removed(tmp_path):
         await life.queue()
 
     lives(tmp_path, before)
-    folder = FileFolders(tmp_path / "data" / "paging").create("nobody", 0)
+    folder = FileFolders(tmp_path / "data" / "paging").create("unknown", 0)
     folder.append(1, [encode_entry(message(), [7])])
     folder.close()
     assert len(list((tmp_path / "data" / "paging").iterdir())) == 1

@@ -2,8 +2,8 @@
 
 Each turn some appends become durable, a piece of work on pages is done, or nothing happens: who
 waits for what, and in which order it comes, is the seed's. A crash is a copy of the folder between
-two turns, or between two calls of a page folder, with the journals cut anywhere behind what is
-durable; a power failure takes what was not synced from the ends of the pages too.
+two turns, or between two calls of a page folder. The journals are cut anywhere behind what is
+durable. A power failure takes what was not synced from the ends of the pages too.
 """
 
 import asyncio
@@ -323,7 +323,7 @@ class World:
                 self.maybe_crash()
 
     async def until(self, is_so, turns=3000):
-        """Let everything go on until something is so."""
+        """Run everything until a condition holds."""
         for _ in range(turns):
             if is_so():
                 return

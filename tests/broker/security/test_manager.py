@@ -178,9 +178,9 @@ def test_no_password_is_kept():
     ("codec", "what"),
     [
         ("DefaultSensitiveStringCodec;kye=x", "no parameter 'kye'"),
-        ("DefaultSensitiveStringCodec;key", "no NAME=VALUE"),
+        ("DefaultSensitiveStringCodec;key", "is not NAME=VALUE"),
         ("DefaultSensitiveStringCodec;algorithm=three-way", "none of two-way, one-way"),
-        ("os:sep", "is no function"),
+        ("os:sep", "is not a function"),
         ("os:none", "has no attribute"),
     ],
 )

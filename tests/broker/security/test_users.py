@@ -57,7 +57,7 @@ def test_logins(users):
     assert users.authenticate("admin", "secret") == {"amq", "others"}
     assert users.authenticate("guest", "open sesame") == {"others"}
     assert users.authenticate("admin", "Secret") is None
-    assert users.authenticate("nobody", "secret") is None
+    assert users.authenticate("stranger", "secret") is None
     assert users.list() == [
         User("admin", frozenset({"amq", "others"})),
         User("guest", frozenset({"others"})),
@@ -100,8 +100,8 @@ def test_wrong_uses_are_told(users):
     with pytest.raises(UserError, match="'admin' is there already"):
         users.add("admin", "x", [])
     for change in (users.remove, users.reset):
-        with pytest.raises(UserError, match="no user 'nobody'"):
-            change("nobody")
+        with pytest.raises(UserError, match="user 'stranger' does not exist"):
+            change("stranger")
     for name, roles in ((" ", []), ("a,b", []), ("a", ["x,y"]), ("a", [""])):
         with pytest.raises(UserError, match="cannot be a name"):
             users.add(name, "x", roles)

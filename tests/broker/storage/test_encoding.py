@@ -167,7 +167,7 @@ def test_an_unknown_number_of_an_enumeration_is_refused():
     codec = encoding.enumerated(Colour, encoding.SHORT)
 
     assert decode(codec, b"\0\1") is Colour.RED
-    with pytest.raises(RecordFormatError, match="2 is no Colour"):
+    with pytest.raises(RecordFormatError, match="2 is not a valid Colour"):
         decode(codec, b"\0\2")
 
 

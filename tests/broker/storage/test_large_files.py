@@ -1,4 +1,4 @@
-"""Bodies of large messages: whoever reads one reads on while it is deleted."""
+"""Bodies of large messages: a reader reads on while the body is deleted."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Bytes of messages that wait, put aside: read back as they were, and forgotten again."""
+"""Spilled bytes of messages that wait: read back as they were, and forgotten again."""
 
 import contextlib
 import errno

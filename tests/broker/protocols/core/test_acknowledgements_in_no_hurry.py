@@ -24,7 +24,7 @@ HOUR_NS = 3600 * 10**9
 
 
 class Patient(Life):
-    """A broker whose journal keeps what nobody waits for."""
+    """A broker whose journal keeps what no client waits for."""
 
     def __init__(self, folder):
         super().__init__(folder)

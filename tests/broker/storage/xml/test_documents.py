@@ -231,7 +231,7 @@ MESSAGE = (
         ("<activemq-journal>", "line 1: no element found"),
         ("no XML", "line 1: syntax error"),
         ("<html/>", "line 1: <html> where <activemq-journal> should be"),
-        ('<!DOCTYPE a [<!ENTITY b "c">]><a/>', "line 1: a document type is not taken"),
+        ('<!DOCTYPE a [<!ENTITY b "c">]><a/>', "line 1: a document type is not allowed"),
         ("<activemq-journal>\n<queue-binding name='q'/>", "line 2: 'routing-type' is missing"),
         (
             "<activemq-journal><address-binding name='a' routing-types='BOTH'/>",
@@ -252,7 +252,7 @@ MESSAGE = (
         ),
         (
             MESSAGE.format("", '<property name="n" value="1e40" type="float"/>'),
-            "property n '1e40' is no float",
+            "property n '1e40' is not a valid float",
         ),
         (MESSAGE.format("", '<property name="n" type="byte"/>'), "'value' is missing"),
     ],
