@@ -46,9 +46,9 @@ unsigned qv_aio_in_flight(const qv_aio_queue *q);
  * Call it once, before the first submit: writes already in flight are not announced. */
 int qv_aio_event_fd(qv_aio_queue *q);
 
-/* on != 0: somebody listens. The counter is emptied, and bumped if completions lie waiting; each
+/* on != 0: the caller listens. The counter is emptied, and bumped if completions lie waiting; each
  * one from here on bumps it, so that no wake-up is lost. One may come late, for a completion that
- * was taken already: expect wake-ups with nothing to take. on = 0: nobody listens; the counter
+ * was taken already: expect wake-ups with nothing to take. on = 0: no listener; the counter
  * means nothing until armed again. 0 or -errno. */
 int qv_aio_arm(qv_aio_queue *q, int on);
 

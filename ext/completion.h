@@ -9,8 +9,7 @@
 
 #define QV_DEPTH_MAX 32768u
 
-/* result: bytes written, as the kernel said it (a short count is the caller's to judge), or -errno.
- */
+/* result: bytes written, as the kernel said it (callers check for a short count), or -errno. */
 typedef struct qv_completion {
     uint64_t tag;
     int64_t result;

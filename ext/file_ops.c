@@ -184,7 +184,7 @@ int64_t qv_read(int fd, void *buffer, size_t size, uint64_t offset) {
             break;
         } else if (errno != EINTR) {
             int read_error = errno;
-            /* O_DIRECT refuses to go on from an unaligned end of file; being there is no error. */
+            /* O_DIRECT refuses to go on from an unaligned end of file; that is not an error. */
             if (read_error == EINVAL && count > 0 && qv_file_size(fd) == (int64_t)(offset + count))
                 break;
             return -read_error;

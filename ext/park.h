@@ -6,7 +6,7 @@
  * loop.
  *
  * The word: 4-byte aligned, read and written atomically, within this process (futexes are private).
- * It must stay mapped while anyone waits on it; unparking a word that nobody waits on is harmless.
+ * It must stay mapped while anyone waits on it; unparking a word without waiters is harmless.
  * No allocation; no state. */
 #ifndef QV_PARK_H
 #define QV_PARK_H

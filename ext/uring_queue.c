@@ -202,7 +202,7 @@ int qv_uring_event_fd(qv_uring_queue *q) {
 
 /* IORING_CQ_EVENTFD_DISABLED could silence the fd while disarmed. Not used: nothing promises that
  * the kernel orders its store of the tail and its look at that flag, so a wake-up might be lost, and
- * a bump that nobody hears costs next to nothing. */
+ * a bump without a listener costs next to nothing. */
 int qv_uring_arm(qv_uring_queue *q, int on) {
     uint64_t counter = 0;
     int fd = qv_uring_event_fd(q);

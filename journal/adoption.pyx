@@ -39,7 +39,7 @@ class RecoveryFolder:
         self.folder = folder
 
     def delete(self, name):
-        """Delete a file; one that is not there is no error."""
+        """Delete a file; a missing file is ignored."""
         try:
             self.folder.unlink(name)
         except JournalIOError as error:
@@ -160,8 +160,8 @@ def cut_torn_tail(DataFiles files, found):
 def clear_gap(DataFiles files, found, uint64_t position):
     """Zero what stands between the last whole record and `position`, where appends go on.
 
-    Only in a file without leaders, where a write that broke off inside a block is no torn tail
-    yet: behind it, as soon as a record stands at the next block, a reader must call it damage.
+    Only a file without leaders needs this. A write that broke off inside a block of such a file is
+    not a torn tail for long: once a record follows at the next block, a reader reports damage.
     """
     if found.has_checksums or position <= found.append_position:
         return
@@ -196,12 +196,13 @@ def go_on_in(DataFiles files, DataFile file, found):
     file.opened.position = (
         max(found.append_position, file.opened.first) + alignment - 1) // alignment * alignment
     if files.back_end.direct and file.opened.position + 2 * alignment > file.opened.size:
-        # It was written through the page cache: behind the last record is no block for its end mark.
+        # It was written through the page cache: no block is left behind the last record for its
+        # end mark.
         files.write_cached(file)
         file.opened.position = max(found.append_position, file.opened.first)
     if file.opened.position == file.opened.first and found.record_count:
-        # A compaction begins records inside the header block. The file is not empty for that, and
-        # whoever asks so by its position must not think it is.
+        # A compaction begins records inside the header block, so the file is not empty. Callers
+        # check for an empty file by its position, so the position must be beyond the first block.
         file.opened.position += alignment
     clear_gap(files, found, file.opened.position)
     file.opened.ordinal = found.next_ordinal

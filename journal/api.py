@@ -42,9 +42,9 @@ class RecordStore(Protocol):
 
     Durability: with `sync` a record is acknowledged (the call returns, `done` runs, the future
     ends) only after it and everything before it would survive a power failure. Without, it is
-    accepted and follows in order. `sync=None` takes the store's configured default. What nobody
-    waits for is synced with what is synced next, and at the latest when the store's timer
-    says (`flush_now=False`): it costs no sync of its own.
+    accepted and follows in order. `sync=None` takes the store's configured default. With
+    `flush_now=False` a record has no waiter: it is synced with the next sync, at the latest when
+    the store's timer ends. It costs no sync of its own.
 
     A full disk: a store on files refuses records with JournalFull and goes on. What
     makes room is accepted all the same, from files made ahead: deletes, the ends of transactions,
@@ -54,7 +54,7 @@ class RecordStore(Protocol):
     """
 
     def open(self) -> None:
-        """Take the store: create what is missing, make sure nobody else has it.
+        """Take the store: create what is missing and lock out other owners.
 
         Raises:
             JournalLocked: somebody else has it.

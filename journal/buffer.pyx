@@ -10,9 +10,9 @@ only grow: synced <= written <= taken <= head.
 When the flusher is free it takes the batch being filled if anybody waits for it, otherwise at
 the latest `timeout_ns` after its first record, synced if any record asks for it. A lone record
 that somebody waits for waits for no timer. Where more of them were in the last group it gives
-late-comers a moment (`join_ns`): their producers were just woken and are about to ask again. What
-nobody waits for does not count: it comes when it comes. All batches that are ready go as one group:
-written side by side where the back end has a queue, then one sync for all of them.
+late-comers a moment (`join_ns`): their producers were just woken and are about to ask again.
+Records without a waiter do not count for this. All batches that are ready go as one group: written
+side by side where the back end has a queue, then one sync for all of them.
 
 A group never crosses a file: the last batch of a file is on disk before the first of the next is
 written. So only the newest file can have a torn tail.
@@ -20,8 +20,8 @@ written. So only the newest file can have a torn tail.
 Marks (format.pyx): a batch opens with one that says how much of the file was on disk when the
 batch was sealed. A journal that is idle or closes writes one alone; a full file gets an end mark
 once its last batch is on disk. These two stand in a sector of their own, so that one lost sector
-cannot take both a mark and a record that no other mark counts; the next batch begins before them,
-behind the last record. They claim only what is so, hence none are written without datasync.
+cannot take both a mark and a record that no other mark counts. The next batch begins before them,
+behind the last record. Marks claim only what is on disk, hence none are written without datasync.
 
 The first failed write or sync is final: every counter stays, every waiter gets the error.
 
@@ -68,8 +68,8 @@ cdef class GroupBuffer:
     Attributes of the constructor:
         back_end: what writes; closed by its owner after close().
         capacity: bytes of one slot; the largest batch.
-        timeout_ns: nanoseconds that a record which nobody waits for waits at most; 0 writes each
-            at once.
+        timeout_ns: the longest time in nanoseconds that a record without a waiter stays in the
+            buffer; 0 writes each at once.
         datasync: sync what is asked to be synced; off, "synced" means written.
         leaders: the journal writes leaders, so batches may open with marks.
     """
@@ -130,7 +130,7 @@ cdef class GroupBuffer:
     def close(self):
         """Write and sync all that is accepted, then end the flusher thread. Idempotent.
 
-        Nobody may append any more. After an error only the thread is ended.
+        No appends are allowed any more. After an error only the thread is ended.
         """
         if self.running:
             with nogil:
@@ -340,7 +340,7 @@ cdef class GroupBuffer:
     # Waiting, without the lock. WOKEN_BY_A_SIGNAL: have Python look at it, and ask again.
 
     cdef void want(self, uint64_t batch) noexcept nogil:
-        """Have the batch synced as soon as can be, if nobody has asked for that; does not wait."""
+        """Request a sync of the batch as soon as possible, once; does not wait."""
         if load64(&self.wanted) <= batch:
             pthread_mutex_lock(&self.lock)
             if self.wanted <= batch:
@@ -350,7 +350,7 @@ cdef class GroupBuffer:
     cdef int wait_synced(self, uint64_t batch) noexcept nogil:
         """Return when the batch is on disk: 0, or -errno of the failure that ended the buffer.
 
-        Asks for the sync when nobody has.
+        Requests the sync if no other thread has.
         """
         if load64(&self.synced) > batch:
             return 0
@@ -449,9 +449,9 @@ cdef class GroupBuffer:
     cdef void sleep(self, uint64_t now) noexcept nogil:
         """Park until someone releases with a reason, or until the next deadline.
 
-        Behind a group that is the time when a record that came at once would be due: so who adds
-        one that nobody waits for need not wake anybody to have the timer set. Waking a thread
-        costs the one who does it more than the record.
+        Behind a group the deadline is the time when a record that came at once would be due. So a
+        producer that adds a record without a waiter need not wake the flusher to set the timer.
+        Waking a thread costs the producer more than the record.
         """
         cdef Slot *slot = &self.slots[self.head % self.slot_count]
         cdef uint64_t deadline = FOREVER
@@ -482,7 +482,7 @@ cdef class GroupBuffer:
         pthread_mutex_lock(&self.lock)
 
     cdef void join_late_comers(self) noexcept nogil:
-        # As many as last time have come already: nobody to wait for.
+        # If as many as last time have come already, no late-comers are expected.
         if self.slots[self.head % self.slot_count].awaited < self.last_group_awaited \
                 and self.join_ns and not self.stopping:
             pthread_mutex_unlock(&self.lock)
@@ -599,10 +599,10 @@ cdef class GroupBuffer:
         return error
 
     cdef int write_end_mark(self, Slot *slot) noexcept nogil:
-        """Close a file whose last batch is on disk. Synced by whoever closes the file."""
+        """Close a file whose last batch is on disk. The caller that closes the file syncs it."""
         cdef uint64_t offset = self.mark_offset(slot.file)
         if offset + self.padded(slot.file, LEADER_SIZE) > slot.file.size:
-            return 0    # Who filled it kept no room for one.
+            return 0    # The writer that filled it kept no room for one.
         return self.put_mark(slot.file, slot.file.position, offset, END_MARK, slot.ordinal_end,
                              False)
 
@@ -644,8 +644,9 @@ cdef class GroupBuffer:
     cdef void write_mark(self) noexcept nogil:
         """Say, alone, how much is on disk: the journal is idle or closes.
 
-        Where a load could not go on behind the mark, since no end mark would fit any more, the mark
-        is the end mark; it is written again, with all that came meanwhile, when the file is left.
+        If no end mark would fit behind this mark any more, a load could not go on behind it. Then
+        the mark is the end mark; it is written again, with all that came meanwhile, when the file
+        is left.
         """
         cdef OpenFile *file = self.file
         cdef uint32_t claimed = file.synced_ordinal

@@ -1,6 +1,6 @@
 """Copies what is live out of old files into few new ones, while appends go on.
 
-    old files ──read, judge──▶ live? (asked of the index, 64 at a time) ──copy──▶ <name>.cmp, synced
+    old files ──read, check──▶ live? (asked of the index, 64 at a time) ──copy──▶ <name>.cmp, synced
                                                                                       │
         journal synced ──▶ control file ──▶ index moved ──▶ old files .tmp, new files named ──▶
         control file gone ──▶ old files re-headed and free
@@ -11,9 +11,9 @@ Rules of what is copied, after Artemis (JournalCompactor):
   updates of a replaceable type only the last for a record, behind everything else.
 - Records of a transaction wait for its end. A commit brings those that are live, still as
   transactional records, and a commit with the count for its new file; a rollback none.
-- A transaction without an end in these files is open, or has ended in a younger file: all of its
-  operations and prepares are copied, behind all files, in the order in which they began: a load
-  reports them so.
+- A transaction without an end in these files is open, or has ended in a younger file. All of its
+  operations and prepares are copied, behind all files, in the order in which the transactions
+  began. A load reports them in that order.
 - Deletes are dropped: what they deleted is not copied. A delete of an id that is live (used twice,
   which the contract forbids) is kept, so that a load gives what it gave before.
 - A commit that the loader would refuse, by its count, is refused here.
@@ -32,10 +32,10 @@ Why a crash never tears anything
   Therefore all that was appended up to the end of copying is synced before the control file is
   written. A delete that comes after the question was asked finds its record copied, and applies at
   a load as it would have to the old files: younger files follow in order of id.
-- A transaction without an end in the old files is copied whatever the index says: if it ended
-  meanwhile its end lies in a younger file, and if a crash loses that end it is still open.
-- An old file is not given a new use before the control file, which would have it deleted, is
-  gone; and by then it is called `.tmp`, or a load would take its records again. It gets its name
+- A transaction without an end in the old files is copied whatever the index says. If it ended
+  meanwhile its end lies in a younger file. If a crash loses that end it is still open.
+- An old file is not used again before the control file is gone, since recovery would delete it by
+  that list. By then it is called `.tmp`, or a load would take its records again. It gets its name
   back with a new id on disk (FilePool.take_back()).
 
 What the index is told (publish) stands in moves.pyx.
@@ -112,11 +112,11 @@ cdef class Compactor:
     # --- copy ---------------------------------------------------------------------------------
 
     def copy(self, progress=None):
-        """Write and sync everything live into new files, which nobody knows of yet.
+        """Write and sync everything live into new files, which do not count yet.
 
         Args:
             progress: called as progress(files_done, files_total, bytes_read, bytes_total) after
-                each old file; None: nobody is told.
+                each old file; None: no progress is reported.
 
         Raises:
             JournalDamaged: an old file does not hold what was written to it.

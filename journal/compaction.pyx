@@ -125,7 +125,7 @@ cdef class Compaction:
             threading.Thread(target=self.compact_quietly, name="journal-compaction",
                              daemon=True).start()
         except (RuntimeError, MemoryError) as error:
-            # The system has no thread left. Nobody else would release the lock.
+            # The system has no thread left. No other code would release the lock.
             self.lock.release()
             log.error("no compaction, the journal goes on without it: %s", error)
 
@@ -242,7 +242,7 @@ cdef class Compaction:
     def leave_files(self):
         """Go on in a new file, and have the index watch all older ones; these, closed.
 
-        Empty: there are no records to compact.
+        Returns an empty list if no file has records to compact.
         """
         cdef DataFile current
         cdef int watching
@@ -269,8 +269,8 @@ cdef class Compaction:
                 break
             else:
                 self.files.make_room(NEED_ROOM, current, False)
-        # The flusher is done with a file right after all in it is synced, and wakes nobody for it;
-        # the files thread closes it.
+        # The flusher is done with a file right after all in it is synced, and wakes no thread for
+        # it; the files thread closes it.
         self.files.sync()
         at_rest = False
         while not at_rest:
@@ -298,7 +298,7 @@ cdef class Compaction:
         return empty
 
     def are_at_rest(self, files):
-        """Whether nobody writes to the files or copies them any more."""
+        """Whether no thread writes to the files or copies them any more."""
         cdef DataFile file
         for file in files:
             if file.is_open or self.files.index.files[file.opened.slot].held:

@@ -1,11 +1,12 @@
 """Telling those who wait: callbacks and awaitables, in append order, many at a time.
 
 A Completion is made for every awaited record, so it is lean. It is what asyncio calls a
-future-compatible object (asyncio.isfuture), so tasks, gather and wait_for take it as they take a
-Future, and a coroutine as well, so create_task and TaskGroup take it; asyncio.wait, which takes no
-coroutines, wants a task of it. It differs from a Future in one thing: when the event loop itself reaps, the waiting task is stepped
-there and then, without a call_soon and a handle for each record. That is half of what awaiting a
-Future costs, and nothing else runs in between anyway.
+future-compatible object (asyncio.isfuture): tasks, gather and wait_for take it as they take a
+Future. It is a coroutine as well, so create_task and TaskGroup take it. asyncio.wait takes no
+coroutines; give it a task of the Completion. It differs from a Future in one thing: when the event
+loop itself calls reap(), the waiting task is stepped there and then, without a call_soon and a
+handle for each record. That is half of what awaiting a Future costs, and nothing else runs in
+between anyway.
 """
 
 import contextvars
@@ -257,7 +258,7 @@ cdef class CompletionQueue:
             return completion
         completion.behind = self.told + <uint64_t>len(self.callbacks)
         self.put_in_order(completion)
-        # Only now: it may have become durable since it was asked, with nobody to tell.
+        # Only now: it may have become durable since the check, before there was a waiter to tell.
         if self.loop is not loop:
             self.attach(loop)
         elif not self.is_watched():

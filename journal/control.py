@@ -1,9 +1,9 @@
 """The control file of a compaction: which files to delete and which to rename, once complete.
 
-It is a journal file with id 0 and one add record. The record's body, after Artemis
-(AbstractJournalUpdateTask): three lists, each a 4-byte count and its entries, names as a 2-byte
-size and that many bytes; old files, new files (still with `.cmp`), and pairs of names to rename.
-Bytes behind the third list are to be ignored.
+It is a journal file with id 0 and one add record. The record's body is that of Artemis
+(AbstractJournalUpdateTask). It holds three lists: old files, new files (still with `.cmp`), and
+pairs of names to rename. Each list is a 4-byte count and its entries. A name is a 2-byte size and
+that many bytes. Bytes behind the third list are to be ignored.
 """
 
 from __future__ import annotations

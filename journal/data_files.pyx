@@ -3,8 +3,8 @@
     opened ahead ──roll──▶ current ──▶ older, still open ──flusher is done──▶ older, closed
 
 Who does what to them: appends go on in the next one (make_room), the files thread opens, closes and
-reclaims them (file_maintenance.pyx), compaction replaces older ones (compaction.pyx), a load finds them
-(adoption.pyx). Here stands also why the journal ended, which all of these ask.
+reclaims them (file_maintenance.pyx), compaction replaces older ones (compaction.pyx), a load finds
+them (adoption.pyx). Here stands also why the journal ended, which all of these ask.
 
 Threads: Python objects are guarded by the GIL, index and buffer by the buffer's lock, which is
 never held while the GIL is taken. `changed` announces whatever others wait for; `wake` is for the

@@ -1,4 +1,4 @@
-"""The wording of Artemis's `data print`: one place for whoever prints a journal.
+"""The wording of Artemis's `data print`: the one place for all commands that print a journal.
 
 Functions over plain iterables, so that any reader of a journal can feed them: what a record, a
 file, a transaction must have is a Protocol below, and what describes a body is passed in. Lines

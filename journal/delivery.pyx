@@ -186,7 +186,7 @@ cdef class LiveCursor:
         return self.loaded[self.locator.file].name
 
     cdef LiveRecord record(self):
-        """The record as an object, for whoever needs one."""
+        """The record as an object, for callers that need one."""
         return live_record(
             self.file_name(), self.locator,
             PyBytes_FromStringAndSize(<const char *>self.body, self.locator.body_size))

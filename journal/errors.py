@@ -100,7 +100,7 @@ class Damage:
     Attributes:
         file: the file's name within the folder.
         offset: bytes from the start of the file to where the damage begins.
-        size: bytes concerned; 0 when nobody can know.
+        size: bytes concerned; 0 when unknown.
         reason: one phrase for people.
         torn: it lies beyond what was ever acknowledged, as a crash leaves it.
     """

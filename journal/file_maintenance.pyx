@@ -82,8 +82,8 @@ cdef class FileMaintenance:
     def open_more(self):
         """Top up the files that are opened ahead, and the reserve.
 
-        A full disk is no failure: appends are refused until there is room again, but for what
-        makes room, which has the reserve.
+        A full disk does not raise: appends are refused until there is room again. Records that
+        make room are still accepted, from the reserve.
         """
         self.open_free()
         error = None

@@ -200,7 +200,7 @@ def read_header(name: str, path: AnyPath) -> JournalFile:
     """A file's id and size.
 
     Raises:
-        JournalIOError: it cannot be read, or is no regular file.
+        JournalIOError: it cannot be read, or is not a regular file.
     """
     if isinstance(path, RemotePath):
         size = path.size()

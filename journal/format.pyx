@@ -16,8 +16,8 @@ Invariants:
 - The crc of a leader covers file id, ordinal and the whole record, so that a record of an
   earlier use of the file, or one moved within it, never passes.
 - The ordinal of a record is the count of leaders before it in this file.
-- The header leader has, in the place of an ordinal, the file's size in sectors (0: not said), so
-  that a file that was cut does not read as one that was never filled further.
+- The header leader has, in the place of an ordinal, the file's size in sectors (0: not said). So
+  a file that was cut does not read as one that was never filled further.
 
 Sources: JournalImpl, dataformat.* of Artemis for sizes and order of fields, and
 JournalImpl.readJournalFile for what the scanner skips. Every function here is pure.
@@ -35,10 +35,12 @@ cdef extern from *:
         v = __builtin_bswap32(v);
         memcpy(p, &v, 4);
     }
+
     static inline void qv_put64(uint8_t *p, uint64_t v) {
         v = __builtin_bswap64(v);
         memcpy(p, &v, 8);
     }
+
     static inline uint64_t qv_word(const uint8_t *p) {
         uint64_t v;
         memcpy(&v, p, 8);
@@ -234,7 +236,7 @@ cdef uint32_t leader_padding(uint64_t offset) noexcept nogil:
 # --- reading ---------------------------------------------------------------------------------
 
 cdef int decode_header(const uint8_t *data, uint64_t size, Header *header) noexcept nogil:
-    """Read the header; 0, or -1 when there are fewer than 16 bytes. Versions are not judged."""
+    """Read the header; 0, or -1 when there are fewer than 16 bytes. Versions are not checked."""
     cdef uint32_t crc = 0, ordinal = 0
     if size < HEADER_SIZE:
         return -1
@@ -386,7 +388,7 @@ cdef int scan_next(Scan *scan, Record *record) noexcept nogil:
     """Advance to the next thing in the file; one of SCAN_*.
 
     Records are found by Artemis's rules alone, so that `leaders` off gives its raw view.
-    A leader that stands right before a record judges it (record.checksum, record.ordinal).
+    A leader that stands right before a record validates it (record.checksum, record.ordinal).
     Marks are given only when their crc holds for this file: others are noise or stale.
     After SCAN_MORE the next call goes on where this one stopped.
     """

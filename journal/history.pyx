@@ -2,8 +2,8 @@
 
     older, closed ──▶ uncopied ──journal-history thread──▶ retention.History ──▶ may be reclaimed
 
-A file waits "held" in the index, so nobody reclaims or compacts it. Where no history is kept all of
-this does nothing.
+A file waits "held" in the index, so it is neither reclaimed nor compacted. If no history is kept
+all of this does nothing.
 """
 
 import errno
@@ -87,7 +87,8 @@ cdef class HistoryMaintenance:
     def keep_uncopied(self):
         """Copy closed files to the history, oldest first, and let them be used again.
 
-        A full disk there is no failure: files pile up until it has room, asked at every roll.
+        A full disk there does not end the journal: files pile up until it has room. Every roll of
+        the journal checks for room again.
         """
         cdef DataFile file
         while self.uncopied and self.files.failure is None:

@@ -77,7 +77,7 @@ cdef int id_map_put(IdMap *map, int64_t key, uint32_t value) noexcept nogil:
 
 
 cdef int64_t id_map_pop(IdMap *map, int64_t key) noexcept nogil:
-    """Remove `key`; its value or -1. The run behind it moves up, so there are no tombstones."""
+    """Remove `key`; its value or -1. The run behind it moves up, so no tombstone is left."""
     cdef uint64_t place = id_home(map, <uint64_t>key)
     cdef uint64_t hole, home
     cdef int64_t value

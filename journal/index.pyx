@@ -114,7 +114,7 @@ cdef class RecordIndex:
         cdef FileCounts *counts = &self.files[file]
         cdef Negative *negatives
         cdef int32_t i = counts.negative_hint, room
-        # A commit adds deletes to files that were left, and judged, long before.
+        # A commit adds deletes to files that were left, and checked, long before.
         counts.negatives_met = False
         if i < counts.negative_count and counts.negatives[i].target == target:
             counts.negatives[i].count += count

@@ -83,8 +83,8 @@ cdef class Journal(JournalLifecycle):
             done: called as done(None) or done(error) from reap(), in append order, once the
                 record is durable (with sync) or in its file (without).
             wait: with sync and no `done`: return only once it is durable.
-            flush_now: off, with sync: nobody waits. It is synced with what is synced next, at the
-                latest journal-buffer-timeout from now, or when somebody calls flush_now().
+            flush_now: off, with sync: the record has no waiter. It is synced with the next sync, at
+                the latest journal-buffer-timeout from now, or when flush_now() is called.
             makes_room: other records can be deleted because of this one, as of an acknowledgement.
                 On a full disk it is accepted, as deletes and the ends of transactions are.
 
@@ -297,7 +297,7 @@ cdef class Journal(JournalLifecycle):
     # --- completion ---------------------------------------------------------------------------
 
     def wait(self, ticket):
-        """Return once everything up to `ticket` is durable; asks for the sync if nobody has.
+        """Return once everything up to `ticket` is durable; requests the sync if needed.
 
         Raises:
             JournalIOError: the disk failed; what is beyond `durable_ticket` is unknown.
@@ -353,7 +353,8 @@ cdef class Journal(JournalLifecycle):
     def durable(self, ticket):
         """An awaitable of the running loop, done once everything up to `ticket` is durable.
 
-        Asks for the sync if nobody has. To give up waiting, by a timeout say, holds up nobody else.
+        Requests the sync if no other caller has. A caller that gives up waiting, by a timeout say,
+        delays no other caller.
 
         Raises:
             WrongUse: this journal has not given that ticket.

@@ -272,7 +272,7 @@ cdef class JournalLifecycle:
     # --- files --------------------------------------------------------------------------------
 
     def pin_file(self, name):
-        """Never write over a loaded data file: whoever has it open may go on reading its records.
+        """Never write over a loaded data file: readers that have it open may go on reading records.
 
         A compaction that has copied its live records deletes it, where it would use it again. Once
         all records in it are deleted it is used again all the same.
@@ -280,7 +280,7 @@ cdef class JournalLifecycle:
         self.pool.pinned.add(name)
 
     def unpin_file(self, name):
-        """Let a file be used again; a name that is not pinned is no error."""
+        """Let a file be used again; a name that is not pinned is ignored."""
         self.pool.pinned.discard(name)
 
     def file_counts(self):

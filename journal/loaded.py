@@ -99,8 +99,8 @@ class LoadedFile:
         is_ended: an end mark closes it.
         is_closed: Artemis went on behind a torn tail of ours; never append to it.
         has_checksums: it was, at least in part, written with leaders.
-        torn_offset, torn_size: the torn tail, to be kept elsewhere and zeroed before any append;
-            size 0 where there is none.
+        torn_offset: start of the torn tail, to be kept elsewhere and zeroed before any append.
+        torn_size: bytes of the torn tail; 0 if there is none.
         record_count, checksum_count: live records of any kind, and those with a good leader.
     """
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["acquire_folder_lock", "foreign_owner", "is_locked"]
 
 RETRY_S: Final = 0.1
-# Of a file system that has no locks, such as that of a cloud's volumes: nobody can own a folder.
+# Errors of a file system without locks, such as that of a cloud's volumes: no folder has an owner.
 NO_LOCKS: Final = (errno.ENOSYS, errno.ENOTSUP)
 FOREIGN_LOCKS: Final = ("serverlock.1", "server.lock")
 # struct flock of Linux on 64-bit machines: type, whence, start, length, pid.
@@ -73,8 +73,8 @@ def _try_lock(folder: Folder) -> bool:
 def is_locked(path: str | os.PathLike[str]) -> bool:
     """Whether somebody, a broker of Artemis too, has the journal in this folder right now.
 
-    The lock is tried shared and given back at once: two that look never see each other, but an
-    owner who does not wait at all (timeout 0) may, for some microseconds, be refused by a look.
+    The lock is tried shared and given back at once, so two such checks never see each other. An
+    owner that does not wait at all (timeout 0) may, for some microseconds, be refused by a check.
 
     Raises:
         JournalIOError: the folder cannot be opened.
@@ -94,7 +94,7 @@ def is_locked(path: str | os.PathLike[str]) -> bool:
 
 
 def foreign_owner(folder: Folder) -> int | None:
-    """Process id of a reference broker that holds the folder (0: unknown); None: nobody does."""
+    """Process id of the Artemis broker that holds the folder (0: unknown), or None."""
     for name in FOREIGN_LOCKS:
         try:
             fd = folder.open(name)

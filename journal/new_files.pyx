@@ -4,7 +4,7 @@ New files take the ids of old ones, from the first on. They are called <name>.cm
 their very end, since the space may hold records of that id from an earlier use.
 
 Chunks go to the disk while the next is filled (files/chunks.pyx), past the page cache if they can,
-whatever the journal type is: nobody reads these files soon. A file is synced, in a thread of its
+whatever the journal type is: these files are not read soon. A file is synced, in a thread of its
 own, once it is full and its last chunk was written, and counts for nothing before.
 
 Memory: a few chunks.

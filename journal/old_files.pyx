@@ -9,11 +9,12 @@ file ahead, if it is not in the page cache.
 Only its end says what of a file can be believed. Of one that is sound so far all is given at once:
 what was copied of it counts for nothing yet, should its end not bear it out. A file that is not
 sound, since Artemis wrote a part of it, say, raises NotSound; then all begins again with
-`weighs`, and every file is read twice: judged, then given.
+`weighs`, and every file is read twice: validated, then given.
 
-Rejected: a second thread that reads a whole file ahead (the processors had more to do in all, and
-none was left for appends); a map of the file, which saves a copy but turns an error of the disk
-into SIGBUS.
+Rejected:
+- a second thread that reads a whole file ahead: the processors had more to do in all, and none was
+  left for appends;
+- a map of the file, which saves a copy but turns an error of the disk into SIGBUS.
 
 Memory: a window, and 80 bytes a record of a file; 160 with `weighs`.
 """
@@ -56,7 +57,7 @@ cdef class OldFiles:
         folder: the journal's.
         files: OldFile of each, at least one.
         user_version: the journal's.
-        weighs: every file is judged before anything of it is given.
+        weighs: every file is validated before anything of it is given.
 
     Order of calls: open_next(), more() until it is false, end(), for each file; close(). Threads:
     one.
@@ -124,7 +125,7 @@ cdef class OldFiles:
         return True
 
     cdef int take_verdicts(self) except -1 nogil:
-        """What was found of the step as judged before, or as sound so far; 0 or -errno."""
+        """What was found of the step as validated before, or as sound so far; 0 or -errno."""
         cdef size_t i
         if self.validated is None:
             if not self.weighs and not self.found.is_sound and not self.found.is_short:

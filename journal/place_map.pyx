@@ -1,7 +1,7 @@
 """A map from the ids of records to their places, in eight bytes an entry.
 
 The record at a place has its id, so the map keeps the lower half of it alone and gives candidates:
-whoever asks compares the whole id. Two ids with one lower half are four thousand million apart;
+callers compare the whole id. Two ids with one lower half are four thousand million apart;
 they are found one behind the other.
 
 Open addressing with linear probing. Nothing here raises or locks; -1 is "out of memory".
@@ -94,7 +94,7 @@ cdef int place_map_put(PlaceMap *map, int64_t key, uint32_t place) noexcept nogi
 
 
 cdef void place_map_remove(PlaceMap *map, int64_t key, uint32_t place) noexcept nogil:
-    """Remove a key that is there. The run behind it moves up, so there are no tombstones."""
+    """Remove a key that is there. The run behind it moves up, so no tombstone is left."""
     cdef uint64_t slot = home(map, <uint32_t>key), hole
     while map.entries[slot].value != place + 1:
         slot = (slot + 1) & map.mask

@@ -267,7 +267,7 @@ class FilePool:
         """Save bytes that are about to be cut off a file, as attic/<name>.<offset>.torn.
 
         Raises:
-            JournalIOError: the disk fails; the file is as it was. A full disk is no failure.
+            JournalIOError: the disk fails; the file is as it was. A full disk does not raise.
         """
         target = f"{name}.{offset}.torn"
         try:

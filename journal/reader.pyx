@@ -1,4 +1,4 @@
-"""One journal file, or all of a folder, for tools: scanned, judged, one Python object a record."""
+"""One journal file, or all of a folder, for tools: scanned, validated, one object a record."""
 
 import mmap
 import os
@@ -86,7 +86,7 @@ cdef object raw_record(const Item *item, const uint8_t *data):
 
 
 cdef class FileView:
-    """One journal file, judged; iterating gives its records in file order.
+    """One journal file, validated; iterating gives its records in file order.
 
     Holds the file's bytes until it is dropped. Records whose verdict is not "live" are given too.
     """
@@ -96,7 +96,7 @@ cdef class FileView:
     cdef readonly bint is_newest
 
     def __init__(self, str name, data, *, is_newest=True, user_version=0):
-        """Scan and judge `data`, the whole file.
+        """Scan and validate `data`, the whole file.
 
         Raises:
             UnsupportedFormat: a foreign format or user version.
@@ -276,11 +276,11 @@ cdef read_remote(path, buffer):
 
 
 def read_file(path, *, is_newest=True, user_version=0):
-    """One journal file, scanned and judged.
+    """One journal file, scanned and validated.
 
     Args:
         path: of the file.
-        is_newest: judge what fails behind the last mark as a torn tail, not as damage.
+        is_newest: report what fails behind the last mark as a torn tail, not as damage.
         user_version: what the header must say.
 
     Raises:

@@ -4,9 +4,10 @@ The rules are Artemis's (JournalImpl.checkControlFile): without a valid control 
 files win and what the compaction wrote is deleted; with one the new files win. `plan_recovery` only
 looks; `apply_recovery` does what the plan says and may be killed anywhere and run again.
 
-Beyond Artemis: names in the control file are matched in full before anything is deleted; an
-old name that a new file has taken already is not deleted again; and the folder is synced before the
-control file goes, and after.
+Beyond Artemis:
+- names in the control file are matched in full before anything is deleted;
+- an old name that a new file has taken already is not deleted again;
+- the folder is synced before the control file is deleted, and after.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ class FolderOperations(Protocol):
     """The four calls that recovery makes on a folder; names are single components."""
 
     def delete(self, name: str) -> None:
-        """Delete a file; one that is not there is no error."""
+        """Delete a file; a missing file is ignored."""
 
     def rename(self, source: str, target: str) -> None:
         """Rename a file, replacing `target`."""
@@ -187,7 +188,7 @@ class SystemFolder:
         self.folder = folder
 
     def delete(self, name: str) -> None:
-        """Delete a file; one that is not there is no error."""
+        """Delete a file; a missing file is ignored."""
         _checked("cannot delete", name, lambda: (self.folder / name).unlink(missing_ok=True))
 
     def rename(self, source: str, target: str) -> None:
@@ -235,8 +236,8 @@ def apply_recovery(plan: RecoveryPlan, operations: FolderOperations | None = Non
         assert isinstance(plan.folder, Path), "what is remote is only read"
         operations = SystemFolder(plan.folder)
     if plan.deletes or plan.renames:
-        # Whoever was killed may have written the list and not synced it yet. Were it lost in a
-        # power cut after this, so would be what it replaces.
+        # A process that was killed may have written the list and not synced it yet. If the list
+        # were lost in a power cut after this, the records in the deleted files would be lost too.
         for name in (*(source for source, _ in plan.renames), CONTROL_FILE):
             operations.sync_file(name)
         operations.sync()

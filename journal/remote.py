@@ -1,7 +1,7 @@
 """Paths of files that no file system of this machine has, such as those of an object store.
 
-Whoever knows a store gives its files as RemotePath; the readers of a journal's files take them in
-place of a Path. They are read in ranges, and never written: there is no lock, no rename, no sync.
+A module that knows a store gives its files as RemotePath; the readers of a journal's files take
+them in place of a Path. They are read in ranges and never written: no lock, no rename, no sync.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class Replacement:
         """From here on the new files count, whatever happens.
 
         Raises:
-            JournalIOError: nobody knows whether they do: the journal must end.
+            JournalIOError: it is unknown whether they count: the journal must end.
         """
         self.folder.rename(self.control_name(), CONTROL_FILE)
         self.folder.sync()

@@ -7,8 +7,8 @@ file; with another count the transaction is dropped, as damaged.
 
 Where Artemis gives up with an exception (a prepare that does not match, committed in a later
 file) the transaction is dropped and reported. A transaction that lost a record of a file with
-checksums is dropped whole. So is every one that is open at the end of a file in which records
-vanished that nobody can name, since nothing counts its operations there. Known limit, with
+checksums is dropped whole. So is every one that is open at the end of a file in which unidentified
+records vanished, since nothing counts its operations there. Known limit, with
 damage="quarantine" only: a transaction whose every record in such a file vanished looks whole.
 
 Memory: 40 bytes a live add or update, and the index's share; no Python object a record.
@@ -102,7 +102,7 @@ cdef class Replay:
     # --- one file's records, in order ----------------------------------------------------------
 
     cdef int apply(self, FileScan scan, int32_t file, int32_t slot) noexcept nogil:
-        """Apply one judged file: number `file` of the load, `slot` of the index; 0 or NO_MEMORY.
+        """Apply one validated file: number `file` of the load, `slot` of the index; 0 or NO_MEMORY.
 
         `file_has_data` says then whether it may not be used again; the caller sets it before, from
         what the scan saw.

@@ -185,7 +185,7 @@ class History:
         return list_history(self.history.path, self.name)
 
     def keep(self, file: str, file_id: int) -> str:
-        """Copy a file that nobody writes to any more, then remove what is too old; the copy's name.
+        """Copy a closed file, then remove what is too old; the copy's name.
 
         Raises:
             JournalIOError: reading, writing or syncing failed; no copy is there then.

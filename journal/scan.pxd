@@ -1,4 +1,4 @@
-"""One journal file as found, and as judged then: the typed header of scan.pyx."""
+"""One journal file as found, and as validated then: the typed header of scan.pyx."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
@@ -63,7 +63,7 @@ cdef class FileScan:
     cdef uint64_t torn_offset
     cdef uint64_t torn_size
     cdef bint is_closed         # Artemis went on behind a torn tail of ours: never append
-    cdef bint has_lost          # records that nobody can name vanished
+    cdef bint has_lost          # records vanished, and their ids are unknown
     cdef bint loses_at_end      # and some of them behind the last one that is there
     cdef list found             # of (Damage, bool: acknowledged data of ours is concerned)
 

@@ -1,6 +1,6 @@
 """What is in one journal file: every record, and the leaders, marks and holes between them.
 
-`FileScan` finds them by Artemis's rules and believes nothing yet: validation.pyx does.
+`FileScan` finds them by Artemis's rules; validation.pyx decides which of them count.
 
 Memory: 80 bytes a record of one file. Nothing here keeps the file's bytes.
 """

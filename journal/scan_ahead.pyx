@@ -1,4 +1,4 @@
-"""The files of a journal scanned ahead of whoever needs them, on as many threads as there are CPUs.
+"""The files of a journal scanned ahead of their readers, on as many threads as there are CPUs.
 
 Scanning needs no GIL. Each thread reads through a window of its own (window.pyx), so that a file's
 bytes are looked at while they are in the cache.
@@ -24,7 +24,7 @@ __all__ = ["ScanAhead", "scan_window"]
 
 
 cdef class ScanAhead:
-    """Iterating gives (file, judged FileScan) of each file, in order; once.
+    """Iterating gives (file, validated FileScan) of each file, in order; once.
 
     Args:
         files: journal files in the order of their ids, none of them short.
@@ -56,7 +56,7 @@ cdef class ScanAhead:
         self.windows = deque()
 
     def __iter__(self):
-        """(file, judged FileScan) in the order of ids, reading ahead."""
+        """(file, validated FileScan) in the order of ids, reading ahead."""
         cdef FileScan scan
         total = sum(file.size for file in self.files)
         done = 0

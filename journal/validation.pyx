@@ -1,4 +1,4 @@
-"""What of a journal file can be believed: `judge` decides over what a FileScan found (scan.pyx).
+"""What of a journal file can be believed: `validate` checks what a FileScan found (scan.pyx).
 
 A file without a leader was written by Artemis. Every whole record is live, and what it
 skips is reported: a hole before the last record as damage, one behind it as a torn tail.
@@ -13,16 +13,16 @@ them are synced. Let `next` be the ordinal that should come. Then
                             since a file is synced before the next one begins.
     no leader               Artemis appended it. But where an ordinal is missing before the
                             last mark it may be part of the lost one's body: suspect, reported,
-                            never live. For the rest see judge_beyond.
+                            never live. For the rest see validate_beyond.
     ordinal seen before     a copy of one of our records (inside a body, say): suspect.
 
 Artemis may have opened the folder after our crash, taken our torn tail for records and holes
 as its rules have it, and gone on behind the last whole record. Such a tail is not cut, whichever
 file it is in: that would take Artemis's records with it.
 
-Rejected: to believe a leaderless record wherever it stands. A body may hold the bytes of a record
-(a broker that stores messages about its own journal does), and one flipped bit in the size of the
-record around it would bring it to life.
+Rejected: to believe a leaderless record wherever it stands. A body may hold the bytes of a record:
+a broker may store messages about its own journal. One flipped bit in the size of the record around
+it would bring it to life.
 """
 
 from journal.errors import Damage, UnsupportedFormat
@@ -240,8 +240,8 @@ cdef bint validate_beyond(FileScan scan, size_t start, bint is_newest) except -1
     records come last: at the end of that record, or at the next multiple of its block. Ours
     never begin at such an end, since a leader, a mark or padding goes before each. At a
     multiple of a block they may be part of a torn record's body. That is ruled out where they
-    stand, or run on, beyond the end that the torn record's head gives; else nobody can tell,
-    and since they may have been acknowledged the load has to stop there: nothing is cut.
+    stand, or run on, beyond the end that the torn record's head gives. Otherwise it is unknown.
+    Since they may have been acknowledged the load has to stop there: nothing is cut.
 
     A record anywhere else is part of a body, and so is what follows only such a one.
 

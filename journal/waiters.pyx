@@ -1,14 +1,17 @@
 """Threads that wait for a number that only grows, until a counter is beyond it: batches on disk.
 
-A number's waiters are woken all at once, by one call. Then they would queue up again, for the
-GIL, where each sleeps and is woken once more: three switches a record instead of one, most
-of them to a processor that has to be roused first. So they pass a gate one at a time on
-their way to the GIL, and whoever finds it closed stays runnable. The holder leaves it when it
-waits for its next record, which is when it gives up the GIL. Nobody depends on that: after
-GATE_NS the next one takes the gate over, whoever has looked LOOKS_MAX times goes on without
-it, and where holders are mostly late, since they do more than append, it stays open.
+A number's waiters are woken all at once, by one call. Then they would queue again, for the GIL,
+where each sleeps and is woken once more. That is three switches a record instead of one, most of
+them to a processor that has to be roused first. So threads are admitted to the GIL one at a time
+(pass_gate()), and a thread that is not admitted yet stays runnable. The holder of the admission
+releases it when it waits for its next record, which is when it gives up the GIL.
 
-Threads: any, without the GIL; the gate is for those who ask for the GIL next.
+No thread depends on that release:
+- after GATE_NS the next thread takes the admission over;
+- a thread that has looked LOOKS_MAX times goes on without it;
+- if holders are mostly late, since they do more than append, all threads go on without it.
+
+Threads: any, without the GIL; admission is for those that ask for the GIL next.
 """
 
 from libc.errno cimport EINTR
@@ -20,7 +23,7 @@ cdef extern from *:
     """
     #include <sched.h>
 
-    /* When this thread passed a gate that it has not left yet; 0: none. */
+    /* When this thread took an admission that it has not released yet; 0: none. */
     static __thread uint64_t passed_ns;
     #define qv_passed_ns() (passed_ns)
     #define qv_set_passed_ns(v) (passed_ns = (v))
@@ -29,23 +32,24 @@ cdef extern from *:
     uint64_t get_passed_ns "qv_passed_ns"() noexcept nogil
     void set_passed_ns "qv_set_passed_ns"(uint64_t value) noexcept nogil
 
-# The gate between waking up and the GIL, see pass_gate(). From there through the GIL to the next
-# wait takes a thread 3 to 6 us. A holder older than HOLD_NS was preempted: whoever waits yields its
-# processor, which may be the one that the holder waits for. One older than GATE_NS is on other
-# business. A yield moves a thread behind all others, so it must not come early; a preempted holder
-# that loses the gate ends in a crowd at the GIL. 64 threads on two processors, rate over the limit
-# program's: 1.4 with a GATE_NS of 50 us, 1.1 with 20 us. docs/decisions/0010 has the alternatives.
+# Admission between waking up and the GIL, see pass_gate(). From there through the GIL to the next
+# wait takes a thread 3 to 6 us. A holder older than HOLD_NS was preempted: a waiting thread yields
+# its processor, which may be the one that the holder waits for. A holder older than GATE_NS does
+# other work. A yield moves a thread behind all others, so it must not come early; a preempted
+# holder that loses the admission ends in a crowd at the GIL. 64 threads on two processors, rate
+# over the limit program's: 1.4 with a GATE_NS of 50 us, 1.1 with 20 us. docs/decisions/0010 has the
+# alternatives.
 cdef uint64_t HOLD_NS = 7_000
 cdef uint64_t GATE_NS = 50_000
 cdef enum:
-    # Looks at a closed gate, about 20 us of them: with as many processors as threads all of them
-    # would spin until the last one's turn.
+    # Looks at an admission that is taken, about 20 us of them: with as many processors as threads
+    # all of them would spin until the last one's turn.
     LOOKS_MAX = 256
-    # Of the holders at least a fifth must come back in time, over a hundred or more, or the gate
-    # stays open for a while. Often or quickly is worse: threads that crowd at the GIL are late.
+    # Of the holders at least a fifth must come back in time, over a hundred or more, or admission
+    # is off for a while. Often or quickly is worse: threads that crowd at the GIL are late.
     GATE_LOSS = 4               # what a late holder adds to the losses; a prompt one takes one off
     GATE_LOSSES_MAX = 512
-    GATE_REST = 1024            # groups until the gate is tried again
+    GATE_REST = 1024            # groups until admission is tried again
 
 
 cdef class Waiters:
@@ -117,12 +121,12 @@ cdef class Waiters:
                 sched_yield()
 
     cdef void leave_gate(self) noexcept nogil:
-        """Let the next one pass, if this thread holds the gate and nobody took it over."""
+        """Release the admission, if this thread holds it and no other has taken it over."""
         cdef uint64_t mine = get_passed_ns()
         cdef uint32_t losses
         if mine:
             set_passed_ns(0)
-            # Before the gate opens: only its holder, and who takes it over, counts losses.
+            # Before the release: only the holder, and the thread that takes over, count losses.
             losses = load32(&self.gate_losses)
             if losses:
                 store32(&self.gate_losses, losses - 1)

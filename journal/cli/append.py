@@ -126,6 +126,6 @@ class _Appender:
 
 
 def _body(record_id: int, size: int) -> bytes:
-    """The id again and again: whoever reads the record can tell whether it is whole."""
+    """The id again and again, so that readers of the record can tell whether it is whole."""
     pattern = b"%d " % record_id
     return (pattern * (size // len(pattern) + 1))[:size]

@@ -146,7 +146,7 @@ def journal_bench(
     if producers > count:
         raise click.UsageError(f"--producers is {producers}; at most --count, {count}")
     if html is not None and not html.absolute().parent.is_dir():
-        raise click.UsageError(f"--html: there is no folder {html.absolute().parent}")
+        raise click.UsageError(f"--html: folder {html.absolute().parent} does not exist")
     work = Workload(count, size, producers, sync, batch, tx, delete_share)
     journal_options("journal-bench-checks-its-options", given)  # Before anything is made.
     with _work_folder(folder) as place:

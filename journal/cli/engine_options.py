@@ -144,7 +144,7 @@ def journal_options(
 
     Args:
         directory: of the journal; may be missing.
-        given: the command's parameters; those that are no journal option are left alone.
+        given: the command's parameters; those that are not journal options are left alone.
         changes: options that the command sets itself.
 
     Raises:
@@ -246,7 +246,7 @@ OPTIONS: Final = (
         "--buffer-timeout",
         "buffer_timeout_ns",
         type=DURATION_NS,
-        help="How long a record may wait for company, in ns or with a unit; 0 is no buffer."
+        help="How long a record may wait for company, in ns or with a unit; 0: no buffer."
         " [default: 500000 direct, else 3333333]",
     ),
     click.option(

@@ -19,7 +19,7 @@ TELL_EVERY_S: Final = 0.1
 class Progress:
     """A bar; call it with files and bytes done and in all, or with what else there is to count.
 
-    Where nobody knows how much there is (size 0) it shows how much was done.
+    If the total is unknown (size 0) it shows how much was done.
     """
 
     def __init__(self, label: str, *, is_wanted: bool = True) -> None:

@@ -141,7 +141,7 @@ def access_to(url: str, given: Mapping[str, Any], side: str = "") -> Access:
 
     Raises:
         OSError: the password file cannot be read.
-        WrongUse: a setting is no NAME=VALUE.
+        WrongUse: a setting is not of the form NAME=VALUE.
     """
     name = f"{side}_" if side else ""
     values = {
@@ -188,7 +188,7 @@ def find_opener(url: str) -> StoreOpener:
         url: what will be opened; an error names the extra for its database.
 
     Raises:
-        WrongUse: nobody, or what he needs is not installed.
+        WrongUse: no package that opens URLs is installed, or a package that it needs is missing.
     """
     for entry in entry_points(group=GROUP):
         try:

@@ -5,7 +5,7 @@ directory. `BackEnd` is what the flusher thread uses, without the GIL: each kind
 MAPPED, IO_URING) has a module of its own beside this one.
 
 Errors of the C functions are `-errno`; `Folder` turns them into JournalIOError, the flusher hands
-them to whoever waits. The GIL is released around every call that may touch a disk.
+them to the waiters. The GIL is released around every call that may touch a disk.
 """
 
 import errno

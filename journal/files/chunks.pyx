@@ -4,12 +4,10 @@
                         chunk ──on its way────────────▶
                         chunk ──on its way────────────▶
 
-For files that nobody reads soon. Past the page cache a MiB costs the processor 0.05 ms in place of
-0.3, and pushes out nothing that somebody does read; and the caller fills a chunk while the disk is
-busy with two.
+For files that are not read soon. Past the page cache a MiB costs the processor 0.05 ms in place of
+0.3, and evicts no pages that are in use. The caller fills a chunk while the disk is busy with two.
 
-Where there is no O_DIRECT or no queue, a chunk goes into the page cache, which is told to begin
-writing it.
+Without O_DIRECT or a queue, a chunk goes into the page cache, which is told to begin writing it.
 
 Nothing is durable before the file was synced, after settle().
 

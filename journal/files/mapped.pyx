@@ -1,10 +1,10 @@
-"""MAPPED: files are mapped; what nobody waits for is stored through the map, without a system call.
+"""MAPPED: files are mapped; batches without a waiter are stored through the map, no system call.
 
 A batch that is to be synced, or is large, is written through the descriptor instead, into the same
-pages of the page cache, and a sync is fdatasync. msync and fdatasync are the same further down; but
-every sync write-protects the pages that it wrote, so that the next store into them is a page fault
-and dirties the whole folio. A record of 1 KiB in folios of 64 KiB: 56 us for a store and its sync,
-39 us for a write and its sync. All figures: docs/decisions/0009.
+pages of the page cache, and a sync is fdatasync. Further down msync and fdatasync are
+the same. But every sync write-protects the pages that it wrote, so the next store into them is a
+page fault and dirties the whole folio. A record of 1 KiB in folios of 64 KiB: 56 us for a store and
+its sync, 39 us for a write and its sync. All figures: docs/decisions/0009.
 
 The file's blocks were written before it is mapped, so a full disk cannot kill the process with
 SIGBUS.

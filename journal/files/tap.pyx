@@ -3,12 +3,12 @@
 Every call of ext/file_ops and of the queues asks one process-wide hook (`qv_set_io_hook` in
 ext/file_ops.h). Here that hook is a Python function.
 
-Why this is part of the product's build: the tests of durability judge the very modules that are
+Why this is part of the product's build: the tests of durability test the very modules that are
 shipped, not a build made for them; and a user who doubts a disk can run them. Nothing in the
 product imports this module, and without a tap a file call pays one predictable branch.
 
-Threads: the tap is called on whatever thread makes the call, the flusher's included, with the GIL
-taken for it; file calls never hold a lock of the journal, so a tap may take its time.
+Threads: the tap is called on the thread that makes the file call, the flusher's included, with the
+GIL taken for it. File calls never hold a lock of the journal, so a tap may take its time.
 """
 
 import errno

@@ -1,7 +1,7 @@
 """Masked values, `ENC(…)`, as Artemis's DefaultSensitiveStringCodec writes them.
 
-A mask keeps a password from being read over somebody's shoulder; it is no protection from whoever
-has the file, since the key is the same everywhere unless the environment gives one.
+A mask keeps a password from being read over somebody's shoulder. It does not protect it from a
+reader of the file, since the key is the same everywhere unless the environment gives one.
 """
 
 from __future__ import annotations

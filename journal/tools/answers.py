@@ -40,7 +40,7 @@ class Answers:
     """Holds answers back until they are true, and writes them.
 
     Args:
-        journal: loaded; its callbacks are reaped here and nowhere else.
+        journal: loaded; its reap() is called here and nowhere else.
         write: takes the lines that are due; it must not keep them in a buffer of its own.
 
     Threads: one.

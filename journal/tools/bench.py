@@ -1,8 +1,9 @@
 """How fast a journal is on a disk: append, load, compact, and what to set because of it.
 
-One run makes a fresh journal with all its files made ahead (a journal in its stride uses its files
-again; filling new ones would be measured instead), appends from threads that start together, closes
-it, loads it, deletes a share of the records and compacts. Appends end with a sync, which counts.
+One run makes a fresh journal and all its files ahead. A journal in use reuses its files; without
+this the run would measure how new files are filled. Then threads that start together append. Then
+the run closes the journal, loads it, deletes a share of the records and compacts. Appends end with
+a sync, which counts.
 
 The suggestions (`suggest`):
     journal-buffer-timeout   median time of one 4 KiB write and its sync, of 200 into a file that is

@@ -1,8 +1,8 @@
 """Records from one store into another, whatever the two are: the whole of what a load gives.
 
-Written are the live records in load order, then the prepared transactions, so that a load of the
-target gives what a load of the source gave: ids, user types, bodies, order, which are updates; of
-prepared transactions also their extra data, deletes and the bodies of these. Failed transactions,
+Written are the live records in load order, then the prepared transactions. So a load of the target
+gives what a load of the source gave: ids, user types, bodies, order, which are updates. Prepared
+transactions keep their extra data, deletes and the bodies of these as well. Failed transactions,
 which would not apply, are left out.
 
 Records go in groups, each one transaction: what a copy leaves that was cut short is a beginning of
@@ -38,6 +38,7 @@ ID_MIN: Final = -(2**63)
 FIRST_TX: Final = ID_MIN
 LAST_TX: Final = ID_MIN + 2**62
 TX_RECORD_SIZE: Final = 32  # of the largest record in a transaction, its body left out
+
 # A group stays below what the SQL store keeps of a transaction in memory (1 MiB), and is large
 # enough that its commit costs little beside it.
 GROUP_RECORDS: Final = 1000
@@ -45,11 +46,11 @@ GROUP_SIZE: Final = 512 * 1024
 
 
 class TargetNotEmpty(WrongUse):
-    """The target holds records, and nobody said that it may."""
+    """The target holds records, and the caller did not allow that."""
 
 
 class TargetDiffers(WrongUse):
-    """What the target holds is no beginning of the source."""
+    """What the target holds is not a beginning of the source."""
 
 
 @dataclass(slots=True)
@@ -101,7 +102,7 @@ class Copier:
                 raise TargetDiffers(
                     f"the target has record {found.record_id} where the source has"
                     f" {'no more' if wanted is None else f'record {wanted.record_id}'}:"
-                    " it is no beginning of a copy of this source"
+                    " it is not a beginning of a copy of this source"
                 )
             self.report.present += 1
 

@@ -9,8 +9,9 @@ In this order, each record once:
                 id counts, as in Artemis's own `data recover`, and no delete does.
 
 Every id under which a file holds records is read as if it were the file's own (journal.salvage),
-so that checksums can be tested: a record counts if its checksum is right or, where whoever wrote
-it made none, if it is whole. Copies that a compaction made are told by their compact count.
+so that checksums can be tested. A record counts if its checksum is right. A record that was written
+without a checksum counts if it is whole. Copies that a compaction made are told by their compact
+count.
 """
 
 from __future__ import annotations

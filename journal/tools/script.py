@@ -6,7 +6,7 @@
 
 Ids that the script does not choose, and transactions, come from one sequence, above all that the
 journal has seen, as a broker's do. `-` is an empty body. Empty lines and lines that begin with `#`
-are no operations and get no answer.
+are skipped and get no answer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NUMBER: Final = re.compile(r"-?[0-9]{1,19}")
 
 
 class ScriptError(Exception):
-    """A line is no operation; the message says why."""
+    """A line is not a valid operation; the message says why."""
 
 
 class Script:

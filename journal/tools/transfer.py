@@ -4,12 +4,12 @@
     {"record":"prepared","tx_id":X,"extra":"HEX","adds":[{"id":I,"user_type":T,"update":false,
      "body":"HEX"}...],"deletes":[I...],"delete_bodies":["HEX"...]}
 
-The same lines as `print-data --format jsonl` writes, whose further keys are passed over; where a
-record stood in its file is no part of it. `delete_bodies` is there only where one is not empty.
+The same lines as `print-data --format jsonl` writes, whose further keys are ignored; the position
+of a record in its file is left out. `delete_bodies` is there only where one is not empty.
 Failed transactions, which would not apply, are not exported.
 
-Import writes in one transaction (or, asked to, one for so many lines): its commit is the last
-record and makes all of them count, so that neither a bad line nor a kill leaves half of it behind.
+Import writes in one transaction (or, asked to, one for so many lines). Its commit is the last
+record and makes all of them count, so neither a bad line nor a kill leaves half of it behind.
 Prepared transactions are written before that commit. Only a kill between their prepare records and
 the commit leaves them alone; they are then seen as prepared, and importing again says so.
 """
@@ -34,7 +34,7 @@ __all__ = ["BadLine", "ImportReport", "Importer", "TransferTarget", "export_line
 
 ID_MIN: Final = -(2**63)
 ID_MAX: Final = 2**63 - 1
-# Transactions of an import have ids that nobody else uses: those of the lines are kept as they are.
+# An import uses transaction ids of its own: the ids in the lines are kept as they are.
 FIRST_TX: Final = ID_MIN
 TX_RECORD_SIZE: Final = 32  # of the largest record in a transaction, its body left out
 
@@ -323,7 +323,7 @@ def _prepared(value: Any) -> Prepared:  # noqa: ANN401 - parsed JSON.
     if len(bodies) != len(deletes):
         raise ValueError(f"{len(deletes)} deletes and {len(bodies)} delete_bodies")
     if any(not isinstance(add, dict) or type(add.get("update", False)) is not bool for add in adds):
-        raise ValueError("adds holds what is no add or update")
+        raise ValueError("an entry of adds is not an add or update")
     return Prepared(
         _id(value.get("tx_id"), "tx_id"),
         _body(value.get("extra"), "extra"),
@@ -338,7 +338,7 @@ def _prepared(value: Any) -> Prepared:  # noqa: ANN401 - parsed JSON.
 def _list(value: dict[str, Any], name: str) -> list[Any]:
     found = value.get(name, [])
     if not isinstance(found, list):
-        raise ValueError(f"{name} is no list")
+        raise ValueError(f"{name} is not a list")
     return found
 
 
@@ -356,4 +356,4 @@ def _body(value: object, name: str) -> bytes:
             body = None
         if body is not None and len(value) == 2 * len(body):  # fromhex() passes over spaces.
             return body
-    raise ValueError(f"{name} is no string of hexadecimal digits, two a byte")
+    raise ValueError(f"{name} is not a string of hexadecimal digits, two a byte")

@@ -27,9 +27,9 @@ class VerifyReport:
         checksum_count: those of them whose checksum was there and right.
         live_count: records that a load gives.
         damages: what does not hold what was written, in the order of files and offsets. Also what
-            breaks off at the end of a file that has no checksums: nobody can say whether that was
+            breaks off at the end of a file that has no checksums: it is unknown whether that was
             ever acknowledged.
-        torn: tails of files with checksums that a crash left and nobody was promised; no damage.
+        torn: tails of files with checksums that a crash left, never acknowledged: not damage.
     """
 
     file_count: int
@@ -41,7 +41,7 @@ class VerifyReport:
 
     @property
     def is_sound(self) -> bool:
-        """Whether there is no damage."""
+        """Whether no damage was found."""
         return not self.damages
 
 

@@ -4,8 +4,8 @@
 knows what is surely on disk (`contents`, `names`) and what is only on its way (`writes`,
 `name_changes`). A power cut keeps any part of the latter: `Disk.folder()` builds one such state.
 
-The model is stricter than a real file system: writes reach the disk in any order and in pieces of
-512 bytes; a name made, renamed or removed is on disk only once its directory was synced; a sync
+The model is stricter than a real file system. Writes reach the disk in any order and in pieces of
+512 bytes. A name made, renamed or removed is on disk only once its directory was synced. A sync
 covers the writes that had ended when it began.
 """
 

@@ -1,7 +1,7 @@
 """One life of a journal on a small disk: `python -m tests.crash.full_disk_life FOLDER KIND WORK`.
 
-Prints a line for everything that is durable, and is killed by whoever started it. What it is told
-to do, line by line on its standard input:
+Prints a line for everything that is durable, and is killed by the test that started it. Commands,
+line by line on its standard input:
 
     fill        add messages until they are refused: `added N` each, `refused N` at the end
     drain STEP  acknowledge and delete every STEP-th of what is live: `gone N` each, `drained`

@@ -1,7 +1,7 @@
 """What several threads did to one journal, and whether a load agrees with it.
 
 An operation is "acked" (known to be durable), "refused" (nothing may be there of it) or "tried"
-(nobody knows: there or not, but whole).
+(outcome unknown: there or not, but whole).
 """
 
 import threading

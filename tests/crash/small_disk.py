@@ -26,7 +26,7 @@ def small_disk(kind, folder):
         command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MIB}m", "tmpfs", str(mount)]
     else:
         if shutil.which(f"mkfs.{kind}") is None:
-            pytest.skip(f"there is no mkfs.{kind}")
+            pytest.skip(f"mkfs.{kind} is not installed")
         image = folder / "image"
         with image.open("wb") as file:
             file.truncate(SIZE_MIB << 20)

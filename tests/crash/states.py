@@ -1,4 +1,4 @@
-"""Plays a recorded log, cuts the power at every step, and judges what is left."""
+"""Plays a recorded log, cuts the power at every step, and checks what is left."""
 
 import hashlib
 import os
@@ -14,13 +14,13 @@ class Violation(AssertionError):
     """A state that breaks a promise."""
 
 
-class Judge:
-    """Judges folders against a history of operations.
+class Checker:
+    """Checks folders against a history of operations.
 
     Attributes:
         operations: all that were tried, in the order of the log.
         folder: a directory of its own, for the states.
-        states: digests of the distinct states judged.
+        states: digests of the distinct states checked.
     """
 
     def __init__(self, operations, folder, *, start=None):
@@ -70,7 +70,7 @@ class Judge:
             self.known[count] = model.view()
         return self.known[count]
 
-    def judge(self, files, acked, tried):
+    def check(self, files, acked, tried):
         """How many operations the state holds.
 
         Raises:
@@ -100,7 +100,7 @@ class Judge:
         )
 
     def difference(self, view, count):
-        """The same in words, for whoever has to find the bug."""
+        """The same in words, for developers who have to find the bug."""
         wanted = self.model_view(count)
         parts = []
         for name, is_there, should in zip(
@@ -118,16 +118,16 @@ class Judge:
         return "; ".join(parts)
 
 
-def judge_log(log, judge, rng, *, disk=None, per_step=12, enough=None):
+def check_log(log, checker, rng, *, disk=None, per_step=12, enough=None):
     """Cut the power at every step of a log.
 
     Args:
         log: of a Recorder, with notes ("try", n) and ("ack", n).
-        judge: knows the operations.
+        checker: knows the operations.
         rng: draws the states.
         disk: what was there when the log began.
         per_step: states a step.
-        enough: stop when the judge has seen so many distinct states.
+        enough: stop when the checker has seen so many distinct states.
 
     Returns:
         The disk at the end of the log.
@@ -142,18 +142,18 @@ def judge_log(log, judge, rng, *, disk=None, per_step=12, enough=None):
                 tried = max(tried, step[2])
         if not disk.play(step):
             continue
-        if enough is not None and len(judge.states) >= enough:
+        if enough is not None and len(checker.states) >= enough:
             continue
         # Files without a name change nothing; a step that only ends a sync leaves less than before.
         for writes, names, junk in power_cuts(disk, rng, per_step):
             files = disk.folder(writes, names, junk)
             try:
-                judge.judge(files, acked, tried)
+                checker.check(files, acked, tried)
             except Violation as violation:
-                keep(judge, files)
+                keep(checker, files)
                 raise Violation(f"{violation} (step {step_text(step)})") from violation
     # Once more with everything acknowledged.
-    judge.judge(disk.folder({}, set()), acked, tried)
+    checker.check(disk.folder({}, set()), acked, tried)
     return disk
 
 
@@ -162,9 +162,9 @@ def step_text(step):
     return text if len(text) < 200 else text[:200] + "..."
 
 
-def keep(judge, files):
+def keep(checker, files):
     """Leave the state in its folder, for a look at it."""
-    judge.put(files)
+    checker.put(files)
 
 
 def copy_out(files, folder):

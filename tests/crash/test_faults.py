@@ -125,7 +125,7 @@ def test_any_call_of_a_running_journal_may_fail(memory, kind, fault, effort, fig
 
 @KINDS
 def test_after_a_failed_sync_every_call_says_so(memory, kind):
-    """The waiter gets the device's error; whoever comes later, that the journal is closed by it."""
+    """The waiter gets the device's error; later callers, that the journal is closed by it."""
     copy_out({}, memory / "journal")
     journal = Journal(options(memory / "journal", kind))
     journal.open()

@@ -85,7 +85,7 @@ class Killer:
             self.acks += 1
 
     def check(self):
-        """What is there now is what the history says; what nobody knew is known from now on."""
+        """What is there now is what the history says; unknown outcomes are known from now on."""
         view, damages = read_folder_view(self.folder)
         live = {record: body for record, is_update, _, body in view[0] if not is_update}
         # A prepared transaction that was not committed before the kill is rolled back by the

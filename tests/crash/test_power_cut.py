@@ -1,10 +1,10 @@
 """Whatever a power cut leaves: all that was acknowledged, nothing that never was, no part of a
 transaction.
 
-A random workload is recorded call by call (disk.py), and at every step the states that a power cut
-may leave are built, loaded and compared with what a plain model holds after some number of
-operations between the last acknowledged and the last tried one (states.py). One number is enough,
-since the journal promises a prefix of its log.
+A random workload is recorded call by call (disk.py). At every step the states that a power cut may
+leave are built and loaded (states.py). Each must equal what a plain model holds after some number
+of operations, between the last acknowledged and the last tried one. One number is enough, since
+the journal promises a prefix of its log.
 """
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from journal.journal import Journal
 from tests.crash.disk import Disk, Recorder
 from tests.crash.model import Model, open_and_load, same
-from tests.crash.states import Judge, Violation, copy_out, judge_log, seeded
+from tests.crash.states import Checker, Violation, check_log, copy_out, seeded
 from tests.crash.workload import TYPES, Workload, new_workload, small_options
 
 STEPS = 60
@@ -41,11 +41,11 @@ def test_no_power_cut_loses_or_invents_anything(memory, kind, effort, figures):
     seed = 0
     while states < wanted:
         operations, log = record(memory / "journal", kind, seed)
-        judge = Judge(operations, memory / "state")
+        checker = Checker(operations, memory / "state")
 
-        judge_log(log, judge, seeded(kind, seed), per_step=10, enough=wanted - states)
+        check_log(log, checker, seeded(kind, seed), per_step=10, enough=wanted - states)
 
-        states += len(judge.states)
+        states += len(checker.states)
         seed += 1
     figures("power cuts", distinct_states=states, workloads=seed)
 
@@ -53,18 +53,18 @@ def test_no_power_cut_loses_or_invents_anything(memory, kind, effort, figures):
 @KINDS
 def test_a_journal_that_never_synced_is_caught(memory, kind):
     operations, log = record(memory / "journal", kind, 1)
-    judge = Judge(operations, memory / "state")
+    checker = Checker(operations, memory / "state")
 
     with pytest.raises(Violation):
-        judge_log(without(log, "sync"), judge, seeded(kind), per_step=4)
+        check_log(without(log, "sync"), checker, seeded(kind), per_step=4)
 
 
 def test_a_journal_that_never_synced_its_directory_is_caught(memory):
     operations, log = record(memory / "journal", "NIO", 1)
-    judge = Judge(operations, memory / "state")
+    checker = Checker(operations, memory / "state")
 
     with pytest.raises(Violation):
-        judge_log(without(log, "sync_names"), judge, seeded("names"), per_step=4)
+        check_log(without(log, "sync_names"), checker, seeded("names"), per_step=4)
 
 
 @KINDS
@@ -75,24 +75,24 @@ def test_an_acknowledgement_before_the_sync_is_caught(memory, kind):
         eager.append(step)
         if step[:2] == ("note", "try"):
             eager.append(("note", "ack", step[2]))
-    judge = Judge(operations, memory / "state")
+    checker = Checker(operations, memory / "state")
 
     with pytest.raises(Violation):
-        judge_log(eager, judge, seeded(kind), per_step=4)
+        check_log(eager, checker, seeded(kind), per_step=4)
 
 
 def test_a_journal_without_checksums_is_caught(memory):
     """Artemis's format takes a record whose middle was never written for a whole one."""
     with pytest.raises(Violation):
-        judge_without_checksums(memory)
+        check_without_checksums(memory)
 
 
-def judge_without_checksums(memory):
+def check_without_checksums(memory):
     for seed in range(30):
         operations, log = record(
             memory / "journal", "ASYNCIO", seed, checksums=False, file_size=8192
         )
-        judge_log(log, Judge(operations, memory / "state"), seeded(seed), per_step=12)
+        check_log(log, Checker(operations, memory / "state"), seeded(seed), per_step=12)
 
 
 @KINDS
@@ -130,7 +130,7 @@ def cut_twice(memory, kind, operations, log, rng):
     }
     changes = {number for number in disk.name_changes if rng.random() < 0.7}
     files = disk.folder(writes, changes)
-    count = Judge(operations, memory / "state").judge(files, acked, tried)
+    count = Checker(operations, memory / "state").check(files, acked, tried)
 
     # What the cut left is on disk; everything from here on is recorded anew.
     return cut_again(memory, kind, operations[:count], on_disk(files), rng)
@@ -144,7 +144,7 @@ def on_disk(files):
 
 
 def cut_again(memory, kind, before, disk, rng, *, acked=None, forget=False):
-    """Load what `disk` holds and go on; judge every state of that; how many there were.
+    """Load what `disk` holds and go on; check every state of that; how many there were.
 
     Args:
         before: the operations that the disk, with all that is on its way, holds.
@@ -174,9 +174,9 @@ def cut_again(memory, kind, before, disk, rng, *, acked=None, forget=False):
     if forget:
         loaded = log.index(("note", "ack", len(before)), 1)
         log = without(log[:loaded], "sync", "sync_names") + log[loaded:]
-    judge = Judge(operations, memory / "state")
-    judge_log(log, judge, rng, disk=disk.copy(), per_step=6)
-    return len(judge.states)
+    checker = Checker(operations, memory / "state")
+    check_log(log, checker, rng, disk=disk.copy(), per_step=6)
+    return len(checker.states)
 
 
 @KINDS
@@ -204,6 +204,6 @@ def kill_and_cut(memory, kind, seed, *, forget=False):
     operations, log = record(memory / "journal", kind, seed, steps=40)
     rng = seeded("killed", kind, seed)
     disk, acked, tried = played(log[: rng.randrange(len(log))])
-    count = Judge(operations, memory / "state").judge(disk.folder(), acked, tried)
+    count = Checker(operations, memory / "state").check(disk.folder(), acked, tried)
 
     return cut_again(memory, kind, operations[:count], disk, rng, acked=acked, forget=forget)

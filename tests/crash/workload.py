@@ -167,7 +167,7 @@ class Workload:
             self.do(operation, self.journal.add, record_id, user_type, body, tx=tx, is_tx=True)
         elif choice < 0.8:
             record_id = rng.choice(sorted(self.live))
-            # Nobody else may touch it meanwhile.
+            # No other operation may touch it meanwhile.
             self.live.discard(record_id)
             added.add(record_id)
             operation = ("update", record_id, user_type, body, tx)

@@ -22,8 +22,8 @@ FULL_S = 60  # of each of the four targets
 LEAST_S = 15  # together a minute, in `make test-all`
 HANG_S = 300  # of the clock, which goes on while a machine stands still
 FILE_MAX = 32768
-# libFuzzer takes the most memory that a process ever had, and one begins with that of whoever
-# started it, here a worker with thousands of tests behind it.
+# libFuzzer takes the most memory that a process ever had. A process begins with that of its parent,
+# here a worker with thousands of tests behind it.
 BY_A_SMALL_PARENT = ("sh", "-c", '"$@"; exit $?', "sh")
 
 pytestmark = [
@@ -61,7 +61,7 @@ def corpus(name, files):
     for file in files:
         try:
             records = list(FileView("x-1.amq", file))
-        except Exception:  # noqa: BLE001 - some scenarios are refused, and are no corpus then.
+        except Exception:  # noqa: BLE001 - some scenarios are refused: left out.
             continue
         for record in records:
             if record.body is None:

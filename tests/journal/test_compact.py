@@ -300,7 +300,7 @@ def test_nothing_to_compact(tmp_path):
 
 
 def test_all_live_is_not_worth_it(tmp_path):
-    """Leaders make records of Artemis longer: there are no ids for the extra files."""
+    """Leaders make records of Artemis longer: no ids are left for the extra files."""
     journal = loaded(tmp_path, checksums=False)
     for record_id in range(1, 20000):
         journal.add(record_id, 1, b"")
@@ -380,7 +380,7 @@ def test_compaction_starts_by_itself(tmp_path):
     assert set(View(tmp_path).records) == set(range(100, 3001, 100))
 
 
-def test_no_thread_to_be_had_is_no_end_of_the_journal(tmp_path, monkeypatch, caplog):
+def test_journal_goes_on_if_no_thread_can_be_started(tmp_path, monkeypatch, caplog):
     begin = threading.Thread.start
 
     def start(thread):
@@ -488,7 +488,7 @@ LOADED = [scenario for scenario in scenarios() if "load_error" not in scenario.e
 
 @pytest.mark.parametrize("scenario", LOADED, ids=str)
 @pytest.mark.parametrize("checksums", [True, False], ids=["checksums", "plain"])
-def test_folders_of_the_reference_keep_their_records(scenario, checksums, tmp_path):
+def test_folders_of_artemis_keep_their_records(scenario, checksums, tmp_path):
     config = scenario.expected["config"]
     changes = {
         "prefix": config["prefix"],

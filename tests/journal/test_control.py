@@ -35,7 +35,7 @@ def test_slack_behind_the_lists_is_ignored(control):
 
 
 @pytest.mark.parametrize("leader", [True, False], ids=["leader", "plain"])
-def test_cut_short_is_no_control_file(tmp_path, leader):
+def test_cut_file_is_not_a_control_file(tmp_path, leader):
     path = tmp_path / "journal-rename-control.ctr"
     data = control_file(LISTS[1], 0, leader)
     end = len(data.rstrip(b"\0"))

@@ -78,7 +78,7 @@ def end_mark(first):
 
 
 def assert_last_record_counts(folder, copy, kind):
-    """Its damage is no torn tail."""
+    """Its damage is not a torn tail."""
     copy_live(folder, copy)
     first = copy / "activemq-data-1.amq"
     data = bytearray(first.read_bytes())

@@ -46,7 +46,7 @@ def open_scenario(scenario, tmp_path):
 
 
 @pytest.mark.parametrize("scenario", READABLE, ids=str)
-def test_raw_view_equals_the_reference(scenario, tmp_path):
+def test_raw_view_equals_artemis(scenario, tmp_path):
     folder, name = open_scenario(scenario, tmp_path)
     files = [file for file in list_files(folder, name) if not file.is_short]
 

@@ -52,7 +52,7 @@ def same_deletes(deletes, reports):
 
 
 @pytest.mark.parametrize("scenario", LOADED, ids=str)
-def test_load_equals_the_reference(scenario, tmp_path):
+def test_load_equals_artemis(scenario, tmp_path):
     report = scenario.expected["load"]
     loader = loader_of(scenario, plan_of(scenario, tmp_path))
 
@@ -76,7 +76,7 @@ def test_load_equals_the_reference(scenario, tmp_path):
 
 
 @pytest.mark.parametrize("scenario", LOADED, ids=str)
-def test_files_are_taken_over_as_the_reference_does(scenario, tmp_path):
+def test_files_are_taken_over_as_artemis_does(scenario, tmp_path):
     state = scenario.expected["load"]["state_after_load"]
     loader = loader_of(scenario, plan_of(scenario, tmp_path))
 
@@ -138,7 +138,7 @@ def test_columns_give_the_same_records(scenario, tmp_path):
 
 
 @pytest.mark.parametrize("scenario", TOLD_IN_ORDER, ids=str)
-def test_order_is_the_reference_s_callback_order(scenario, tmp_path):
+def test_order_is_that_of_artemis_callbacks(scenario, tmp_path):
     """Its callbacks tell adds and updates as load goes on, deletes too; ours are given at the end.
 
     So ours are what its callbacks gave, less every id that they deleted.
@@ -177,7 +177,7 @@ def test_recovery_applied_or_planned_loads_the_same(scenario, tmp_path):
 
 
 @pytest.mark.parametrize("scenario", REFUSED, ids=str)
-def test_load_refuses_what_the_reference_refuses(scenario, tmp_path):
+def test_load_refuses_what_artemis_refuses(scenario, tmp_path):
     loader = loader_of(scenario, plan_of(scenario, tmp_path))
 
     with pytest.raises(UnsupportedFormat):

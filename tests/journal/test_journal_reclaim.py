@@ -34,7 +34,7 @@ def live_ids(options):
 
 
 def test_a_file_with_a_delete_that_commits_later_outlives_the_record(options):
-    """Its file was judged free of deletes before the commit made them count."""
+    """Its file was found free of deletes before the commit made them count."""
     with Journal(options) as journal:
         journal.load()
         journal.add(1, 1, BODY)

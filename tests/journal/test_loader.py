@@ -147,7 +147,7 @@ def test_transaction_begun_behind_a_vanished_record_is_dropped_too(tmp_path):
     assert live_ids(loader) == []
 
 
-def test_transaction_that_ended_where_a_record_vanished_is_judged_by_its_count(tmp_path):
+def test_transaction_that_ended_where_a_record_vanished_is_checked_by_its_count(tmp_path):
     built = Built()
     built.tx_add(9, 1)
     offset = built.add(2)
@@ -175,7 +175,7 @@ def test_prepared_transaction_outlives_a_record_that_vanished_elsewhere(tmp_path
     assert [tx.tx_id for tx in result.prepared] == [9]
 
 
-def test_partial_transaction_of_the_reference_is_loaded_as_it_does(tmp_path):
+def test_partial_transaction_of_artemis_is_loaded_as_it_does(tmp_path):
     """Without checksums its own view counts; the hole is reported."""
     first = Built(file_id=1, has_leaders=False)
     first.tx_add(9, 1)
@@ -205,7 +205,7 @@ def test_commit_with_another_count_drops_the_transaction(tmp_path):
     assert "lacks operations" in result.damages[0].reason
 
 
-def test_commit_of_an_invalid_prepare_is_dropped_where_the_reference_dies(tmp_path):
+def test_commit_of_an_invalid_prepare_is_dropped_where_artemis_dies(tmp_path):
     first = Built(file_id=1, has_leaders=False)
     first.tx_add(9, 1)
     first.prepare(9, 2)
@@ -324,7 +324,7 @@ def test_flipped_file_id_of_a_data_file_is_damage(tmp_path):
         load(tmp_path, damage="fail")
 
 
-def test_file_of_ours_used_again_by_the_reference_is_no_damage(tmp_path):
+def test_file_of_ours_used_again_by_artemis_is_not_damage(tmp_path):
     """It writes 16 bytes of header, and leaves our leader and records behind them."""
     old = Built()
     old.add(1)
@@ -355,7 +355,7 @@ def freed_by_the_reference(folder, *, new_id, deleted=True):
     poke(path, 8, new_id.to_bytes(8, "big"))
 
 
-def test_file_that_the_reference_freed_without_a_record_is_no_damage(tmp_path):
+def test_file_that_artemis_freed_without_a_record_is_not_damage(tmp_path):
     freed_by_the_reference(tmp_path, new_id=5)
 
     result, loader = load(tmp_path, damage="fail")
@@ -394,7 +394,7 @@ def test_id_that_no_file_could_be_given_is_damage(tmp_path, new_id):
         load(tmp_path, damage="fail")
 
 
-def test_reference_s_records_before_ours_are_no_excuse_for_a_header(tmp_path):
+def test_artemis_records_before_ours_do_not_excuse_a_bad_header(tmp_path):
     reference = Built(file_id=1, has_leaders=False)
     reference.add(1)
     reference.save(tmp_path)

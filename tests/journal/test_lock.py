@@ -168,7 +168,7 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path):
         is_locked(tmp_path / "nowhere")
 
 
-def test_a_lock_file_that_is_no_file_is_an_error_and_no_hang(folders, tmp_path):
+def test_irregular_lock_file_is_an_error_and_does_not_hang(folders, tmp_path):
     os.mkfifo(tmp_path / "serverlock.1")
 
     with pytest.raises(JournalIOError):
@@ -182,7 +182,7 @@ def test_shared_lookers_do_not_see_each_other(folders):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK])
-def test_where_there_are_no_locks_nobody_has_one(number, tmp_path, monkeypatch):
+def test_folder_on_a_file_system_without_locks_has_no_owner(number, tmp_path, monkeypatch):
     def refused(fd, operation):
         raise OSError(number, os.strerror(number))
 

@@ -55,7 +55,7 @@ def test_examples_in_the_docstrings_hold():
     assert doctest.testmod(journal.options).failed == 0
 
 
-def test_defaults_are_the_reference_s():
+def test_defaults_are_those_of_artemis():
     defaults = options()
 
     assert defaults.journal_type is JournalType.ASYNCIO
@@ -136,7 +136,7 @@ def test_parts_of_a_file_name_lead_nowhere_else(name, value):
     assert refusal(**{name: value}).startswith(f"{name} is {value!r};")
 
 
-def test_damage_fails_or_is_put_aside():
+def test_damage_fails_or_is_quarantined():
     assert options(damage="quarantine").damage == "quarantine"
     assert refusal(damage="ignore") == "damage is 'ignore'; it is 'fail' or 'quarantine'"
 
@@ -197,7 +197,7 @@ def test_sizes(text, size):
 
 
 @pytest.mark.parametrize("text", ["", "x", "1.5M", "10P", "M", "10 M B", "0x10", "1e3"])
-def test_what_is_no_size(text):
+def test_invalid_size(text):
     with pytest.raises(OptionError, match="is not a size"):
         parse_size(text)
 
@@ -222,7 +222,7 @@ def test_durations(text, ns):
 
 
 @pytest.mark.parametrize("text", ["", "ms", "1w", "1e3", "1 2", "1,5ms"])
-def test_what_is_no_duration(text):
+def test_invalid_duration(text):
     with pytest.raises(OptionError, match="is not a time"):
         parse_duration_ns(text)
 

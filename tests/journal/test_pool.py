@@ -298,7 +298,7 @@ def test_a_full_attic_takes_no_more(make, dead, caplog):
         pool.to_attic(name, "a test", dead=dead)
 
     assert os.listdir(path(pool, "attic")) == ["first.amq"]
-    # Only what holds nothing live is removed; what nobody understands stays.
+    # Only what holds nothing live is removed; what the pool does not understand stays.
     assert ("second.amq" in names(pool)) is not dead
     assert "journal-max-attic-files 1" in caplog.text
     assert ("removed second.amq" if dead else "left alone second.amq") in caplog.text

@@ -140,7 +140,7 @@ def test_options_take_text_with_units(tmp_path):
     ],
     ids=str,
 )
-def test_options_refuse_what_is_none(wrong):
+def test_options_refuse_invalid_values(wrong):
     with pytest.raises(OptionError):
         JournalOptions(**{"directory": "x"} | wrong)
 

@@ -303,7 +303,7 @@ def test_header_says_the_size_in_whole_sectors_where_it_fits(size):
 # --- records of Artemis among ours ---
 
 
-def test_record_appended_by_the_reference_is_live(tmp_path):
+def test_record_appended_by_artemis_is_live(tmp_path):
     built = Built()
     built.add(1)
     built.add(2, by_reference=True)
@@ -316,7 +316,7 @@ def test_record_appended_by_the_reference_is_live(tmp_path):
     assert view.damages == []
 
 
-def test_record_appended_by_the_reference_at_a_block_is_live(tmp_path):
+def test_record_appended_by_artemis_at_a_block_is_live(tmp_path):
     built = Built()
     built.add(1)
     built.mark()
@@ -329,7 +329,7 @@ def test_record_appended_by_the_reference_at_a_block_is_live(tmp_path):
     assert view.damages == []
 
 
-def test_ours_after_the_reference_s_after_ours_are_all_live(tmp_path):
+def test_ours_after_those_of_artemis_after_ours_are_all_live(tmp_path):
     built = Built()
     built.add(1)
     built.add(2, by_reference=True)
@@ -342,7 +342,7 @@ def test_ours_after_the_reference_s_after_ours_are_all_live(tmp_path):
     assert view.damages == []
 
 
-def test_record_far_behind_our_last_one_is_not_the_reference_s(tmp_path):
+def test_record_far_behind_our_last_one_is_not_of_artemis(tmp_path):
     """It may be part of a body whose record's first sector never reached the disk."""
     built = Built()
     built.add(1)
@@ -375,7 +375,7 @@ def overtaken(built, *, is_newest=True):
 
 
 @pytest.mark.parametrize("is_newest", [True, False])
-def test_record_right_at_the_end_of_our_last_whole_one_is_the_reference_s(is_newest):
+def test_record_right_at_the_end_of_our_last_whole_one_is_of_artemis(is_newest):
     """There a leader, a mark or padding of ours would stand."""
     built, offset = torn_then()
     torn = bytes(built.data[offset - 18 :])
@@ -390,7 +390,7 @@ def test_record_right_at_the_end_of_our_last_whole_one_is_the_reference_s(is_new
 
 
 @pytest.mark.parametrize("is_newest", [True, False])
-def test_whole_records_of_the_torn_tail_count_once_the_reference_went_on(is_newest):
+def test_whole_records_of_the_torn_tail_count_once_artemis_went_on(is_newest):
     """It has loaded them, and what it wrote may rest on them."""
     built, _ = torn_then()
     built.pad()
@@ -406,7 +406,7 @@ def test_whole_records_of_the_torn_tail_count_once_the_reference_went_on(is_newe
     assert view.next_ordinal == 3
 
 
-def test_bad_record_of_the_torn_tail_stays_out_when_the_reference_went_on():
+def test_bad_record_of_the_torn_tail_stays_out_when_artemis_went_on():
     built = Built()
     built.add(1)
     built.mark()
@@ -472,7 +472,7 @@ def test_record_off_every_block_within_a_torn_body_is_cut_with_it():
     assert not view.is_closed
 
 
-def test_the_reference_s_record_before_our_torn_tail_is_not_cut_with_it():
+def test_artemis_record_before_our_torn_tail_is_not_cut_with_it():
     built = Built()
     built.add(1)
     built.add(50, by_reference=True)
@@ -520,7 +520,7 @@ def test_broken_tail_without_checksums_is_torn(tmp_path):
     assert [(damage.offset, damage.torn) for damage in view.damages] == [(offset, True)]
 
 
-def test_zeros_between_flushes_are_no_hole(tmp_path):
+def test_zeros_between_flushes_are_not_a_hole(tmp_path):
     built = Built(has_leaders=False)
     built.pad(4096)
     built.add(1)

@@ -120,7 +120,7 @@ class Noted(SystemFolder):
 
 
 def test_list_and_new_files_are_on_disk_before_an_old_file_goes(folder):
-    """Whoever was killed may have written the list and never synced it."""
+    """A process that was killed may have written the list and never synced it."""
     operations = Noted(folder)
 
     apply_recovery(plan_recovery(folder, JournalName()), operations)

@@ -106,7 +106,7 @@ def test_the_newest_stays_though_the_clock_was_set_back(tmp_path, limits):
     assert history.newest_id() == 2
 
 
-def test_less_than_one_file_is_no_limit(tmp_path):
+def test_limit_below_one_file_is_ignored(tmp_path):
     journal_folder(tmp_path)
     history = history_of(tmp_path, Clock(), max_bytes=4095)
     for number in range(1, 4):
@@ -242,7 +242,7 @@ def test_events_in_a_file_of_their_own_reach_the_history(tmp_path):
 
 
 @pytest.mark.parametrize("is_kept", [True, False], ids=["kept", "off"])
-def test_backup_of_the_reference_is_loaded(tmp_path, is_kept):
+def test_backup_of_artemis_is_loaded(tmp_path, is_kept):
     journal = loaded(tmp_path / "journal")
     for record_id in range(1, 500):
         journal.add(record_id, 1, b"x" * 100)

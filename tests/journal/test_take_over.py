@@ -42,9 +42,7 @@ def broken_off(folder):
 
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("checksums", [False, True])
-def test_what_broke_off_before_the_block_that_appends_go_on_in_is_no_damage(
-    tmp_path, kind, checksums
-):
+def test_partial_record_before_the_append_block_is_not_damage(tmp_path, kind, checksums):
     path, offset = broken_off(tmp_path)
     whole = path.read_bytes()
 

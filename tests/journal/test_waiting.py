@@ -1,4 +1,4 @@
-"""Nobody who waits is forgotten: they are woken together, and pass a gate (buffer.pyx)."""
+"""No waiter is forgotten: all are woken together, then admitted one at a time (waiters.pyx)."""
 
 import threading
 import time
@@ -51,8 +51,8 @@ def test_every_waiter_returns_whatever_it_waits_for(tmp_path, producers, buffer_
         assert len(journal) == rounds * producers
 
 
-def test_threads_that_come_back_late_hold_up_nobody(tmp_path):
-    """Half of the threads do other work, or end, after a wake-up, and never leave the gate."""
+def test_threads_that_come_back_late_delay_no_other_thread(tmp_path):
+    """Half of the threads do other work, or end, after a wake-up, and never release admission."""
     options = JournalOptions(directory=tmp_path, journal_type="NIO", file_size=256 * 1024)
     with Journal(options) as journal:
         journal.load()
@@ -79,7 +79,7 @@ def test_threads_that_come_back_late_hold_up_nobody(tmp_path):
         assert len(journal) == rounds * len(threads)
 
 
-def test_a_gate_held_in_one_journal_does_not_close_another(tmp_path):
+def test_admission_held_in_one_journal_does_not_block_another(tmp_path):
     """Each thread waits in two journals in turn."""
     journals = []
     for name in ("first", "second"):
@@ -111,7 +111,7 @@ def test_a_gate_held_in_one_journal_does_not_close_another(tmp_path):
 
 
 @pytest.mark.parametrize("pause_ms", [0, 1, 3, 6, 40, 700])
-def test_what_nobody_waits_for_is_durable_in_time_however_long_the_flusher_slept(
+def test_record_without_a_waiter_is_durable_in_time_however_long_the_flusher_slept(
     tmp_path, pause_ms
 ):
     """It sleeps till a record could be due at the earliest, till its idle mark, then for ever."""
@@ -131,7 +131,7 @@ def test_what_nobody_waits_for_is_durable_in_time_however_long_the_flusher_slept
                 time.sleep(0.001)
 
 
-def test_who_expects_records_in_vain_holds_up_nobody(tmp_path):
+def test_prewarm_without_records_delays_no_producer(tmp_path):
     options = JournalOptions(
         directory=tmp_path, journal_type="NIO", file_size=256 * 1024, buffer_timeout_ns=1_000_000
     )

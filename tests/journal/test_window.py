@@ -35,7 +35,7 @@ def told(loader):
 
 @pytest.mark.parametrize("step_size", STEPS)
 @pytest.mark.parametrize("scenario", scenarios(), ids=lambda scenario: scenario.name)
-def test_folder_of_the_reference(scenario, step_size, tmp_path):
+def test_folder_of_artemis(scenario, step_size, tmp_path):
     folder = scenario.unpack(tmp_path)
     config = scenario.expected["config"]
     name = JournalName(config["prefix"], config["extension"])
@@ -97,7 +97,7 @@ def shrinking(path, size):
 @pytest.mark.parametrize("step_size", [*STEPS, STEP_SIZE])
 @pytest.mark.parametrize("size", [0, 15, 20, 40, 600, 1100, 2500])
 def test_file_that_shrinks_during_its_scan(step_size, size, tmp_path, monkeypatch):
-    """What is gone is no different from what was gone before."""
+    """A file cut during its scan is reported as one that was cut before."""
     built = Built(size=4096)
     built.add(1)
     built.mark()

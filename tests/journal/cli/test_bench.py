@@ -156,7 +156,7 @@ def test_interrupted_it_leaves_nothing_behind(number, tmp_path):
         (["--repeat", "0"], "--repeat"),
         (["--type", "FAST"], "'FAST' is not one of"),
         (["--file-size", "1"], "journal-file-size is 1; at least 1024"),
-        (["--html", "no/such/page.html"], "--html: there is no folder"),
+        (["--html", "no/such/page.html"], "no/such does not exist"),
         (["--size", "300K"], "a body of 307200 bytes"),
         (["more"], "unexpected extra argument"),
     ],

@@ -275,7 +275,7 @@ def test_name_and_file_size_are_taken_from_the_folder(tmp_path, call, shell):
     folder = tmp_path / "journal"
     names = ("--prefix", "mine", "--extension", "log")
     shell("append", folder, "--count", 3, *names, *SMALL)
-    (folder / "python-3.11").write_text("is no journal")
+    (folder / "python-3.11").write_text("not a journal")
 
     done = shell("append", folder, "--count", 3)
 

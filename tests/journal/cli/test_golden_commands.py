@@ -35,7 +35,7 @@ def arguments_of(scenario):
 
 
 @pytest.mark.parametrize("scenario", READABLE, ids=str)
-def test_jsonl_is_the_load_of_the_reference(scenario, tmp_path, call):
+def test_jsonl_is_the_load_of_artemis(scenario, tmp_path, call):
     report = scenario.expected["load"]
     folder = scenario.unpack(tmp_path)
 
@@ -105,7 +105,7 @@ def test_no_command_touches_anything(scenario, tmp_path, call):
 
 
 @pytest.mark.parametrize("scenario", READABLE, ids=str)
-def test_stat_counts_what_the_reference_counts(scenario, tmp_path, call):
+def test_stat_counts_what_artemis_counts(scenario, tmp_path, call):
     report = scenario.expected["load"]
     folder = scenario.unpack(tmp_path)
 
@@ -140,7 +140,7 @@ IDENTITY = re.compile(r"(?<=\]@)\d+|(?<=BridgeConfiguration@)[0-9a-f]+|(?<=XidIm
 
 
 @pytest.mark.parametrize("scenario", BROKERS, ids=str)
-def test_decoded_text_is_the_reference_s_data_print(scenario, tmp_path, call, monkeypatch):
+def test_decoded_text_equals_artemis_data_print(scenario, tmp_path, call, monkeypatch):
     scenario.unpack(tmp_path)
     monkeypatch.chdir(tmp_path)
     reported = (GOLDEN / scenario.name / "data_print.txt").read_text("utf-8").splitlines()

@@ -234,7 +234,7 @@ def test_damage_is_named_and_the_rest_is_printed(folder, call):
     assert said[-1] == "2 records, 0 prepared and 0 failed transactions, 1 damaged places"
 
 
-def test_torn_tail_of_ours_is_no_damage(tmp_path, call):
+def test_own_torn_tail_is_not_damage(tmp_path, call):
     built = Built()
     built.add(1)
     built.mark()
@@ -281,7 +281,7 @@ def test_control_file_that_names_foreign_files_is_damage(folder, call):
         ["print-data"],
         ["print-data", "--format", "xml", "."],
         ["print-data", "--raw", "--format", "ids", "."],
-        ["print-data", "--decoder", "nobody", "."],
+        ["print-data", "--decoder", "unknown", "."],
         ["unknown"],
         ["stat", "--compact-percentage", "101", "."],
         ["verify", "--user-version", "x", "."],
@@ -301,7 +301,7 @@ def test_help_ends_with_an_example(command, call):
     assert lines[-1].strip().startswith("journal ")
 
 
-def test_reader_that_goes_away_is_no_error(tmp_path):
+def test_reader_that_goes_away_causes_no_error(tmp_path):
     built = Built(size=1 << 20)
     for number in range(20000):
         built.add(number)

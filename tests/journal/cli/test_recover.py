@@ -59,7 +59,7 @@ def test_only_live_is_what_a_load_gives(scenario, tmp_path, call):
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_damaged_journal_of_the_reference_is_salvaged(name, tmp_path, call):
+def test_damaged_journal_of_artemis_is_salvaged(name, tmp_path, call):
     (scenario,) = [s for s in scenarios() if s.name == name]
     source = scenario.unpack(tmp_path)
     before = snapshot(source)

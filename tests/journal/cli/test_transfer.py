@@ -24,7 +24,7 @@ def lines_of(path, *lines):
 
 
 @pytest.mark.parametrize("scenario", READABLE, ids=str)
-def test_export_and_import_lose_nothing_of_the_references_journals(scenario, tmp_path, call):
+def test_export_and_import_lose_nothing_of_artemis_journals(scenario, tmp_path, call):
     version = ("--user-version", scenario.expected["config"]["user_version"])
     source = scenario.unpack(tmp_path)
     exported = call("export", source, *version)[1]
@@ -87,11 +87,11 @@ def test_import_reads_standard_input_and_print_data_lines(tmp_path, call, shell)
         ('{"record":"add","id":true,"user_type":1,"body":""}', "id is True"),
         ('{"record":"add","id":9223372036854775808,"user_type":1,"body":""}', "whole number of 64"),
         ('{"record":"add","id":9,"user_type":256,"body":""}', "user_type is 256"),
-        ('{"record":"add","id":9,"user_type":1,"body":"abc"}', "no string of hexadecimal digits"),
-        ('{"record":"add","id":9,"user_type":1,"body":"\u0661\u0662"}', "no string of hexadecimal"),
-        ('{"record":"add","id":9,"user_type":1}', "body is no string"),
-        ('{"record":"prepared","tx_id":1,"extra":"","adds":7}', "adds is no list"),
-        ('{"record":"prepared","tx_id":1,"extra":"","adds":[7]}', "no add or update"),
+        ('{"record":"add","id":9,"user_type":1,"body":"abc"}', "not a string of hexadecimal"),
+        ('{"record":"add","id":9,"user_type":1,"body":"\u0661\u0662"}', "not a string of hex"),
+        ('{"record":"add","id":9,"user_type":1}', "body is not a string"),
+        ('{"record":"prepared","tx_id":1,"extra":"","adds":7}', "adds is not a list"),
+        ('{"record":"prepared","tx_id":1,"extra":"","adds":[7]}', "not an add or update"),
         ('{"record":"prepared","tx_id":1,"extra":"","deletes":["x"]}', "a delete is 'x'"),
         (
             '{"record":"prepared","tx_id":1,"extra":"","deletes":[1],"delete_bodies":["",""]}',

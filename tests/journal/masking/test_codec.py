@@ -38,12 +38,12 @@ def test_the_cipher_is_blowfish(key, text, cipher):
 
 
 @pytest.mark.parametrize(("plain", "masked"), REFERENCE)
-def test_the_references_masks_are_read_and_written(plain, masked):
+def test_artemis_masks_are_read_and_written(plain, masked):
     assert unmask(f"ENC({masked})") == plain
     assert mask(plain) == f"ENC({masked})"
 
 
-def test_the_references_key_may_be_another():
+def test_artemis_key_may_be_another():
     assert unmask("ENC(-5fac209eacddffe569f1aaaaf5f2938b)", "another key") == "swordfish"
 
 
@@ -67,7 +67,7 @@ def test_the_environment_may_hold_the_key(monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["ENC()", "ENC(swordfish)", "ENC(12)", "ENC(1234567812345678)"])
-def test_what_is_no_mask_is_refused_and_not_repeated(text):
+def test_invalid_mask_is_refused_and_not_repeated(text):
     with pytest.raises(MaskError) as caught:
         unmask(text)
     assert text not in str(caught.value)
