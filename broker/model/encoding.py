@@ -329,7 +329,7 @@ def enumerated(kind: type[E], number: Codec[int]) -> Codec[E]:
         try:
             return kind(value)
         except ValueError as error:
-            raise reader.fail(f"{value} is no {kind.__name__}") from error
+            raise reader.fail(f"{value} is not a valid {kind.__name__}") from error
 
     return Codec(read, lambda writer, value: number.write(writer, int(value)))
 

@@ -11,13 +11,13 @@
 
 Rules:
 - `decode()` takes the fixed headers, walks over the properties to see that they are well formed,
-  and keeps one copy of all the bytes. Properties become objects when somebody asks for one.
+  and keeps one copy of all the bytes. Properties become objects when a caller asks for one.
 - A changed message id or address is put between the bytes before and behind it: one copy, the body
   is not looked at. `encode()` keeps what it made until the next change.
 - Artemis's own messages keep their bytes: what was decoded and not changed is encoded equal.
 - The bytes of a waiting message may be spilled to a file (`put_aside`). They are read back when a
   caller asks for more than queues need, and dropped from memory again later unless they changed.
-- A million of these may wait: what few of them have, or somebody asked for, is in their `Parts`.
+- A million of these may wait: what few of them have, or a caller asked for, is in their `Parts`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 The window bounds what the queue holds in memory of its pages: max-read-page-bytes and -messages of
 all that is not acknowledged, prefetch-page-bytes and -messages of what waits. It is filled while
-somebody takes from the queue.
+a consumer takes from the queue.
 
 Threads: the event loop's alone; nothing here waits.
 """

@@ -226,7 +226,7 @@ class Consumer:
             BrokerError: any other negative number.
         """
         if credits < UNLIMITED:
-            raise BrokerError(ErrorCode.ILLEGAL_STATE, f"a flow token of {credits} credits")
+            raise BrokerError(ErrorCode.ILLEGAL_STATE, f"flow token of {credits} is not valid")
         if credits == UNLIMITED:
             self.is_unlimited = True
         elif credits == 0:

@@ -52,7 +52,7 @@ class GlobalMemory:
         self.disk_usage = 0.0
         # Called with a large message that no queue has any more.
         self.on_unused: Callable[[Message], object] | None = None
-        # Addresses where somebody waits for room.
+        # Addresses where a caller waits for room.
         self.waiting: dict[AddressMemory, None] = {}
 
     @property

@@ -3,7 +3,7 @@
     PriorityList       levels 9 … 0, the highest first
       ReferenceList    one level: a doubly linked list through the references themselves
         Reference      one message in one queue
-        StoredRun      many that are made when somebody comes to them (stored_references.py)
+        StoredRun      many that are made when a reader comes to them (stored_references.py)
     Cursor             a place in all levels, for readers that take nothing
 
 Linked, since messages leave from the middle: by a selector, a group, expiry, an operator. Such a
@@ -358,7 +358,7 @@ class PriorityList:
         self.watcher: Watcher | None = None
 
     def watch(self, scan: Cursor, watcher: Watcher) -> None:
-        """Keep a cursor right for somebody who is told what comes to the head."""
+        """Keep a cursor right for a watcher, which is told what comes to the head."""
         self.scan, self.watcher = scan, watcher
 
     def unwatch(self) -> None:

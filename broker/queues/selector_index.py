@@ -8,7 +8,7 @@ consumers that have it. Each reference is looked at once, by a scan over all tha
 `name = 'text'` and `name = 5`, alone or in a conjunction, are found by the message's value; the
 others are evaluated. Consumers without a selector share a lane, too, which is the queue itself.
 
-What leaves the queue stays in the lanes until somebody comes across it, or there is too much of it.
+What leaves the queue stays in the lanes until a reader comes across it, or there is too much of it.
 A lane made when messages wait already goes through them by itself, and takes part in the scan once
 both are at the end.
 

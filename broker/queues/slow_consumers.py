@@ -44,7 +44,7 @@ class SlowConsumers:
     Args:
         core: of the broker.
         owners: gives whose each consumer is.
-        kill: ends the connection of somebody, and tells him why.
+        kill: ends the connection of a client, and tells it why.
     """
 
     def __init__(

@@ -54,7 +54,7 @@ _CORE: Final = int(Persister.CORE)
 
 
 class PageEntry:
-    """One record, of bytes that somebody else holds.
+    """One record, of bytes that another object holds.
 
     Attributes:
         number: in its page, from 0.

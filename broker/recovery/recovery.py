@@ -140,7 +140,7 @@ def _load_queues(core: Core, bindings: BindingsImage) -> None:
     for queue_id, binding in bindings.queues.items():
         if binding.address not in addresses.by_name:
             log.warning(
-                "queue %s: its address %s has no record; made anew", binding.name, binding.address
+                "queue %s: its address %s has no record; created", binding.name, binding.address
             )
             addresses.create(binding.address, [binding.routing_type], is_auto_created=True)
         if binding.name in addresses.queues:

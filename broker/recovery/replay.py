@@ -94,7 +94,7 @@ def replay(
             has_body = yield from _give_body(core, history, found.message_id, message)
             if not has_body:
                 log.warning(
-                    "the history has not the whole body of large message %d", found.message_id
+                    "the history lacks a part of the body of large message %d", found.message_id
                 )
                 continue
         if to != address:
@@ -124,7 +124,7 @@ def _wanted(found: HistoryMessage, address: str, accepts: Filter | None) -> Mess
         else:
             plain = decode_message(found.message_id, found.body)
             if plain is None:
-                log.warning("message %d is of no kind that is known here", found.message_id)
+                log.warning("message %d has an unknown type", found.message_id)
                 return None
             message = plain
     except RecordFormatError as error:

@@ -1,4 +1,4 @@
-"""Addresses and queues made on request, or because somebody uses them.
+"""Addresses and queues made on request, or at their first use.
 
 What a client may do is checked by the session, before; here stands what follows from a request:
 the address that a queue needs, the queue that an anycast message needs.

@@ -87,7 +87,7 @@ class MessageMover:
     ) -> Moving:
         """Move a reference that waits, or is not due yet, to another queue; whether it was moved.
 
-        Somebody else may have taken it while its body was copied.
+        Another consumer may have taken it while its body was copied.
 
         Args:
             reference: of a queue.

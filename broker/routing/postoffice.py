@@ -197,8 +197,8 @@ class PostOffice:
         """Give what nearly every message to an address needs to know; None where it is not enough.
 
         Args:
-            name: of the address, where somebody may send.
-            until_s: until when he may.
+            name: of the address that a user may send to.
+            until_s: until when the user may.
         """
         address = self.addresses.by_name.get(name)
         route = self.route_of(name)

@@ -22,7 +22,7 @@ def _first(wanted: T | None, default: T) -> T:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRequest:
-    """A queue that somebody wants; of what is None the settings of its address decide.
+    """A queue that a client wants; the settings of its address decide what is None.
 
     Attributes:
         is_durable: it survives a restart.

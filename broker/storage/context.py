@@ -1,4 +1,4 @@
-"""What has to be durable before somebody may be told: one FIFO for the whole broker.
+"""What has to be durable before a client may be told: one FIFO for the whole broker.
 
     append ─▶ appended += 1 ─▶ (store) ─▶ durable += 1 ─▶ callbacks whose number is reached
 
@@ -131,7 +131,7 @@ class Completions:
             self.run_due()
 
     def flush_now(self) -> None:
-        """A caller waits: sync as soon as possible what was appended without flush_now."""
+        """Have what was appended without flush_now synced as soon as can be: a caller waits."""
         messages = self.messages
         if messages.unflushed > messages.durable:
             messages.unflushed = 0

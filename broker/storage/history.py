@@ -262,7 +262,7 @@ class MessageHistory:
                 assert record.body is not None
                 undecided.noted[record.record_id] = int.from_bytes(record.body[:8])
         for damage in view.damages:
-            log.warning("in the history: %s", damage)
+            log.warning("damage in the history: %s", damage)
 
     def body_parts(self, message_id: int) -> Iterator[bytes | None]:
         """Give the parts of a large message's body that the history has; None for a pause.

@@ -19,7 +19,7 @@ cdef struct MessageRow:
     int32_t address             # in JournalMessages.addresses
     int32_t queue               # in JournalMessages.queues
     int8_t priority
-    uint8_t is_object           # somebody made a Message of it
+    uint8_t is_object           # a Message was made of it
 
 
 cdef class QueueRows:

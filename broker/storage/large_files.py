@@ -124,7 +124,7 @@ class LargeFile:
         self._holders += 1
 
     def release(self) -> None:
-        """Close it, unless somebody else holds it."""
+        """Close it, unless another reader holds it."""
         self._holders -= 1
         if self._holders == 0:
             self.close()

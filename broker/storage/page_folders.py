@@ -327,7 +327,7 @@ class FileFolder:
                 os.ftruncate(self._fd, os.fstat(self._fd).st_size)
             except OSError as error:
                 path = self._file(self._page)
-                log.warning("the room behind the end of %s is not given back: %s", path, error)
+                log.warning("cannot release the space behind the end of %s: %s", path, error)
             os.close(self._fd)
             self._fd = -1
             self._page = 0

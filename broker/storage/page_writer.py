@@ -82,7 +82,7 @@ class _Batch:
             page.folder.append(page.number, data)
             if self.is_synced:
                 page.folder.sync(page.number)
-        # Until somebody is told of it, the bytes need not be kept.
+        # Until a waiter is told of it, the bytes need not be kept.
         self.pages.clear()
 
 

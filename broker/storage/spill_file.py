@@ -96,7 +96,7 @@ class Segment:
                 error.errno or errno.EIO, "cannot read the bytes of waiting messages"
             ) from error
         if len(data) != size:
-            raise JournalIOError(errno.EIO, "the bytes of waiting messages are cut off")
+            raise JournalIOError(errno.EIO, "the bytes of waiting messages are truncated")
         return data
 
     def was_read(self, message: MessageForm, place: int, size: int) -> None:

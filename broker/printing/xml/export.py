@@ -128,7 +128,7 @@ class Exporter:
     def _tell_foreign(self) -> None:
         """Say in one line what is of another protocol, AMQP; Artemis makes it Core messages.
 
-        Those are not what was sent: Artemis notes in properties of theirs what they were.
+        Those are not what was sent: Artemis notes in their properties what they were.
         """
         count = self._foreign_count
         if count:

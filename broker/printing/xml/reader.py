@@ -219,7 +219,7 @@ class _Reader:
         self.encoding = encoding
 
     def _refuse_doctype(self, name: str, *rest: object) -> None:
-        raise ValueError("a document type is not taken")
+        raise ValueError("a document type is not allowed")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if self._is_root_expected:
@@ -400,7 +400,7 @@ def _float(name: str, text: str, kind: PropertyType) -> float:
         packed = struct.pack(layout, float(_FLOAT_WORDS.get(text, text)))
         return float(struct.unpack(layout, packed)[0])
     except (ValueError, OverflowError):
-        raise ValueError(f"{name} {text!r} is no {kind.name.lower()}") from None
+        raise ValueError(f"{name} {text!r} is not a valid {kind.name.lower()}") from None
 
 
 def _property(name: str, text: str, word: str | None) -> Property:
