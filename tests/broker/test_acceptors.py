@@ -42,7 +42,7 @@ def test_a_port_in_use_is_told_before_data_are_loaded(tmp_path, monkeypatch):
     assert loads == []
 
 
-def test_while_data_are_loaded_the_port_is_taken_and_nobody_can_connect(tmp_path, monkeypatch):
+def test_while_data_are_loaded_the_port_is_taken_and_no_client_can_connect(tmp_path, monkeypatch):
     seen = []
     recover = broker.server.server.recover
     made = Broker(options(tmp_path))

@@ -37,7 +37,7 @@ def test_a_callback_that_raises_fails_all_behind_it(caplog):
     assert "a callback of the storage failed" in caplog.text
 
 
-def test_one_that_raises_behind_a_failure_holds_up_nobody():
+def test_one_that_raises_behind_a_failure_delays_no_other():
     failures, told = [], []
     completions = Completions(failures.append)
     completions.messages.appended = 1

@@ -44,7 +44,7 @@ def second_client(port):
 
 
 @pytest.mark.parametrize("wants_answer", [True, False])
-def test_nobody_believes_in_an_acknowledgement_that_comes_back(tmp_path, monkeypatch, wants_answer):
+def test_an_acknowledgement_that_comes_back_is_not_believed(tmp_path, monkeypatch, wants_answer):
     made = full_journals(monkeypatch)
 
     async def life(work, *arguments):

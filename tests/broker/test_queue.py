@@ -289,7 +289,7 @@ def test_a_negative_sequence_ends_a_group(bench):
 
 
 @pytest.mark.parametrize("group", ["g", None])
-def test_a_group_that_is_reset_goes_to_whoever_can_take(bench, group):
+def test_a_group_that_is_reset_goes_to_a_consumer_that_can_take(bench, group):
     owner, other = bench.consume(credits=100), bench.consume()
     send(bench, "1", "2", _AMQ_GROUP_ID="g")
     assert (owner.bodies, other.bodies) == (["1"], [])
@@ -379,7 +379,7 @@ def test_a_non_destructive_queue_shows_all_to_everybody():
 
 
 @pytest.mark.parametrize("how", ["left", "reset"])
-def test_a_group_without_an_owner_shows_nobody_again_what_stays(how):
+def test_a_group_without_an_owner_shows_no_consumer_again_what_stays(how):
     bench = Bench()
     bench.queue(non_destructive=True)
     leaving, staying = bench.consume(), bench.consume()

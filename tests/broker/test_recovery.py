@@ -262,7 +262,7 @@ def test_a_second_broker_is_refused(tmp_path):
     asyncio.run(both())
 
 
-def test_nobody_gets_a_success_after_the_storage_failed(tmp_path):
+def test_no_client_gets_a_success_after_the_storage_failed(tmp_path):
     async def life_and_death():
         life = Life(tmp_path)
         await life.broker.start()
@@ -284,7 +284,7 @@ def test_nobody_gets_a_success_after_the_storage_failed(tmp_path):
     asyncio.run(life_and_death())
 
 
-def test_messages_whose_bytes_lie_aside_are_as_they_were(tmp_path, monkeypatch):
+def test_spilled_messages_are_as_they_were(tmp_path, monkeypatch):
     """More than anybody reads back at once; moved, browsed, expired and delivered in order."""
     monkeypatch.setattr(spill_file, "KEPT_SIZE", 0)
     monkeypatch.setattr(spill_file, "READ_BACK_SIZE", 2000)

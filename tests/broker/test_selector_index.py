@@ -172,7 +172,7 @@ def test_a_queue_with_selectors_has_an_index_and_one_without_has_none():
     assert world.queue.index is None
 
 
-def test_what_nobody_takes_from_a_lane_does_not_stay_in_memory():
+def test_what_no_consumer_takes_from_a_lane_does_not_stay_in_memory():
     world = World(is_plain=False)
     world.consume("color = 'red'", 0, 0)
     world.consume(None, UNLIMITED, 0)

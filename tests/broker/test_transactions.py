@@ -486,14 +486,14 @@ def test_a_qualified_name_goes_to_that_queue_alone():
     assert bodies(bench, "b") == ["1"]
 
 
-def test_what_nobody_gets_is_counted(bench):
+def test_unroutable_messages_are_counted(bench):
     bench.addresses.create("empty", [RoutingType.MULTICAST])
 
     assert bench.session().send(message("1", "empty"), done) is Routing.NO_BINDINGS
     assert bench.core.counters.unrouted == 1
 
 
-def test_what_nobody_gets_may_go_to_the_dead_letter_address():
+def test_unroutable_messages_may_go_to_the_dead_letter_address():
     bench = Bench()
     bench.set(send_to_dla_on_no_route=True, dead_letter_address="dead")
     bench.queue("dead")

@@ -144,7 +144,7 @@ def test_wrong_usage_is_one_line(check, words, said):
     assert said in errors[0]
 
 
-def test_nobody_there_is_a_failure(capsys):
+def test_a_broker_that_is_not_there_is_a_failure(capsys):
     status = run(commands, "broker", ["check", "node", "--url", "tcp://127.0.0.1:1"])
 
     assert (status, len(capsys.readouterr().err.splitlines())) == (1, 1)

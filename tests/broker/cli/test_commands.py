@@ -213,7 +213,7 @@ def test_a_password_inside_a_url_is_masked(call, tmp_path, url):
     assert options.connection_url == url
 
 
-def test_a_users_file_that_is_missing_is_warned_of_and_lets_nobody_in(instance, caplog):
+def test_a_missing_users_file_is_warned_of_and_lets_no_user_in(instance, caplog):
     (instance / "etc/artemis-users.properties").unlink()
 
     door = security_of(load(instance / "etc/broker.xml"))

@@ -326,7 +326,7 @@ def test_what_cannot_be_imported_is_one_line(text, said, tmp_path, capsys):
     assert said in lines[0]
 
 
-def test_what_is_for_a_queue_that_nobody_has_makes_it(tmp_path, capsys):
+def test_messages_for_a_missing_queue_create_it(tmp_path, capsys):
     document = tmp_path / "document.xml"
     document.write_text(
         '<activemq-journal><bindings><binding address="jms.topic.news" filter-string=""'
@@ -366,7 +366,7 @@ def test_wrong_usage_is_one_line(words, said, tmp_path, capsys, monkeypatch):
     assert said in lines[0]
 
 
-def test_nobody_at_the_url_is_one_line(tmp_path, capsys):
+def test_no_broker_at_the_url_is_one_line(tmp_path, capsys):
     document = tmp_path / "document.xml"
     document.write_text("<activemq-journal/>")
 
@@ -397,7 +397,7 @@ def bodies_of(text):
 
 
 @pytest.mark.parametrize("kind", ["folder", "instance", "database"])
-def test_data_that_nobody_runs_on_are_imported_into(kind, folder, tmp_path, capsys):
+def test_data_without_a_running_broker_are_imported_into(kind, folder, tmp_path, capsys):
     document = tmp_path / "out.xml"
     assert call(capsys, "exp", folder("broker_large"), "--output", document)[0] == 0
     if kind == "folder":

@@ -173,7 +173,7 @@ def test_what_cannot_be_is_one_line(broker, words, status, text):
     assert found[1] == []
 
 
-def test_nobody_there_and_a_wrong_url_are_one_line(capsys):
+def test_no_broker_and_a_wrong_url_are_one_line(capsys):
     words = ["browser", "--destination", "q", "--url"]
     assert run(commands, "broker", [*words, "tcp://127.0.0.1:1"]) == 1
     assert len(capsys.readouterr().err.splitlines()) == 1

@@ -192,7 +192,7 @@ def test_wrong_options_of_the_disk_are_one_line(capsys):
         assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-def test_nobody_there_is_one_line(capsys):
+def test_no_broker_there_is_one_line(capsys):
     words = ["perf", "client", "--message-count", "1", "--url", "tcp://127.0.0.1:1"]
 
     assert run(commands, "broker", words) == 1

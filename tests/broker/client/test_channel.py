@@ -80,7 +80,7 @@ def test_with_an_older_broker_sends_go_one_at_a_time():
     assert [reply.is_done for reply in replies] == [True, True]
 
 
-def test_an_answer_to_nobody_is_not_taken_for_another(link):
+def test_an_answer_without_a_caller_is_not_taken_for_another(link):
     unasked = []
     channel = channel_on(link, unasked=unasked)
     waiting = channel.call(QueueQuery("a"), QueueQueryResponse)

@@ -47,12 +47,12 @@ def test_senders_are_served_in_order(asked):
     assert small.is_done
 
 
-def test_without_a_window_nobody_waits(asked):
+def test_without_a_window_no_sender_waits(asked):
     assert credits_of(asked, window=-1).acquire(10**9).is_done
     assert asked == []
 
 
-def test_a_full_address_fails_whoever_waits_or_comes_next(asked):
+def test_a_full_address_fails_the_sender_that_waits_or_comes_next(asked):
     credits = credits_of(asked)
     waiting = credits.acquire(10)
 
@@ -86,7 +86,7 @@ def test_who_waits_is_told_of_the_end(asked):
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=30), st.integers(1, 200))
-def test_nobody_waits_for_ever_and_nothing_is_spent_twice(sizes, window):
+def test_no_sender_waits_for_ever_and_nothing_is_spent_twice(sizes, window):
     asked, granted = [], 0
     credits = credits_of(asked, window)
 

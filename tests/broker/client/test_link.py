@@ -69,7 +69,7 @@ def test_the_end_is_announced(driver):
     assert driver.disconnects == [Disconnect("n")]
 
 
-def test_packets_go_to_their_channel_and_to_nobody_else(driver):
+def test_packets_go_to_their_channel_and_to_no_other(driver):
     got = []
     channel = driver.link.open_channel(Channel(10, lambda packet, size: got.append((packet, size))))
 

@@ -106,7 +106,7 @@ def test_a_confirmed_duplicate_id_with_no_copy_is_lost(story):
     assert story.words() == ["lost"]
 
 
-def test_what_nobody_sent_is_unexpected(story):
+def test_what_was_never_sent_is_unexpected(story):
     story.got(outcome="open")
     story.take(story.unit(), QUEUE, 1, 1, 1, b"invented|")
 
@@ -177,7 +177,7 @@ def test_two_sends_with_one_duplicate_id_have_one_copy(story):
     assert story.words() == ["duplicated"]
 
 
-def test_what_a_prepared_transaction_has_goes_to_nobody_else(story):
+def test_what_a_prepared_transaction_has_goes_to_no_other_consumer(story):
     story.sent("a")
     story.got("a", outcome="prepared")
     story.life = 2

@@ -187,7 +187,7 @@ def test_what_the_plugin_tells_is_told_only_where_it_is_asked_to():
     ]
 
 
-def test_nothing_is_told_before_the_broker_serves_or_where_nobody_listens():
+def test_no_notification_before_the_broker_serves_or_without_a_listener():
     bench = Heard()
     bench.is_started = False
     bench.queue("q")

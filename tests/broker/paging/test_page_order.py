@@ -87,7 +87,7 @@ class WrittenPage:
         self._told.append((self.number, size))
 
 
-def test_an_append_that_waits_for_the_disk_tells_nobody(monkeypatch):
+def test_an_append_that_waits_for_the_disk_calls_no_callback(monkeypatch):
     monkeypatch.setattr(page_writer, "_FILLING_SIZE_MAX", 10)
     work, soon, told, written, durable_ones = HeldWork(), [], [], [], []
     writer = PageWriter(work, Completions(lambda error: None), soon.append)

@@ -145,7 +145,7 @@ def test_removing_all_messages_removes_those_in_pages(tmp_path):
     lives(tmp_path, part)
 
 
-def test_messages_expire_in_pages_though_nobody_takes_them(tmp_path):
+def test_messages_expire_in_pages_without_a_consumer(tmp_path):
     async def part(life):
         await life.queue()
         await life.queue("late")

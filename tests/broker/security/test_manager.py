@@ -95,7 +95,7 @@ def test_without_security_everybody_may_do_everything():
     assert security.authenticate(None, None).name is None
 
 
-def test_the_cluster_passes_everything_and_nobody_else_under_its_name():
+def test_the_cluster_passes_everything_and_no_other_user_under_its_name():
     security = manager(cluster_user="cluster", cluster_password="cp")
 
     subject = security.authenticate("cluster", "cp")

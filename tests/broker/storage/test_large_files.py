@@ -65,7 +65,7 @@ def test_a_copy_outlives_what_it_was_made_of(files, tmp_path):
     assert files.find(7) is None
 
 
-def test_a_start_deletes_what_belongs_to_nobody(files, tmp_path):
+def test_a_start_deletes_bodies_without_a_message(files, tmp_path):
     for message_id in (1, 2, 30):
         written(files, message_id)
     files.create(3, is_durable=False).close()

@@ -139,7 +139,7 @@ def test_an_empty_body_is_there_too(table, files):
     assert body.read(0, 100) == b""
 
 
-def test_who_sends_faster_than_it_is_written_is_held_up(table):
+def test_a_sender_that_is_faster_than_the_writes_is_delayed(table):
     body = table.create(7, is_durable=True)
     told = []
     while body.has_room(lambda: told.append(True)):
@@ -334,7 +334,7 @@ def test_who_waits_for_a_copy_that_failed_is_told(table, files):
     assert list(files.content) == ["8.msg"]
 
 
-def test_a_start_deletes_what_belongs_to_nobody(table, files):
+def test_a_start_deletes_bodies_without_a_message(table, files):
     for message_id in (1, 2, 30):
         written(table, message_id=message_id)
     files.open("3.tmp")

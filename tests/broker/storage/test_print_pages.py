@@ -43,7 +43,7 @@ def journal():
         yield found
 
 
-def test_every_queue_of_every_message_is_judged(pages, journal):
+def test_every_queue_of_every_message_is_evaluated(pages, journal):
     lines = list(PagePrinter(journal, {7, 8}, safe=True).lines(pages))
 
     shown = [line for line in lines if line.startswith(("pg=", "^^^", "***", "Number"))]

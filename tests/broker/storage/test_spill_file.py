@@ -42,7 +42,7 @@ def put(aside, *messages):
     aside.finish()
 
 
-def test_what_was_put_aside_is_read_back(aside, tmp_path):
+def test_spilled_bytes_are_read_back(aside, tmp_path):
     messages = [message(number, size=number * 37) for number in range(200)]
     encoded = [one.encode() for one in messages]
 
