@@ -4,8 +4,8 @@
     (tcp://a:1,tcp://b:2?x=1)?name=value           several; the outer query is for all of them
     tcp://a:1?name=value#tcp://b:2,tcp://c:3       the same, in the form Artemis turns it into
 
-`;` separates parameters as `&` does. Names that are not options of the client
-belong to the transport.
+`;` separates parameters as `&` does. Names that are not options of the client belong to
+the transport.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Versions of the Core protocol, and what each of them changed on the wire.
 
-A connection writes for the version of its peer; 0 is a peer that has not told it yet. The
-numbers are those of Artemis's `activemq-version.properties` and `PacketImpl`.
+A connection writes for the version of its peer; 0 is a peer that has not told it yet. The numbers
+are those of Artemis's `activemq-version.properties` and `PacketImpl`.
 """
 
 from __future__ import annotations
