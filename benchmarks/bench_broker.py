@@ -1,7 +1,7 @@
 """Our broker beside others, in one run: the same load drives all of them, in turn.
 
     python -m benchmarks.bench_broker [--only TITLE]
-        [--brokers reference,reference-2.56,rabbitmq,jetstream,kafka,kafka-flushed]
+        [--brokers artemis,artemis-2.56,rabbitmq,jetstream,kafka,kafka-flushed]
         [--store file|postgresql] [--rounds 3] [--warm 12] [--seconds 4] [--folder DIR]
 
 Producers have a connection, a queue and a consumer each; bodies are of 1 KiB. Shown are messages a
@@ -71,21 +71,21 @@ OURS = "ours"
 BARE = "our journal"
 BY_C = "ours, by C"
 # JetStream has no target of 2: it acknowledges before anything is synced.
-PIPELINED = {"reference": 2.0, "rabbitmq": 2.0, "jetstream": 1.0}
+PIPELINED = {"artemis": 2.0, "rabbitmq": 2.0, "jetstream": 1.0}
 CASES = (
-    Case("1 one at a time", 1, 1, True, {"reference": 1.0, "rabbitmq": 1.0, BARE: 0.5}),
+    Case("1 one at a time", 1, 1, True, {"artemis": 1.0, "rabbitmq": 1.0, BARE: 0.5}),
     Case("1, 256 in flight", 1, 256, True, PIPELINED),
-    Case("16 one at a time", 16, 1, True, {"reference": 1.3}),
+    Case("16 one at a time", 16, 1, True, {"artemis": 1.3}),
     Case("16, 64 in flight each", 16, 64, True, PIPELINED),
-    Case("1, 256 in flight, not durable", 1, 256, False, {"reference": 1.0, "rabbitmq": 1.0}),
+    Case("1, 256 in flight, not durable", 1, 256, False, {"artemis": 1.0, "rabbitmq": 1.0}),
     Case("1, 5,000 a second", 1, 256, True, {}, 5000),
     Case("16, 5,000 a second together", 16, 64, True, {}, 5000),
 )
 ON_A_DATABASE = (
-    Case("1 one at a time", 1, 1, True, {"reference": 5.0}),
-    Case("1, 256 in flight", 1, 256, True, {"reference": 2.0}),
+    Case("1 one at a time", 1, 1, True, {"artemis": 5.0}),
+    Case("1, 256 in flight", 1, 256, True, {"artemis": 2.0}),
     Case("16 one at a time", 16, 1, True, {}),
-    Case("16, 64 in flight each", 16, 64, True, {"reference": 2.0}),
+    Case("16, 64 in flight each", 16, 64, True, {"artemis": 2.0}),
 )
 
 
@@ -208,7 +208,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--only", default="", help="cases with this in their title")
-    parser.add_argument("--brokers", default="reference", help="their names, by commas")
+    parser.add_argument("--brokers", default="artemis", help="their names, by commas")
     parser.add_argument("--store", choices=("file", "postgresql"), default="file")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--warm", type=float, default=12.0, help="seconds before the clock runs")

@@ -1,20 +1,20 @@
 """A broker that starts with very many stored messages, and one that drains pages: time and memory.
 
     python -m benchmarks.bench_broker_start [--messages 1000000] [--sent 1000000] [--paged 100000]
-        [--rounds 3] [--reference] [--folder DIR]
+        [--rounds 3] [--artemis] [--folder DIR]
 
 Start: a folder is filled through our storage with so many durable messages of 1 KiB in one queue,
 as JMS clients send them. The broker starts on it in a process of its own. Shown are seconds from
 the start of the process until it listens, and seconds of processors for that. Then the memory it
 had at most (VmHWM) and has then (VmRSS), and what each waiting message costs, against a start with
-none. With `--reference` Artemis starts on a copy of it.
+none. With `--artemis` Artemis starts on a copy of it.
 
 Sent: as many are sent to a broker within a process of its own, without a consumer; shown is what
 its memory has grown by beyond their bytes.
 
 Drain: so many messages in pages, taken by one consumer of ours within the broker's process and
 acknowledged by the hundred; seconds from the start of the consumer to the last acknowledgement.
-With `--reference` they are also sent and taken by its Core client (peers/java/CoreDrain.java), from
+With `--artemis` they are also sent and taken by its Core client (peers/java/CoreDrain.java), from
 ours and from Artemis's broker in turn: a JVM that shares the processors with the broker.
 
 Files are in the page cache, as after a restart of the process. Prints a line a figure.
@@ -36,7 +36,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.peers.brokers import Kind, ours, reference
+from benchmarks.peers.brokers import Kind, artemis, ours
 from broker.model.message import Message
 from broker.model.properties import Property, PropertyType
 from broker.model.routing_type import RoutingType
@@ -218,11 +218,11 @@ def start(folder: Path) -> Figures:
     return found
 
 
-def start_reference(data: Path, folder: Path) -> Figures:
+def start_artemis(data: Path, folder: Path) -> Figures:
     """Start Artemis's broker on a copy of the folder."""
-    from tests.interop.reference_broker import ReferenceBroker
+    from tests.interop.artemis_broker import ArtemisBroker
 
-    broker = ReferenceBroker(folder, memory_mb=5000)
+    broker = ArtemisBroker(folder, memory_mb=5000)
     shutil.copytree(data, folder / "broker" / "data", dirs_exist_ok=True)
     began_s = time.perf_counter()
     broker.start()
@@ -325,7 +325,7 @@ def show_drains_by_client(folder: Path, count: int, rounds: int) -> None:
     """Print a line for each broker, and the ratios of the rounds."""
     kinds = [
         Kind(start.__name__, partial(start, max_size_bytes=MEMORY_SIZE), "CoreDrain")
-        for start in (ours, reference)
+        for start in (ours, artemis)
     ]
     found = [
         [drain_by_client(kind, folder / kind.name, count) for kind in kinds] for _ in range(rounds)
@@ -359,7 +359,7 @@ def main() -> None:
     parser.add_argument("--sent", type=int, default=1_000_000)
     parser.add_argument("--paged", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--reference", action="store_true", help="beside Artemis's broker")
+    parser.add_argument("--artemis", action="store_true", help="beside Artemis's broker")
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
@@ -372,8 +372,8 @@ def main() -> None:
             show("start with none", [empty], 0)
             found = [start(folder / "data") for _ in range(arguments.rounds)]
             show(f"start with {arguments.messages:,}", found, arguments.messages, empty)
-            if arguments.reference:
-                theirs = [start_reference(folder / "data", folder / "reference")]
+            if arguments.artemis:
+                theirs = [start_artemis(folder / "data", folder / "artemis")]
                 show("Artemis", theirs, arguments.messages)
         if arguments.sent:
             command = [sys.executable, "-c", SEND, str(folder / "sent"), str(arguments.sent)]
@@ -387,7 +387,7 @@ def main() -> None:
             print(
                 f"drain of {arguments.paged:,} paged {statistics.median(times):7.2f} s", flush=True
             )
-            if arguments.reference:
+            if arguments.artemis:
                 show_drains_by_client(folder, arguments.paged, arguments.rounds)
     finally:
         shutil.rmtree(folder)

@@ -43,7 +43,7 @@ from benchmarks.measure import (
     command_line,
     machine_line,
 )
-from benchmarks.peers.reference import ReferenceEngine
+from benchmarks.peers.artemis import ArtemisEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,8 +80,8 @@ ENGINES: dict[str, Callable[[Case, Path], Outcome]] = {
     "sqlite": module("benchmarks.peers.sqlite_wal"),
     "lmdb": module("benchmarks.peers.lmdb_env"),
     "rocksdb": module("benchmarks.peers.rocks"),
-    "reference": ReferenceEngine(tuned=False),
-    "reference-tuned": ReferenceEngine(tuned=True),
+    "artemis": ArtemisEngine(tuned=False),
+    "artemis-tuned": ArtemisEngine(tuned=True),
 }
 
 
@@ -259,7 +259,7 @@ def run_groups(groups: Sequence[Group], arguments: argparse.Namespace) -> None:
                 print_group(group, results, bench.cannot)
                 written.append(as_json(group, results))
     finally:
-        ReferenceEngine.close()
+        ArtemisEngine.close()
     path = arguments.json or arguments.folder / f"{time.strftime('%Y%m%d-%H%M%S')}.json"
     path.write_text(json.dumps({"machine": machine, "groups": written}, indent=1))
     print(f"\nall rounds: {path}")

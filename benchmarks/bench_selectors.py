@@ -1,7 +1,7 @@
 """Messages to many consumers with selectors: ours beside Artemis, and the cost of more consumers.
 
     python -m benchmarks.bench_selectors [--messages 50000] [--rounds 3] [--folder DIR]
-        [--consumers 100,1000,10000] [--no-reference]
+        [--consumers 100,1000,10000] [--no-artemis]
 
 One queue; each consumer wants one value of a property (`color = 'c7'`), and has credits without
 limit. They share ten sessions, each with a connection of its own, that acknowledge before delivery
@@ -27,7 +27,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.peers.brokers import PASSWORD, USER, Unavailable, ours, reference
+from benchmarks.peers.brokers import PASSWORD, USER, Unavailable, artemis, ours
 from broker.model.message import Message
 from broker.model.properties import PropertyType
 from broker.model.routing_type import RoutingType
@@ -182,7 +182,7 @@ def main() -> None:
     parser.add_argument("--consumers", default="100,1000,10000", help="how many, by commas")
     parser.add_argument("--rounds", type=int, default=3, help="of each figure")
     parser.add_argument("--folder", default=None, help="where brokers keep their data")
-    parser.add_argument("--no-reference", action="store_true", help="ours alone")
+    parser.add_argument("--no-artemis", action="store_true", help="ours alone")
     arguments = parser.parse_args()
     print("consumers      ours   Artemis  messages a second")
     for count in map(int, arguments.consumers.split(",")):
@@ -190,12 +190,12 @@ def main() -> None:
         for _ in range(arguments.rounds):
             mine = measure(ours, arguments, count)
             theirs = None
-            if not arguments.no_reference:
+            if not arguments.no_artemis:
                 try:
-                    theirs = measure(reference, arguments, count)
+                    theirs = measure(artemis, arguments, count)
                 except Unavailable as reason:
                     print(f"Artemis is left out: {reason}")
-                    arguments.no_reference = True
+                    arguments.no_artemis = True
             found.append((mine, theirs))
         line = f"{count:>9,}{statistics.median(mine for mine, _ in found):>10,.0f}"
         pairs = [(mine, theirs) for mine, theirs in found if theirs is not None]

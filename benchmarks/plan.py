@@ -81,9 +81,9 @@ def blocking_group(producers: int, seconds: float) -> Group:
         targets.append(Target(ours, limit, least))
         targets.append(Target(ours, limit, 1.5, "p99_us"))
         if io in REFERENCE_TYPES:
-            targets.append(Target(ours, Run("reference-tuned", case), 1.3))
+            targets.append(Target(ours, Run("artemis-tuned", case), 1.3))
             if producers == 1:
-                targets.append(Target(ours, Run("reference", case), 8.0))
+                targets.append(Target(ours, Run("artemis", case), 8.0))
         stored = replace(case, io=OWN_TYPE)
         targets += [Target(ours, Run(store, stored), 1.0) for store in STORES]
     best = Run("ours", Case("blocking", OWN_TYPE, producers, seconds=seconds))
@@ -113,7 +113,7 @@ def unsynced_group(seconds: float) -> Group:
     targets = []
     for io in REFERENCE_TYPES:
         one = Case("unsynced", io, seconds=seconds)
-        theirs = Run("reference-tuned", one)
+        theirs = Run("artemis-tuned", one)
         targets.append(Target(Run("ours", one), theirs, 1.0))
         targets.append(Target(Run("ours", replace(one, workload="unsynced-batch")), theirs, 3.0))
     return group("unsynced, one thread", targets)
@@ -124,11 +124,11 @@ def reading_groups() -> list[Group]:
     groups = []
     for workload, least in (("load", 3.0), ("compaction", 2.0)):
         case = Case(workload, "NIO")
-        target = Target(Run("ours", case), Run("reference", case), least)
+        target = Target(Run("ours", case), Run("artemis", case), least)
         targets = [target]
         if workload == "load":
             delivered = Run("ours", replace(case, workload="load-delivered"))
-            targets.append(Target(delivered, Run("reference", case), 1.0))
+            targets.append(Target(delivered, Run("artemis", case), 1.0))
         groups.append(group(workload, targets))
     return groups
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from typing import TYPE_CHECKING, Any
 
-from tests.interop.reference import Reference
+from tests.interop.artemis import Artemis
 
 if TYPE_CHECKING:
     from tests.servers import Database
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 DRIVERS = {"postgresql": "org.postgresql.Driver", "mariadb": "org.mariadb.jdbc.Driver"}
 
 
-class ReferenceTable:
+class ArtemisTable:
     """Artemis's JDBC journal with its defaults, in a JVM that stays up between runs.
 
     Args:
         database: where the table is made.
 
     Raises:
-        ReferenceUnavailableError: no Java, no Maven, or Maven Central cannot be reached.
+        ArtemisUnavailableError: no Java, no Maven, or Maven Central cannot be reached.
     """
 
     def __init__(self, database: Database) -> None:
         assert database.server is not None
-        self._reference = Reference()
+        self._artemis = Artemis()
         self._folder = tempfile.gettempdir()
         self._settings: dict[str, object] = {
             "url": database.jdbc_url,
@@ -49,7 +49,7 @@ class ReferenceTable:
 
     def close(self) -> None:
         """End the JVM."""
-        self._reference.close()
+        self._artemis.close()
 
     def _call(self, command: str, **arguments: object) -> Any:  # noqa: ANN401 - JSON.
-        return self._reference.call(command, self._folder, **self._settings, **arguments)
+        return self._artemis.call(command, self._folder, **self._settings, **arguments)

@@ -68,7 +68,7 @@ class RowChecker:
         return [
             _row(row)
             for row in rows
-            if self._judge(row) and (self._is_own or row.record_type in ENDS)
+            if self._check(row) and (self._is_own or row.record_type in ENDS)
         ]
 
     def take_lost(self, count: int) -> None:
@@ -77,7 +77,7 @@ class RowChecker:
             self._is_own = True
             self._note(0, f"{count} rows have no seq: a load of the table does not see them")
 
-    def _judge(self, row: FullRow) -> bool:
+    def _check(self, row: FullRow) -> bool:
         """Whether it means something."""
         seq = row.seq
         self._is_own = self._part.holds(row.id, row.record_type)
@@ -100,10 +100,10 @@ class RowChecker:
         for reason in _contradictions(row):
             self._note(seq, reason)
         if row.record_type in TRANSACTIONAL:
-            self._judge_transactional(seq, row.record_type, row.tx_id or 0)
+            self._check_transactional(seq, row.record_type, row.tx_id or 0)
         return True
 
-    def _judge_transactional(self, seq: int, record_type: int, tx_id: int) -> None:
+    def _check_transactional(self, seq: int, record_type: int, tx_id: int) -> None:
         if tx_id in self._committed:
             self._note(seq, f"stands behind the end of its transaction {tx_id}")
         elif record_type == PREPARE_RECORD:

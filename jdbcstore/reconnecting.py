@@ -141,7 +141,7 @@ class ReconnectingWriter:
         pause_s = FIRST_PAUSE_S
         is_unknown = False
         while True:
-            is_unknown = self._judge(error, is_unknown)
+            is_unknown = self._classify(error, is_unknown)
             if self._clock() + pause_s > deadline:
                 raise as_io_error(error) from error
             self._sleep(pause_s)
@@ -160,7 +160,7 @@ class ReconnectingWriter:
                 log.warning("the database is back, and did what it was asked, at last")
                 return
 
-    def _judge(self, error: Exception, is_unknown: bool) -> bool:
+    def _classify(self, error: Exception, is_unknown: bool) -> bool:
         """Whether the outcome of the last commit is unknown; raises if retrying cannot help."""
         if isinstance(error, LeaseLost):
             # The fence said so, hence nothing was written. If no other took it meanwhile, go on.

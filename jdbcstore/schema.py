@@ -233,7 +233,7 @@ def _create_missing_parts(connection: Connection, table: Table, dialect: Dialect
         check_columns(inspector, table)
         if (
             "seq" in table.c
-            and not dialect.reference_has_key
+            and not dialect.artemis_has_key
             and not inspector.get_pk_constraint(table.name)["constrained_columns"]
         ):
             # Old tables, of Artemis or ours, stay as they are: without the key.

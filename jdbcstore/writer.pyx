@@ -299,7 +299,7 @@ cdef class GroupWriter:
     cdef int commit(self, Batch batch) except -1:
         """Write one batch, and tell everybody. The caller has set `is_busy`."""
         cdef double started, ended
-        self.room.leave_gate()
+        self.room.end_admission()
         self.writing.acquire()          # Never blocks: one thread at a time writes.
         started = monotonic_s()
         try:

@@ -9,13 +9,13 @@ cdef enum:
 cdef class Waiters:
     cdef uint32_t words[WAIT_WORDS]     # parks those who wait for number n at n % WAIT_WORDS
     cdef uint32_t waiters[WAIT_WORDS]   # parked there, or about to be
-    cdef uint64_t gate                  # when its holder passed it, 0: open
-    cdef uint32_t gate_losses           # late holders, in GATE_LOSS, less the prompt ones since
-    cdef uint32_t gate_rest             # groups for which the gate is left open
+    cdef uint64_t admitted_at                  # when its holder passed it, 0: open
+    cdef uint32_t admission_losses           # late holders, in ADMISSION_LOSS, less the prompt ones since
+    cdef uint32_t admission_rest             # groups for which the admitted_at is left open
 
     cdef int wait(self, uint64_t number, uint64_t *counter, int *error) noexcept nogil
     cdef void tell(self, uint64_t first, uint64_t end) noexcept nogil
     cdef void tell_all(self) noexcept nogil
-    cdef void pass_gate(self) noexcept nogil
-    cdef void leave_gate(self) noexcept nogil
+    cdef void admit(self) noexcept nogil
+    cdef void end_admission(self) noexcept nogil
     cdef void note_late(self) noexcept nogil

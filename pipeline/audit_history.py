@@ -52,8 +52,8 @@ def findings_of_history(
         .unionByName(_late(named, cluster))
         .unionByName(_duplicated(sent.where("number = 0")))
     )
-    judged = {queue.node for queue in queues if queue.forwards and queue.is_judged}
-    unknown = sorted(judged - set(cluster.node_ids))
+    checked = {queue.node for queue in queues if queue.forwards and queue.is_checked}
+    unknown = sorted(checked - set(cluster.node_ids))
     if unknown:
         found = found.unionByName(
             _not_seen_elsewhere(named.where(f.col("node").isin(unknown)), sent)
@@ -70,7 +70,7 @@ def _is_gone() -> Column:
 
     # Moved: dead, expired, or by somebody.
     return f.expr(
-        "acknowledged IS NOT NULL AND forwards AND is_judged"
+        "acknowledged IS NOT NULL AND forwards AND is_checked"
         " AND NOT array_contains(moved_from, queue)"
     )
 

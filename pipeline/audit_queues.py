@@ -50,7 +50,7 @@ class Queue:
         is_multicast: its routing type.
         forwards: a bridge consumes from it.
         target: the node that it forwards to; None: any.
-        is_judged: it forwards, and that its target is among the nodes is known, or taken for it.
+        is_checked: it forwards, and that its target is among the nodes is known, or taken for it.
         acknowledged_id: the newest message that was acknowledged in it.
     """
 
@@ -63,7 +63,7 @@ class Queue:
     is_multicast: bool = False
     forwards: bool = False
     target: str | None = None
-    is_judged: bool = False
+    is_checked: bool = False
     acknowledged_id: int | None = None
 
 
@@ -120,7 +120,7 @@ def queues_of(bindings: DataFrame, cluster: Cluster) -> list[Queue]:
                 forwards=match is not None or is_named,
                 target=target,
                 # Of a cluster's queue whose target is not among the nodes nothing can be said.
-                is_judged=is_named or target is not None,
+                is_checked=is_named or target is not None,
             )
         )
     return found

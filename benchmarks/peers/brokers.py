@@ -18,18 +18,18 @@ from benchmarks.peers.kafka import flushed_kafka, kafka
 from benchmarks.peers.kafka import jars as kafka_jars
 from benchmarks.peers.nats import jetstream
 from benchmarks.peers.process import Broker, Process, Unavailable, refuse_database
+from tests.interop.artemis import jars
+from tests.interop.artemis_broker import NEWEST, ArtemisBroker, free_port
+from tests.interop.artemis_broker import VERSION as DISTRIBUTED
 from tests.interop.fetched import into, tool
 from tests.interop.jms.client import COPY, cache_folder, jar
-from tests.interop.reference import jars
-from tests.interop.reference_broker import NEWEST, ReferenceBroker, free_port
-from tests.interop.reference_broker import VERSION as DISTRIBUTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.servers import Database
 
-__all__ = ["BROKERS", "Broker", "Kind", "Unavailable", "ours", "reference"]
+__all__ = ["BROKERS", "Broker", "Kind", "Unavailable", "artemis", "ours"]
 
 JAVA = Path(__file__).parent / "java"
 START_TIMEOUT_S = 120
@@ -64,17 +64,17 @@ def _limit(max_size_bytes: int) -> tuple[str, str]:
     return ("<max-size-bytes>-1<", f"<max-size-bytes>{max_size_bytes}<")
 
 
-def reference(
+def artemis(
     folder: Path, database: Database | None, max_size_bytes: int = -1, version: str = DISTRIBUTED
 ) -> Broker:
     """Artemis, with a timer calibrated for this disk, or on a database."""
     if database is None:
-        broker = ReferenceBroker(folder, ("--aio",), memory_mb=2048, version=version)
+        broker = ArtemisBroker(folder, ("--aio",), memory_mb=2048, version=version)
     else:
         place = ("--jdbc", "--jdbc-connection-url", str(database.jdbc_url))
         driver = ("--jdbc-driver-class-name", "org.postgresql.Driver")
         options = ("--no-autotune", *place, *driver)
-        broker = ReferenceBroker(folder, options, memory_mb=2048, version=version)
+        broker = ArtemisBroker(folder, options, memory_mb=2048, version=version)
         for jar_file in jars().glob("postgresql-*.jar"):
             shutil.copy(jar_file, folder / "broker" / "lib")
     broker.change_configuration(_limit(max_size_bytes))
@@ -82,9 +82,9 @@ def reference(
     return broker
 
 
-def newest_reference(folder: Path, database: Database | None) -> Broker:
+def newest_artemis(folder: Path, database: Database | None) -> Broker:
     """The newest server of Artemis, in the same way."""
-    return reference(folder, database, version=NEWEST)
+    return artemis(folder, database, version=NEWEST)
 
 
 def rabbitmq(folder: Path, database: Database | None) -> Broker:
@@ -184,8 +184,8 @@ def _fetched(artifact: str) -> Path:
 
 BROKERS = (
     Kind("ours", ours),
-    Kind("reference", reference),
-    Kind("reference-2.56", newest_reference),
+    Kind("artemis", artemis),
+    Kind("artemis-2.56", newest_artemis),
     Kind(
         "rabbitmq",
         rabbitmq,

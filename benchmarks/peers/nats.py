@@ -6,8 +6,8 @@ import shutil
 from typing import TYPE_CHECKING
 
 from benchmarks.peers.process import Broker, Process, refuse_database
-from tests.interop.fetched import ReferenceUnavailableError, cache_root, into, tool
-from tests.interop.reference_broker import free_port
+from tests.interop.artemis_broker import free_port
+from tests.interop.fetched import ArtemisUnavailableError, cache_root, into, tool
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ def server() -> str:
     """Path of nats-server: of VERSION where Go is there, else what the system has.
 
     Raises:
-        ReferenceUnavailableError: neither.
+        ArtemisUnavailableError: neither.
     """
     if shutil.which("go") is None:
         return tool("nats-server")
@@ -30,7 +30,7 @@ def server() -> str:
     build = ["env", "GOBIN={}", tool("go"), "install", MODULE]
     try:
         folder = into(cache_root() / f"nats-{VERSION}", f"building {MODULE}", build)
-    except ReferenceUnavailableError:
+    except ArtemisUnavailableError:
         return tool("nats-server")
     return str(folder / "nats-server")
 

@@ -28,10 +28,10 @@ def run(command: click.Command, name: str, arguments: Sequence[str] | None = Non
 
     What a running broker refuses is status 1: the command was right, and was not done.
     """
-    return guard.run(command, name, arguments, _judged)
+    return guard.run(command, name, arguments, _classify)
 
 
-def _judged(error: Exception) -> guard.Judged | None:
+def _classify(error: Exception) -> guard.Failure | None:
     if isinstance(error, ConfigError | UserError):
         return guard.UNUSABLE, str(error)
     if isinstance(error, BrokerError | ClientError):

@@ -36,7 +36,7 @@ cdef class MessageForm(MessageFields):
     cdef Py_ssize_t _encoded_size(self) except -1
     cdef Py_ssize_t _memory_size(self) except -1
     cpdef object lies_in(self, aside, int place)
-    cpdef object put_aside(self, aside, int place)
+    cpdef object spill(self, aside, int place)
     cpdef object forget_bytes(self, aside, int place)
     cdef object _lie_aside(self, aside, int place, int size)
     cdef object _change(self)

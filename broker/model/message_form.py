@@ -15,7 +15,7 @@ Rules:
 - A changed message id or address is put between the bytes before and behind it: one copy, the body
   is not looked at. `encode()` keeps what it made until the next change.
 - Artemis's own messages keep their bytes: what was decoded and not changed is encoded equal.
-- The bytes of a waiting message may be spilled to a file (`put_aside`). They are read back when a
+- The bytes of a waiting message may be spilled to a file (`spill`). They are read back when a
   caller asks for more than queues need, and dropped from memory again later unless they changed.
 - A million of these may wait: what few of them have, or a caller asked for, is in their `Parts`.
 """
@@ -331,7 +331,7 @@ class MessageForm(MessageFields):
         self._is_read_back = True
         aside.was_read(self, place, len(self._bytes()))
 
-    def put_aside(self, aside: SpillFile, place: int) -> None:
+    def spill(self, aside: SpillFile, place: int) -> None:
         """Forget the bytes of encode(), which are in a file now.
 
         Args:

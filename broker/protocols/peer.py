@@ -22,7 +22,7 @@ class Peer(Protocol):
     """Address of ours."""
     created_ms: int
     """When it came, ms since 1970."""
-    is_held_up: bool
+    is_paused: bool
     """The other side does not read what it was sent."""
     handshake_timeout_s: float
     """How long somebody unknown may take for what he begins; 0 for ever."""

@@ -27,7 +27,7 @@ cdef class Consumer:
     cdef public double last_delivered_s
     cdef public long long number
     cdef public bint is_started
-    cdef public bint is_held_up
+    cdef public bint is_paused
     cdef public bint is_closed
     cdef public long long acknowledged_count
     cdef public object stream

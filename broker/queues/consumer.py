@@ -128,7 +128,7 @@ class Consumer:
         "filter",
         "is_browser",
         "is_closed",
-        "is_held_up",
+        "is_paused",
         "is_pre_acknowledging",
         "is_started",
         "is_unlimited",
@@ -168,7 +168,7 @@ class Consumer:
         self.can_take = False
         # A browser looks whether its session is started or not.
         self.is_started = is_browser
-        self.is_held_up = False
+        self.is_paused = False
         self.is_closed = False
         self.acknowledged_count = 0
         self.delivered_count = 0
@@ -186,7 +186,7 @@ class Consumer:
     def _refresh(self) -> None:
         self.can_take = (
             self.is_started
-            and not self.is_held_up
+            and not self.is_paused
             and not self.is_closed
             and self.stream is None
             and (self.is_unlimited or self.credits > 0)
@@ -204,7 +204,7 @@ class Consumer:
 
     def pause(self) -> None:
         """The connection cannot be written to for now: take nothing until go_on()."""
-        self.is_held_up = True
+        self.is_paused = True
         self.can_take = False
 
     def go_on(self) -> None:
@@ -212,7 +212,7 @@ class Consumer:
 
         All consumers of a connection go on together: their queues deliver once, in the next turn.
         """
-        self.is_held_up = False
+        self.is_paused = False
         self._refresh()
         if self.stream is not None:
             self.stream.go_on()
@@ -262,7 +262,7 @@ class Consumer:
         """Whether the next part of a large message may be written."""
         return (
             self.is_started
-            and not self.is_held_up
+            and not self.is_paused
             and not self.is_closed
             and (self.is_unlimited or self.credits > 0)
         )
@@ -315,7 +315,7 @@ class Consumer:
         was given goes back to its queue.
         """
         self.delivered_count -= 1
-        self.is_held_up = True
+        self.is_paused = True
         self.can_take = False
         # Behind what was refused before it, in the same turn.
         self.delivering.rotate(-1)

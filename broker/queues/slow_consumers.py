@@ -73,11 +73,11 @@ class SlowConsumers:
             if seen is not None:
                 if now_ms - seen.at_ms < settings.slow_consumer_check_period_s * 1000:
                     continue
-                self._judge(queue, settings, seen, (now_ms - seen.at_ms) / 1000)
+                self._check(queue, settings, seen, (now_ms - seen.at_ms) / 1000)
             consumers = {one: one.acknowledged_count for one in queue.consumers.all()}
             self._seen[queue] = _Seen(now_ms, queue.added_count, consumers)
 
-    def _judge(self, queue: Queue, settings: AddressSettings, seen: _Seen, period_s: float) -> None:
+    def _check(self, queue: Queue, settings: AddressSettings, seen: _Seen, period_s: float) -> None:
         unit = settings.slow_consumer_threshold_measurement_unit
         threshold = settings.slow_consumer_threshold / unit.value
         consumers = queue.consumers.all()

@@ -226,7 +226,7 @@ class LoadedMessages:
                 if file is None or message.is_changed or place > _PLACE_MAX:
                     self._aside.take(message)
                 else:
-                    message.put_aside(file, place)
+                    message.spill(file, place)
             self._add(record_id, message)
         elif kind == _REFERENCE:
             self._refer(record_id, walk.long_at(body, 0))

@@ -233,7 +233,7 @@ class Broker:
         bindings = BindingsImage(ids)
         found = stores.bindings.load(bindings.take)
         ids.skip_to(found.max_id)
-        aside = self._aside = SpillFile(stores.aside_folder)
+        aside = self._aside = SpillFile(stores.spill_folder)
         if stores.message_files is None:
             messages = LoadedMessages(aside)
             result = stores.messages.load(messages.take, progress=self._progress())

@@ -18,7 +18,7 @@ cdef class Session(LargeWork):
     cdef PostOffice _postoffice
     cdef bint _sends_alone
     cdef StorageManager _storage
-    cdef dict _ways
+    cdef dict _routes
     cdef public dict consumers
     cdef public object name
     cdef public object options
@@ -35,7 +35,7 @@ cdef class Session(LargeWork):
     cdef object _send(self, Message message, tx)
 
     @cython.locals(known=CachedRoute, way=CachedRoute)
-    cdef object _remember_way(self, address, until_s)
+    cdef object _remember_route(self, address, until_s)
     cdef object _check(self, permission, address, queue)
     cdef object _prepare_address(self, address, queue, routing_type)
     cpdef Consumer consumer(self, consumer_id)

@@ -46,7 +46,7 @@ __all__ = ["AddressQuery", "QueueQuery", "Session", "SessionOptions"]
 
 
 # Names are chosen by clients: what is remembered for them is dropped when there are that many.
-_WAYS_MAX: Final = 100
+_ROUTES_MAX: Final = 100
 
 
 class SessionOptions(NamedTuple):
@@ -124,7 +124,7 @@ class Session(LargeWork):
         self._storage = core.storage
         self._sends_alone = options.auto_commit_sends
         self._acknowledges_alone = options.auto_commit_acks
-        self._ways: dict[str | None, CachedRoute] = {}
+        self._routes: dict[str | None, CachedRoute] = {}
         self.name = name
         self.user = user
         self.options = options
@@ -176,8 +176,8 @@ class Session(LargeWork):
             JournalError: likewise.
         """
         if self._sends_alone and not message.has_own_properties and not message.is_large:
-            way = self._ways.get(message.address)
-            if way is not None and self._postoffice.send_cached(way, message, self.context):
+            route = self._routes.get(message.address)
+            if route is not None and self._postoffice.send_cached(route, message, self.context):
                 return Routing.ROUTED
         tx = None if self._sends_alone else self._usable_tx()
         try:
@@ -235,21 +235,21 @@ class Session(LargeWork):
             return Routing.NO_BINDINGS
         result = self._postoffice.route(message, self.context, tx)
         if until_s is not None and queue is None and tx is None:
-            self._remember_way(address, until_s)
+            self._remember_route(address, until_s)
         return result
 
-    def _remember_way(self, address: str, until_s: float) -> None:
+    def _remember_route(self, address: str, until_s: float) -> None:
         """What the next message to an address need not ask again."""
-        known = self._ways.get(address)
+        known = self._routes.get(address)
         if known is not None and known.holds(self._addresses.version):
             return
-        way = self._postoffice.cached_route(address, until_s)
-        if way is None:
-            self._ways.pop(address, None)
+        route = self._postoffice.cached_route(address, until_s)
+        if route is None:
+            self._routes.pop(address, None)
             return
-        if len(self._ways) >= _WAYS_MAX:
-            self._ways.clear()
-        self._ways[address] = way
+        if len(self._routes) >= _ROUTES_MAX:
+            self._routes.clear()
+        self._routes[address] = route
 
     def _check(self, permission: str, address: str, queue: str | None) -> float | None:
         """See whether the user may do something; until when, as Security.check().

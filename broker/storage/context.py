@@ -326,7 +326,7 @@ class OperationContext:
         self.pending += 1
         self._completions.wait(self, None, callback, arguments)
 
-    def after_gate(self, admission: Admission, callback: After, *arguments: object) -> None:
+    def after_admission(self, admission: Admission, callback: After, *arguments: object) -> None:
         """The same, where what it waits for is appended when the admission opens."""
         self.pending += 1
         self._completions.wait(self, admission, callback, arguments)

@@ -289,7 +289,7 @@ cdef class JournalMessages:
         cdef MessageRow *found = &self.rows[row]
         file = self.files[found.file]
         message = Message.decode(file.read(found.place, found.size))
-        message.put_aside(file, found.place)
+        message.spill(file, found.place)
         found.is_object = True
         return message
 

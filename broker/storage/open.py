@@ -134,7 +134,7 @@ class Stores:
         pages: of messages; None without storage for them.
         history: of the message journal; None where none is kept.
         folders: that are written to; none of a database.
-        aside_folder: on a disk, with room for bytes of messages that wait.
+        spill_folder: on a disk, with room for bytes of messages that wait.
         page_size_max: bytes of one page at most; None as the settings of addresses say.
         sync_transactional: what transactions do is synced (journal-sync-transactional).
         sync_non_transactional: and everything else (journal-sync-non-transactional).
@@ -149,7 +149,7 @@ class Stores:
     pages: PageFolders | None
     history: MessageHistory | None
     folders: tuple[Path, ...]
-    aside_folder: Path
+    spill_folder: Path
     page_size_max: int | None
     sync_transactional: bool
     sync_non_transactional: bool
@@ -278,7 +278,7 @@ def _open_free_files(options: FileStoreOptions, lock: NodeLock, *, is_backup: bo
         pages=FileFolders(_paging_folder(options)),
         history=MessageHistory(messages) if options.messages.retention_directory else None,
         folders=_folders(options),
-        aside_folder=options.messages.directory,
+        spill_folder=options.messages.directory,
         page_size_max=None,
         sync_transactional=options.messages.sync_transactional,
         sync_non_transactional=options.messages.sync_non_transactional,
@@ -345,9 +345,9 @@ def _open_tables(
         history=None,
         pages=TableFolders(pages),
         folders=(),
-        aside_folder=Path(os.environ.get("TMPDIR") or LARGE_TEMPORARY_FOLDER),
+        spill_folder=Path(os.environ.get("TMPDIR") or LARGE_TEMPORARY_FOLDER),
         page_size_max=options.max_page_size_bytes,
-        # Answers wait for the database, whatever journal-sync-* says: config/unsupported.py names it.
+        # Replies wait for the database in any case, see config/unsupported.py.
         sync_transactional=True,
         sync_non_transactional=True,
         _activated=node.activated,

@@ -141,7 +141,7 @@ class SpillFile:
             segment = self._next_segment()
             if segment is None:
                 return
-        message.put_aside(segment, self._place)
+        message.spill(segment, self._place)
         batch = self._batch
         batch.append(data)
         self._place += size
@@ -168,7 +168,7 @@ class SpillFile:
             return
         assert self._segment is not None, "it has the batch"
         if self._writer is None:
-            self._writer = ThreadPoolExecutor(1, thread_name_prefix="bytes-aside")
+            self._writer = ThreadPoolExecutor(1, thread_name_prefix="spill-file")
         batch, self._batch = self._batch, []
         self._writing.append(self._writer.submit(self._segment.write, self._batch_place, batch))
         self._batch_place = self._place

@@ -241,9 +241,9 @@ class Transaction:
             context.note()
             context.after(done, *arguments)
         else:
-            gate = Admission()
-            context.after_gate(gate, done, *arguments)
-            storage.after_pages(lambda: self._note_late(lambda: gate.open(append, storage)))
+            admission = Admission()
+            context.after_admission(admission, done, *arguments)
+            storage.after_pages(lambda: self._note_late(lambda: admission.open(append, storage)))
 
     def _note_late(self, then: Callable[[], object]) -> None:
         """Where it commits what an earlier life put into pages, tell the history; then go on."""

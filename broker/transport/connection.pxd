@@ -21,7 +21,7 @@ cdef class Connection:
     cdef public object connection_id
     cdef public object created_ms
     cdef public object handshake_timeout_s
-    cdef public bint is_held_up
+    cdef public bint is_paused
     cdef public object last_received_s
     cdef public object local
     cdef public object remote

@@ -71,7 +71,7 @@ class Connection:
         self._gathered: list[bytes] = []
         self._gathered_size = 0
         self._is_flush_due = False
-        self.is_held_up = False
+        self.is_paused = False
         # How many want nothing to be read for now.
         self._reading_holders = 0
         self.remote = self.local = ""
@@ -126,7 +126,7 @@ class Connection:
             self.abort()
             return None
         self._handler, consumed = found
-        if self.is_held_up:
+        if self.is_paused:
             self._handler.pause()
         return self._handler, data[consumed:]
 
@@ -136,14 +136,14 @@ class Connection:
 
     def pause_writing(self) -> None:
         """The peer does not read."""
-        self.is_held_up = True
+        self.is_paused = True
         self._read_or_not()
         if self._handler is not None:
             self._handler.pause()
 
     def resume_writing(self) -> None:
         """The peer reads again."""
-        self.is_held_up = False
+        self.is_paused = False
         self._read_or_not()
         if self._handler is not None:
             self._handler.go_on()
@@ -152,7 +152,7 @@ class Connection:
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        is_held = self.is_held_up or self._reading_holders > 0
+        is_held = self.is_paused or self._reading_holders > 0
         if is_held and transport.is_reading():
             transport.pause_reading()
         elif not is_held and not transport.is_reading():

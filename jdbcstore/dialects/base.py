@@ -147,7 +147,7 @@ class Dialect:
     """Characters of a table name at most; indexes have names of their own."""
     seq_is_key: ClassVar[bool] = True
     """Whether seq is the journal table's primary key; if not, we add an index on it."""
-    reference_has_key: ClassVar[bool] = True
+    artemis_has_key: ClassVar[bool] = True
     """Whether it is the key of Artemis's table too, where it is ours."""
     table_options: ClassVar[dict[str, Any]] = {}
     """Keyword arguments for SQLAlchemy's Table."""

@@ -76,7 +76,7 @@ class MySQL(Dialect):
     max_blob_size = 1 << 32
     # Artemis's table has no key: InnoDB then keeps rows by a hidden number, in one tree more,
     # and a cluster (Group Replication, Galera) takes no such table, or replicates it row by row.
-    reference_has_key = False
+    artemis_has_key = False
     table_options: ClassVar[dict[str, Any]] = {"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"}
     # UTC_TIMESTAMP() is when the statement began, SYSDATE() when it is asked; set_up() makes UTC
     # the session's time zone.

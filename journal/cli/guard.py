@@ -19,10 +19,10 @@ from journal.errors import JournalDamaged, JournalError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["DAMAGED", "UNUSABLE", "Judged", "run", "say"]
+__all__ = ["DAMAGED", "UNUSABLE", "Failure", "run", "say"]
 
 # An exit status, and the line that says why.
-Judged: TypeAlias = "tuple[int, str]"
+Failure: TypeAlias = "tuple[int, str]"
 
 DAMAGED = 1
 UNUSABLE = 2
@@ -38,7 +38,7 @@ def run(
     command: click.Command,
     name: str,
     arguments: Sequence[str] | None = None,
-    judge: Callable[[Exception], Judged | None] = lambda error: None,
+    classify: Callable[[Exception], Failure | None] = lambda error: None,
 ) -> int:
     """Run a command line; the exit status.
 
@@ -46,7 +46,7 @@ def run(
         command: what is run.
         name: that it was called by.
         arguments: the words behind it; None takes the process's.
-        judge: of errors that the journal does not know; None leaves one to it.
+        classify: of errors that the journal does not know; None leaves one to it.
     """
     if hasattr(sys.stdout, "reconfigure"):
         # A body may hold any text, and a terminal of any locale has to take it.
@@ -66,16 +66,16 @@ def run(
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except Exception as error:
-        judged = judge(error) or _judged(error)
-        if judged is None:
+        failure = classify(error) or _classify(error)
+        if failure is None:
             raise
-        status, text = judged
+        status, text = failure
         say(f"{name}: {text}")
         return status
     return result if isinstance(result, int) else 0
 
 
-def _judged(error: Exception) -> Judged | None:
+def _classify(error: Exception) -> Failure | None:
     if isinstance(error, click.ClickException):
         return UNUSABLE, error.format_message()
     if isinstance(error, JournalDamaged):

@@ -48,10 +48,10 @@ def plain_error(text: str) -> tuple[str, bool]:
 
 def run(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> int:
     """Run a command line; the exit status."""
-    return guard.run(command, name, arguments, _judged)
+    return guard.run(command, name, arguments, _classify)
 
 
-def _judged(error: Exception) -> guard.Judged | None:
+def _classify(error: Exception) -> guard.Failure | None:
     if isinstance(error, ClientError):
         # The command was right, and was not done; as the commands of `broker` have it.
         return guard.DAMAGED, str(error)

@@ -39,7 +39,7 @@ def test_no_body_is_nothing():
     )
 
 
-def test_a_text_is_as_the_reference_writes_it():
+def test_a_text_is_as_artemis_writes_it():
     assert bodies.encode_text("hi").hex() == "0100000004" + "68006900"
 
 

@@ -10,7 +10,7 @@ from broker.model.properties import TYPED_PROPERTIES, Property, PropertyType
 from broker.model.routing_type import RoutingType
 from broker.model.wire import RecordType
 from broker.records.stored_messages import CoreMessage, LargeCoreMessage, read_message
-from tests.broker.storage.reference import SCENARIOS, Scenario
+from tests.broker.storage.scenarios import SCENARIOS, Scenario
 
 # Made by Artemis's encoder; docs/format/records.md shows it field by field.
 TEXT_HI = bytes.fromhex(
@@ -61,14 +61,14 @@ def content(message):
     )
 
 
-def stored_by_the_reference():
+def stored_by_artemis():
     for name in SCENARIOS:
         for record in Scenario(name).records("messages"):
             if record.user_type == RecordType.ADD_MESSAGE_PROTOCOL and record.body[0] == 1:
                 yield record.body
 
 
-def test_a_message_of_the_reference_is_read():
+def test_a_message_of_artemis_is_read():
     message = Message.decode(TEXT_HI)
 
     assert content(message) == (
@@ -78,7 +78,7 @@ def test_a_message_of_the_reference_is_read():
 
 
 def test_messages_of_the_golden_folders_are_given_back_byte_for_byte():
-    bodies = list(stored_by_the_reference())
+    bodies = list(stored_by_artemis())
 
     for body in bodies:
         message = Message.from_record(body)
@@ -90,7 +90,7 @@ def test_messages_of_the_golden_folders_are_given_back_byte_for_byte():
 
 
 def test_a_stored_message_is_read_as_the_storage_reads_it():
-    for body in stored_by_the_reference():
+    for body in stored_by_artemis():
         message, stored = Message.from_record(body), read_message(BodyReader(body))
         assert isinstance(stored, CoreMessage)
         headers = stored.current_headers

@@ -101,7 +101,7 @@ DEFAULTS = {
 }
 
 
-def test_every_setting_has_the_reference_default():
+def test_every_setting_has_artemis_default():
     settings = AddressSettings()
 
     assert {item.elements[0]: getattr(settings, item.attribute) for item in SETTINGS} == DEFAULTS
@@ -270,7 +270,7 @@ def stored_settings(tmp_path, folder):
             yield found
 
 
-def test_what_the_reference_stored_is_read_and_written_alike(tmp_path):
+def test_what_artemis_stored_is_read_and_written_alike(tmp_path):
     stored = list(stored_settings(tmp_path, "broker_config"))
 
     assert stored

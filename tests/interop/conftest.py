@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.our_broker import OurBroker
-from tests.interop.reference import (
+from tests.interop.artemis import (
     FORMER_VERSION,
     VERSION,
-    Reference,
-    ReferenceUnavailableError,
+    Artemis,
+    ArtemisUnavailableError,
 )
-from tests.interop.reference_broker import NEWEST, ReferenceBroker
-from tests.interop.reference_broker import VERSION as DISTRIBUTED
+from tests.interop.artemis_broker import NEWEST, ArtemisBroker
+from tests.interop.artemis_broker import VERSION as DISTRIBUTED
+from tests.interop.our_broker import OurBroker
 
 HERE = Path(__file__).parent
 
@@ -24,10 +24,10 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session", params=[VERSION, FORMER_VERSION])
-def reference(request):
+def artemis(request):
     try:
-        process = Reference(request.param)
-    except ReferenceUnavailableError as error:
+        process = Artemis(request.param)
+    except ArtemisUnavailableError as error:
         pytest.skip(f"Artemis {request.param} cannot be run here: {error}")
     yield process
     process.close()
@@ -35,9 +35,9 @@ def reference(request):
 
 def running(tmp_path_factory, version):
     try:
-        broker = ReferenceBroker(tmp_path_factory.mktemp("reference_broker"), version=version)
+        broker = ArtemisBroker(tmp_path_factory.mktemp("artemis_broker"), version=version)
         broker.start()
-    except ReferenceUnavailableError as error:
+    except ArtemisUnavailableError as error:
         pytest.skip(f"the broker of Artemis {version} cannot be run here: {error}")
     yield broker
     broker.kill()
@@ -55,11 +55,11 @@ def newest_broker(tmp_path_factory):
     yield from running(tmp_path_factory, NEWEST)
 
 
-REFERENCE_BROKERS = ["distributed_broker", "newest_broker"]
+ARTEMIS_BROKERS = ["distributed_broker", "newest_broker"]
 
 
-@pytest.fixture(scope="module", params=REFERENCE_BROKERS)
-def reference_broker(request):
+@pytest.fixture(scope="module", params=ARTEMIS_BROKERS)
+def artemis_broker(request):
     """A running broker of Artemis; a test that stops it starts it again."""
     return request.getfixturevalue(request.param)
 
@@ -73,7 +73,7 @@ def our_broker(tmp_path_factory):
     assert "Traceback" not in broker.log()
 
 
-@pytest.fixture(scope="module", params=[*REFERENCE_BROKERS, "our_broker"])
+@pytest.fixture(scope="module", params=[*ARTEMIS_BROKERS, "our_broker"])
 def either_broker(request):
     """Theirs and ours: a client finds no difference."""
     return request.getfixturevalue(request.param)

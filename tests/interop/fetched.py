@@ -20,7 +20,7 @@ FETCH_TIMEOUT_S = 300
 COPY_JARS = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 
 
-class ReferenceUnavailableError(Exception):
+class ArtemisUnavailableError(Exception):
     """Java, Maven or Maven Central is not there; the message says which."""
 
 
@@ -42,11 +42,11 @@ def tool(name: str) -> str:
     """Path of a program.
 
     Raises:
-        ReferenceUnavailableError: it is not installed.
+        ArtemisUnavailableError: it is not installed.
     """
     path = shutil.which(name)
     if path is None:
-        raise ReferenceUnavailableError(f"no `{name}` on PATH")
+        raise ArtemisUnavailableError(f"no `{name}` on PATH")
     return path
 
 
@@ -54,7 +54,7 @@ def into(folder: Path, what: str, command: Sequence[str]) -> Path:
     """Run a command that fills the folder `{}`, and put that in place as `folder`.
 
     Raises:
-        ReferenceUnavailableError: the command failed or did not end; nothing is left of it.
+        ArtemisUnavailableError: the command failed or did not end; nothing is left of it.
     """
     if folder.exists():
         return folder
@@ -65,10 +65,10 @@ def into(folder: Path, what: str, command: Sequence[str]) -> Path:
         done = subprocess.run(words, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S)
         if done.returncode:
             lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-            raise ReferenceUnavailableError(f"{what} failed: " + " | ".join(lines[:2]))
+            raise ArtemisUnavailableError(f"{what} failed: " + " | ".join(lines[:2]))
         publish(partial, folder)
     except subprocess.TimeoutExpired as error:
-        raise ReferenceUnavailableError(f"{what}: no end in {FETCH_TIMEOUT_S} s") from error
+        raise ArtemisUnavailableError(f"{what}: no end in {FETCH_TIMEOUT_S} s") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return folder

@@ -14,7 +14,7 @@ START_TIMEOUT_S = 120
 
 
 class OurBroker:
-    """What `ReferenceBroker` is for Artemis.
+    """What `ArtemisBroker` is for Artemis.
 
     Args:
         folder: where the instance and its log are put.

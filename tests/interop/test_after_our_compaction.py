@@ -28,7 +28,7 @@ def compact(folder, kind, **changes):
     return is_compacted
 
 
-def written(reference, folder, but_for):
+def written(artemis, folder, but_for):
     """Every record that Artemis's scanner finds, without its place.
 
     Args:
@@ -37,7 +37,7 @@ def written(reference, folder, but_for):
     """
     return [
         {name: value for name, value in record.items() if name not in ("offset", "size")}
-        for file in reference.call("raw", folder, **SETTINGS)
+        for file in artemis.call("raw", folder, **SETTINGS)
         for record in file["records"]
         if record.get("tx") not in but_for
     ]
@@ -53,7 +53,7 @@ def last_in_any_order(records, replaceable):
 
 @pytest.mark.parametrize("checksums", [True, False], ids=["checksums", "plain"])
 @pytest.mark.parametrize("kind", TYPES)
-def test_reference_loads_what_we_compacted(reference, folder, kind, checksums):
+def test_artemis_loads_what_we_compacted(artemis, folder, kind, checksums):
     work = Work(30)
     our_turn(folder, kind, work.turn(400), checksums=checksums)
 
@@ -61,17 +61,15 @@ def test_reference_loads_what_we_compacted(reference, folder, kind, checksums):
 
     expected = load_view(work.records)
     expected["failed_transactions"] = []
-    view = reference.call("load", folder, **SETTINGS)
+    view = artemis.call("load", folder, **SETTINGS)
     assert contents(view) == contents(expected)
-    assert reference.warnings == []
+    assert artemis.warnings == []
 
 
 @pytest.mark.parametrize("checksums", [True, False], ids=["checksums", "plain"])
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("replaceable", [[], range(128)], ids=["", "replaceable"])
-def test_order_is_that_of_the_reference_s_own_compaction(
-    reference, folder, kind, checksums, replaceable
-):
+def test_order_is_that_of_artemis_own_compaction(artemis, folder, kind, checksums, replaceable):
     """Loaded by Artemis: records, transactions, compact counts, and the order of each."""
     our_turn(folder, kind, Work(41).turn(400), checksums=checksums)
     theirs = folder.with_name("theirs")
@@ -79,9 +77,9 @@ def test_order_is_that_of_the_reference_s_own_compaction(
 
     compact(folder, kind, checksums=checksums, replaceable_types=frozenset(replaceable))
     types = ",".join(map(str, replaceable))
-    by_them = reference.call("compact", theirs, **SETTINGS, replaceable=types)
+    by_them = artemis.call("compact", theirs, **SETTINGS, replaceable=types)
 
-    by_us = reference.call("load", folder, **SETTINGS)
+    by_us = artemis.call("load", folder, **SETTINGS)
     for what in ("prepared", "failed_transactions", "number_of_records", "max_id"):
         assert by_us[what] == by_them[what]
     assert last_in_any_order(by_us["committed"], replaceable) == last_in_any_order(
@@ -91,20 +89,20 @@ def test_order_is_that_of_the_reference_s_own_compaction(
     prepared = [tx["tx"] for tx in by_us["prepared"]]
     assert len(prepared) > 2
     if not replaceable:
-        assert written(reference, folder, prepared) == written(reference, theirs, prepared)
+        assert written(artemis, folder, prepared) == written(artemis, theirs, prepared)
 
 
 @pytest.mark.parametrize("checksums", [True, False], ids=["checksums", "plain"])
 @pytest.mark.parametrize("kind", TYPES)
-def test_reference_goes_on_in_what_we_compacted(reference, folder, kind, checksums):
+def test_artemis_goes_on_in_what_we_compacted(artemis, folder, kind, checksums):
     work = Work(50)
     our_turn(folder, kind, work.turn(300), checksums=checksums)
     compact(folder, kind, checksums=checksums)
-    before = reference.call("load", folder, **SETTINGS)
+    before = artemis.call("load", folder, **SETTINGS)
 
-    reference.call("append-after", folder, first_id=90_000, count=200, body="r5:700", **SETTINGS)
+    artemis.call("append-after", folder, first_id=90_000, count=200, body="r5:700", **SETTINGS)
 
-    view = reference.call("load", folder, **SETTINGS)
+    view = artemis.call("load", folder, **SETTINGS)
     assert view["committed"][: len(before["committed"])] == before["committed"]
     added = [record["id"] for record in view["committed"][len(before["committed"]) :]]
     assert added == list(range(90_000, 90_200))

@@ -15,9 +15,9 @@ WAIT_S = 20
 
 
 @pytest.fixture(scope="module")
-def client(reference_broker):
+def client(artemis_broker):
     with Client(
-        reference_broker.uri, user=reference_broker.USER, password=reference_broker.PASSWORD
+        artemis_broker.uri, user=artemis_broker.USER, password=artemis_broker.PASSWORD
     ) as client:
         yield client
 
@@ -163,10 +163,8 @@ def test_refusals_are_raised_where_they_are_waited_for(session, queue):
         session.create_queue(queue)
 
 
-def test_a_closed_client_says_so(reference_broker):
-    client = Client(
-        reference_broker.uri, user=reference_broker.USER, password=reference_broker.PASSWORD
-    )
+def test_a_closed_client_says_so(artemis_broker):
+    client = Client(artemis_broker.uri, user=artemis_broker.USER, password=artemis_broker.PASSWORD)
     session = client.session()
     client.close()
     client.close()

@@ -89,12 +89,12 @@ def our_turn(folder, kind, records, *, crash=False, checksums=True):
         journal.close()
 
 
-def assert_both_load(reference, folder, kind, work):
+def assert_both_load(artemis, folder, kind, work):
     expected = load_view(work.records)
     expected["failed_transactions"] = []
     copy = folder.with_name("copy")
     shutil.copytree(folder, copy)
-    theirs = reference.call("load", copy, **SETTINGS)
+    theirs = artemis.call("load", copy, **SETTINGS)
     shutil.rmtree(copy)
     assert contents(theirs) == contents(expected)
     shutil.copytree(folder, copy)
@@ -106,20 +106,20 @@ def assert_both_load(reference, folder, kind, work):
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_we_load_what_the_reference_compacted_of_ours(reference, folder, kind):
+def test_we_load_what_artemis_compacted_of_ours(artemis, folder, kind):
     work = Work(20)
     our_turn(folder, kind, work.turn(300))
-    reference.call("compact", folder, **SETTINGS)
+    artemis.call("compact", folder, **SETTINGS)
 
-    assert_both_load(reference, folder, kind, work)
+    assert_both_load(artemis, folder, kind, work)
 
     our_turn(folder, kind, work.turn(200))
-    assert_both_load(reference, folder, kind, work)
+    assert_both_load(artemis, folder, kind, work)
 
 
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("seed", range(5))
-def test_many_turns(reference, folder, kind, seed):
+def test_many_turns(artemis, folder, kind, seed):
     """Either side with any of its I/O types, ours now and then without checksums."""
     work = Work(seed)
     for _ in range(8):
@@ -130,8 +130,8 @@ def test_many_turns(reference, folder, kind, seed):
             our_turn(folder, kind, work.turn(80), crash="crash" in turn, checksums=checksums)
         elif turn.startswith("theirs"):
             steps = script(work.turn(80), crash="crash" in turn)
-            reference.run(folder, steps, **settings)
+            artemis.run(folder, steps, **settings)
         else:
-            reference.call("compact", folder, **settings)
+            artemis.call("compact", folder, **settings)
 
-        assert_both_load(reference, folder, kind, work)
+        assert_both_load(artemis, folder, kind, work)

@@ -11,12 +11,12 @@ def check(broker, *words):
     return run(commands, "broker", ["check", *map(str, (*words, *login))])
 
 
-def test_a_node_of_the_reference(reference_broker, capsys):
+def test_a_node_of_artemis(artemis_broker, capsys):
     words = ("node", "--up", "--diskUsage", -1, "--memoryUsage", 99)
-    assert check(reference_broker, *words) == 0, capsys.readouterr().out
+    assert check(artemis_broker, *words) == 0, capsys.readouterr().out
     # It stands alone: it is in no cluster, and knows of no primary.
-    assert check(reference_broker, "node", "--primary") == 1
-    assert check(reference_broker, "node", "--peers", 2) == 1
+    assert check(artemis_broker, "node", "--primary") == 1
+    assert check(artemis_broker, "node", "--peers", 2) == 1
 
 
 def test_a_queue_of_either(either_broker, capsys):

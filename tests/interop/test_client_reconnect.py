@@ -17,8 +17,8 @@ FOR_EVER = {"reconnect_attempts": -1, "retry_interval": 50}
 
 
 @pytest.fixture
-def proxy(reference_broker):
-    with Proxy(reference_broker.port) as proxy:
+def proxy(artemis_broker):
+    with Proxy(artemis_broker.port) as proxy:
         yield proxy
 
 
@@ -41,9 +41,9 @@ def reconnected(connection):
 
 
 @asynchronous
-async def test_sends_of_a_reattached_session_arrive_all(reference_broker, proxy):
+async def test_sends_of_a_reattached_session_arrive_all(artemis_broker, proxy):
     options = {"confirmation_window_size": 20_000, **FOR_EVER}
-    async with client_by(proxy, reference_broker, **options) as client:
+    async with client_by(proxy, artemis_broker, **options) as client:
         for _ in range(3):
             # Artemis counts a packet as handled when its sync is done. So it handles some
             # of what was under way twice, hence the duplicate id; and then its count is too
@@ -69,11 +69,11 @@ async def test_sends_of_a_reattached_session_arrive_all(reference_broker, proxy)
 
 
 @asynchronous
-async def test_a_reattached_consumer_gets_what_was_lost_and_nothing_twice(reference_broker, proxy):
+async def test_a_reattached_consumer_gets_what_was_lost_and_nothing_twice(artemis_broker, proxy):
     options = {"confirmation_window_size": 20_000, **FOR_EVER}
     async with (
-        client_by(proxy, reference_broker, **options) as client,
-        client_by(proxy, reference_broker, **FOR_EVER) as other,
+        client_by(proxy, artemis_broker, **options) as client,
+        client_by(proxy, artemis_broker, **FOR_EVER) as other,
     ):
         session = await client.session()
         queue = await make_queue(session)
@@ -97,8 +97,8 @@ async def test_a_reattached_consumer_gets_what_was_lost_and_nothing_twice(refere
 
 
 @asynchronous
-async def test_without_a_confirmation_window_the_session_begins_anew(reference_broker, proxy):
-    async with client_by(proxy, reference_broker, **FOR_EVER) as client:
+async def test_without_a_confirmation_window_the_session_begins_anew(artemis_broker, proxy):
+    async with client_by(proxy, artemis_broker, **FOR_EVER) as client:
         session = await client.session(AckMode.CLIENT, ack_batch_size=0)
         queue = await make_queue(session)
         await session.create_queue(f"{queue}.own", durable=False, temporary=True)
@@ -124,8 +124,8 @@ async def test_without_a_confirmation_window_the_session_begins_anew(reference_b
 
 
 @asynchronous
-async def test_calls_wait_while_the_connection_comes_back(reference_broker, proxy):
-    async with client_by(proxy, reference_broker, **FOR_EVER) as client:
+async def test_calls_wait_while_the_connection_comes_back(artemis_broker, proxy):
+    async with client_by(proxy, artemis_broker, **FOR_EVER) as client:
         session = await client.session()
         queue = await make_queue(session)
 
@@ -144,8 +144,8 @@ async def test_calls_wait_while_the_connection_comes_back(reference_broker, prox
 
 
 @asynchronous
-async def test_a_transaction_that_lost_its_connection_is_rolled_back(reference_broker, proxy):
-    async with client_by(proxy, reference_broker, **FOR_EVER) as client:
+async def test_a_transaction_that_lost_its_connection_is_rolled_back(artemis_broker, proxy):
+    async with client_by(proxy, artemis_broker, **FOR_EVER) as client:
         session = await client.session(AckMode.TRANSACTED)
         queue = await make_queue(session)
         producer = session.producer(queue)
@@ -165,8 +165,8 @@ async def test_a_transaction_that_lost_its_connection_is_rolled_back(reference_b
 
 
 @asynchronous
-async def test_without_attempts_the_session_ends(reference_broker, proxy):
-    async with client_by(proxy, reference_broker) as client:
+async def test_without_attempts_the_session_ends(artemis_broker, proxy):
+    async with client_by(proxy, artemis_broker) as client:
         session = await client.session()
         queue = await make_queue(session)
         consumer = await session.consumer(queue)
@@ -185,9 +185,9 @@ async def test_without_attempts_the_session_ends(reference_broker, proxy):
 
 
 @asynchronous
-async def test_attempts_come_to_an_end(reference_broker, proxy):
+async def test_attempts_come_to_an_end(artemis_broker, proxy):
     options = {"reconnect_attempts": 3, "retry_interval": 1}
-    async with client_by(proxy, reference_broker, **options) as client:
+    async with client_by(proxy, artemis_broker, **options) as client:
         await client.session()
         ended = asyncio.get_running_loop().create_future()
         client.connections[0].on_ended = ended.set_result
@@ -199,9 +199,9 @@ async def test_attempts_come_to_an_end(reference_broker, proxy):
 
 
 @asynchronous
-async def test_a_silent_broker_is_given_up(reference_broker, proxy):
+async def test_a_silent_broker_is_given_up(artemis_broker, proxy):
     options = {"connection_ttl": 600, "check_period": 200, **FOR_EVER}
-    async with client_by(proxy, reference_broker, **options) as client:
+    async with client_by(proxy, artemis_broker, **options) as client:
         session = await client.session()
         failure = asyncio.get_running_loop().create_future()
         client.connections[0].on_failure = failure.set_result
@@ -217,8 +217,8 @@ async def test_a_silent_broker_is_given_up(reference_broker, proxy):
 
 
 @asynchronous
-async def test_what_was_confirmed_is_there_after_a_kill_of_the_broker(reference_broker):
-    broker = reference_broker
+async def test_what_was_confirmed_is_there_after_a_kill_of_the_broker(artemis_broker):
+    broker = artemis_broker
     async with AsyncClient(
         broker.uri, user=broker.USER, password=broker.PASSWORD, **FOR_EVER
     ) as client:
@@ -240,8 +240,8 @@ async def test_what_was_confirmed_is_there_after_a_kill_of_the_broker(reference_
 
 
 @asynchronous
-async def test_the_second_broker_of_a_list_is_used_when_the_first_is_not_there(reference_broker):
-    broker = reference_broker
+async def test_the_second_broker_of_a_list_is_used_when_the_first_is_not_there(artemis_broker):
+    broker = artemis_broker
     uri = f"(tcp://127.0.0.1:1,{broker.uri})?retryInterval=10"
     async with AsyncClient(uri, user=broker.USER, password=broker.PASSWORD) as client:
         session = await client.session()

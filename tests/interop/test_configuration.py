@@ -13,11 +13,11 @@ from broker.config.options import broker_options, security_of
 from broker.config.unsupported import without_effect
 from broker.security import Users
 from broker.security.masking import mask_text
-from tests.interop.reference import ReferenceUnavailableError
-from tests.interop.reference_broker import (
+from tests.interop.artemis import ArtemisUnavailableError
+from tests.interop.artemis_broker import (
     START_TIMEOUT_S,
     VERSIONS,
-    ReferenceBroker,
+    ArtemisBroker,
     distribution,
 )
 
@@ -40,7 +40,7 @@ def artemis(*words):
 def available():
     try:
         distribution()
-    except (ReferenceUnavailableError, urllib.request.URLError) as error:
+    except (ArtemisUnavailableError, urllib.request.URLError) as error:
         pytest.skip(f"Artemis cannot be run here: {error}")
 
 
@@ -56,7 +56,7 @@ def read(folder, **options):
     return load(folder / "etc/broker.xml", properties=properties, **options)
 
 
-def test_an_instance_of_the_reference_is_read_whole(tmp_path, caplog):
+def test_an_instance_of_artemis_is_read_whole(tmp_path, caplog):
     config = create(tmp_path / "i", "--require-login", "--no-web", *CLUSTER)
 
     # Nothing else of it is unknown.
@@ -80,34 +80,34 @@ def test_protocols_that_are_not_there_are_refused_by_name(tmp_path):
         read(tmp_path / "i")
 
 
-def test_who_comes_without_a_name_is_the_reference_guest(tmp_path):
+def test_who_comes_without_a_name_is_artemis_guest(tmp_path):
     door = security_of(create(tmp_path / "i", "--allow-anonymous", "--no-web"))
 
     assert door.authenticate(None, None)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_instance_of_ours_runs_in_the_reference(version, tmp_path):
-    reference = ReferenceBroker(tmp_path, version=version)
+def test_an_instance_of_ours_runs_in_artemis(version, tmp_path):
+    artemis = ArtemisBroker(tmp_path, version=version)
     ours = tmp_path / "ours"
-    words = ["create", ours, "--host", "127.0.0.1", "--port", reference.port, "--user", "me"]
+    words = ["create", ours, "--host", "127.0.0.1", "--port", artemis.port, "--user", "me"]
     words += ["--password", "pw", "--queues", "orders", "--addresses", "news", "--no-fsync"]
     assert run(broker, "broker", [*map(str, words), "--journal-type", "NIO"]) == 0
     for name in ("broker.xml", "artemis-users.properties", "artemis-roles.properties"):
         shutil.copy(ours / "etc" / name, tmp_path / "broker/etc" / name)
     shutil.copy(ours / "etc/login.config", tmp_path / "broker/etc/login.config")
 
-    reference.start()
+    artemis.start()
     try:
         shown = artemis(
-            *("queue", "stat", "--url", reference.uri, "--user", "me", "--password", "pw")
+            *("queue", "stat", "--url", artemis.uri, "--user", "me", "--password", "pw")
         )
     finally:
-        reference.stop()
+        artemis.stop()
 
     assert all(name in shown for name in ("orders", "DLQ", "ExpiryQueue"))
     # What its schema says of an element that it does not know.
-    assert "cvc-" not in reference.log()
+    assert "cvc-" not in artemis.log()
 
 
 def test_masks_and_hashes_go_both_ways(tmp_path):

@@ -15,9 +15,9 @@ from broker.client import Client
 from broker.model.properties import Property, PropertyType
 from broker.model.routing_type import RoutingType
 from journal.cli.main import journal
+from tests.interop.artemis import ArtemisUnavailableError
+from tests.interop.artemis_broker import VERSIONS, ArtemisBroker, distribution
 from tests.interop.our_broker import OurBroker
-from tests.interop.reference import ReferenceUnavailableError
-from tests.interop.reference_broker import VERSIONS, ReferenceBroker, distribution
 from tests.unpack import unpack
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
@@ -42,7 +42,7 @@ def artemis():
     """Artemis's command line: status, and what it wrote to standard output."""
     try:
         home = distribution()
-    except ReferenceUnavailableError as missing:
+    except ArtemisUnavailableError as missing:
         pytest.skip(f"Artemis's command line cannot be run here: {missing}")
 
     def call(*words):
@@ -204,7 +204,7 @@ def session_of(broker, stack):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_export_of_ours_goes_through_the_reference_and_back(artemis, version, tmp_path, capsys):
+def test_an_export_of_ours_goes_through_artemis_and_back(artemis, version, tmp_path, capsys):
     first = OurBroker(tmp_path)
     with ExitStack() as stack:
         session = session_of(first, stack)
@@ -215,19 +215,19 @@ def test_an_export_of_ours_goes_through_the_reference_and_back(artemis, version,
     document = tmp_path / "ours.xml"
     assert ours(capsys, "exp", first.folder, "--output", document)[0] == 0
 
-    reference = ReferenceBroker(tmp_path, version=version)
-    reference.start()
+    artemis = ArtemisBroker(tmp_path, version=version)
+    artemis.start()
     try:
-        login = ("--user", reference.USER, "--password", reference.PASSWORD)
+        login = ("--user", artemis.USER, "--password", artemis.PASSWORD)
         status, said, wrong = artemis(
-            "data", "imp", "--input", document, "--url", reference.uri, *login
+            "data", "imp", "--input", document, "--url", artemis.uri, *login
         )
         assert status == 0, said + wrong
         with ExitStack() as stack:
-            assert content_of(session_of(reference, stack)) == before
+            assert content_of(session_of(artemis, stack)) == before
     finally:
-        reference.stop()
-    data = reference._folder / "data"
+        artemis.stop()
+    data = artemis._folder / "data"
     # The newest makes it at the first page only, and the command line asks for it.
     (data / "paging").mkdir(exist_ok=True)
     status, text, wrong = artemis(

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from tests.interop.artemis import ArtemisError
 from tests.interop.conftest import HERE
-from tests.interop.reference import ReferenceError
 from tests.unpack import unpack as extract
 
 GOLDEN = HERE.parent / "golden"
@@ -35,35 +35,35 @@ def unpack(scenario, folder):
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_raw_view_is_expected(reference, tmp_path, scenario):
+def test_raw_view_is_expected(artemis, tmp_path, scenario):
     golden = expected(scenario)
     folder = unpack(scenario, tmp_path)
     if "order_files_error" in golden["raw"]:
-        with pytest.raises(ReferenceError) as caught:
-            reference.call("raw", folder, **settings(golden["config"]))
+        with pytest.raises(ArtemisError) as caught:
+            artemis.call("raw", folder, **settings(golden["config"]))
         assert same_error(caught.value, golden["raw"]["order_files_error"])
         return
 
-    files = reference.call("raw", folder, **settings(golden["config"]))
+    files = artemis.call("raw", folder, **settings(golden["config"]))
 
     assert files == golden["raw"]["files"]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_load_view_is_expected(reference, tmp_path, scenario):
+def test_load_view_is_expected(artemis, tmp_path, scenario):
     golden = expected(scenario)
     folder = unpack(scenario, tmp_path)
     if "load_error" in golden["load"]:
-        with pytest.raises(ReferenceError) as caught:
-            reference.call("load", folder, **settings(golden["config"]))
+        with pytest.raises(ArtemisError) as caught:
+            artemis.call("load", folder, **settings(golden["config"]))
         assert same_error(caught.value, golden["load"]["load_error"])
         return
 
-    view = reference.call("load", folder, **settings(golden["config"]))
+    view = artemis.call("load", folder, **settings(golden["config"]))
 
     for part in ("number_of_records", "max_id", "committed", "prepared", "failed_transactions"):
         assert view[part] == golden["load"][part], part
-    warnings = [shortened(line) for line in reference.warnings]
+    warnings = [shortened(line) for line in artemis.warnings]
     assert sorted(warnings) == sorted(golden["load"]["log_warnings"])
     state = dict(golden["load"]["state_after_load"])
     del state["next_file_id_counter"]
@@ -71,7 +71,7 @@ def test_load_view_is_expected(reference, tmp_path, scenario):
 
 
 @pytest.mark.parametrize("scenario", list(filter(is_scripted, SCENARIOS)))
-def test_script_writes_the_same_records(reference, tmp_path, scenario):
+def test_script_writes_the_same_records(artemis, tmp_path, scenario):
     golden = expected(scenario)
     script = (GOLDEN / scenario / "ops.txt").read_text()
     folder = tmp_path / "journal"
@@ -79,9 +79,9 @@ def test_script_writes_the_same_records(reference, tmp_path, scenario):
     steps = "\n".join(line for line in script.splitlines() if line[:11] != "replaceable")
 
     config = {**settings(golden["config"]), "replaceable": ",".join(replaceable)}
-    reference.run(folder, steps, **config)
+    artemis.run(folder, steps, **config)
 
-    files = reference.call("raw", folder, **settings(golden["config"]))
+    files = artemis.call("raw", folder, **settings(golden["config"]))
     ours = [without_places(record) for file in files for record in file["records"]]
     theirs = [
         without_places(record) for file in golden["raw"]["files"] for record in file["records"]

@@ -92,31 +92,31 @@ def over_files(records, folder, *, size=16384, alignment=1):
     return layouts
 
 
-def assert_loads(reference, folder, records, *, failed=0, **config):
-    view = reference.call("load", folder, **config)
-    warnings = [line for line in reference.warnings if "AMQ142015" not in line]
+def assert_loads(artemis, folder, records, *, failed=0, **config):
+    view = artemis.call("load", folder, **config)
+    warnings = [line for line in artemis.warnings if "AMQ142015" not in line]
     assert sorted_view(view) == sorted_view(load_view(records))
     assert warnings == []
-    assert len(reference.warnings) == failed
+    assert len(artemis.warnings) == failed
 
 
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_all_kinds_of_records_load(reference, folder, alignment):
+def test_all_kinds_of_records_load(artemis, folder, alignment):
     layout = FileLayout(1, alignment=alignment)
     in_flushes(all_kinds(), layout)
     layout.idle_mark(END_MARK)
     layout.write(folder)
 
-    assert_loads(reference, folder, all_kinds(), failed=1)
+    assert_loads(artemis, folder, all_kinds(), failed=1)
 
 
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_scanner_finds_each_record_where_it_was_put(reference, folder, alignment):
+def test_scanner_finds_each_record_where_it_was_put(artemis, folder, alignment):
     layout = FileLayout(1, alignment=alignment)
     in_flushes(all_kinds(), layout)
     layout.write(folder)
 
-    (file,) = reference.call("raw", folder)
+    (file,) = artemis.call("raw", folder)
 
     assert [(record["offset"], record["size"]) for record in file["records"]] == layout.places
     assert file["last_data_pos"] == sum(layout.places[-1])
@@ -125,23 +125,23 @@ def test_scanner_finds_each_record_where_it_was_put(reference, folder, alignment
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_bodies_that_look_like_records_load(reference, folder, alignment, seed):
+def test_bodies_that_look_like_records_load(artemis, folder, alignment, seed):
     records = random_records(seed, 60)
     over_files(records, folder, alignment=alignment, size=65536)
 
-    assert_loads(reference, folder, records, file_size=65536)
+    assert_loads(artemis, folder, records, file_size=65536)
 
 
 @pytest.mark.parametrize("kind", ["NIO", "MAPPED", "ASYNCIO"])
-def test_every_io_type_of_the_reference_loads_it(reference, folder, kind):
+def test_every_io_type_of_artemis_loads_it(artemis, folder, kind):
     records = random_records(7, 60)
     over_files(records, folder, alignment=512 if kind == "ASYNCIO" else 1, size=65536)
 
     config = {"block_size": 512, "max_io": 500} if kind == "ASYNCIO" else {}
-    assert_loads(reference, folder, records, type=kind, file_size=65536, **config)
+    assert_loads(artemis, folder, records, type=kind, file_size=65536, **config)
 
 
-def test_transaction_over_files_is_whole(reference, folder):
+def test_transaction_over_files_is_whole(artemis, folder):
     parts = [Record("add_tx", i, 1, bytes(2000), tx=500) for i in range(1, 31)]
     layouts = over_files(parts, folder)
     last = layouts[-1]
@@ -152,23 +152,23 @@ def test_transaction_over_files_is_whole(reference, folder):
     next_file.write(folder)
 
     assert in_last > 0
-    assert_loads(reference, folder, [*parts, commit], file_size=16384)
+    assert_loads(artemis, folder, [*parts, commit], file_size=16384)
 
 
-def test_reference_appends_behind_our_end_mark(reference, folder):
+def test_artemis_appends_behind_our_end_mark(artemis, folder):
     layout = FileLayout(1)
     in_flushes(all_kinds()[:3], layout)
     layout.idle_mark(END_MARK)
     layout.write(folder)
 
-    reference.call("append-after", folder, first_id=50, count=4, body="x0a0b0c", user_type=4)
+    artemis.call("append-after", folder, first_id=50, count=4, body="x0a0b0c", user_type=4)
 
     theirs = [Record("add", i, 4, b"\x0a\x0b\x0c") for i in range(50, 54)]
-    assert_loads(reference, folder, [*all_kinds()[:3], *theirs])
+    assert_loads(artemis, folder, [*all_kinds()[:3], *theirs])
 
 
 @pytest.mark.parametrize("torn", range(1, 40, 3))
-def test_torn_tail_is_written_over(reference, folder, torn):
+def test_torn_tail_is_written_over(artemis, folder, torn):
     """The last record is torn `torn` bytes before its end; Artemis goes on from there."""
     whole, last = Record("add", 1, 1, b"whole"), Record("add", 2, 1, b"torn")
     layout = FileLayout(1)
@@ -177,20 +177,20 @@ def test_torn_tail_is_written_over(reference, folder, torn):
     del layout.data[-torn:]
     layout.write(folder)
 
-    reference.call("append-after", folder, first_id=50, count=1, body="x01", user_type=4)
+    artemis.call("append-after", folder, first_id=50, count=1, body="x01", user_type=4)
 
-    assert_loads(reference, folder, [whole, Record("add", 50, 4, b"\x01")])
+    assert_loads(artemis, folder, [whole, Record("add", 50, 4, b"\x01")])
 
 
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_reference_compacts_it(reference, folder, alignment):
+def test_artemis_compacts_it(artemis, folder, alignment):
     records = random_records(3, 120)
     over_files(records, folder, alignment=alignment, size=65536)
-    before = reference.call("load", folder, file_size=65536)
+    before = artemis.call("load", folder, file_size=65536)
 
-    after = reference.call("compact", folder, file_size=65536)
+    after = artemis.call("compact", folder, file_size=65536)
 
-    assert reference.warnings == []
+    assert artemis.warnings == []
     assert without_compact_counts(after) == without_compact_counts(before)
     assert max(record["compact_count"] for record in after["committed"]) == 1
 
@@ -199,26 +199,26 @@ def without_compact_counts(view):
     return [{**record, "compact_count": 0} for record in view["committed"]]
 
 
-def test_file_used_again_by_the_reference_hides_our_leaders(reference, folder):
+def test_file_used_again_by_artemis_hides_our_leaders(artemis, folder):
     """Our file under a new id, its stale records and leaders behind Artemis's first ones."""
     ours = [Record("add", i, 1, bytes(700)) for i in range(1, 21)]
     over_files(ours, folder)
     deletes = "\n".join(f"del {record.id}" for record in ours)
     fill = "\n".join(f"add {i} 2 r{i}:700" for i in range(100, 130))
 
-    reference.run(folder, f"open\n{deletes}\nnext\nreclaim\n{fill}\nstop\n", file_size=16384)
+    artemis.run(folder, f"open\n{deletes}\nnext\nreclaim\n{fill}\nstop\n", file_size=16384)
 
-    files = reference.call("raw", folder, file_size=16384)
-    assert reference.warnings == []
+    files = artemis.call("raw", folder, file_size=16384)
+    assert artemis.warnings == []
     found = [record["id"] for file in files for record in file["records"]]
     assert sorted(set(found) & set(range(100, 130))) == list(range(100, 130))
-    view = reference.call("load", folder, file_size=16384)
+    view = artemis.call("load", folder, file_size=16384)
     assert [record["id"] for record in view["committed"]] == list(range(100, 130))
-    assert reference.warnings == []
+    assert artemis.warnings == []
 
 
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_our_file_over_stale_bytes_of_ours_loads(reference, folder, alignment):
+def test_our_file_over_stale_bytes_of_ours_loads(artemis, folder, alignment):
     """As our pool recycles: a new id, the old use's leaders, records and marks left behind."""
     old = FileLayout(1, alignment=alignment)
     in_flushes(random_records(5, 30), old)
@@ -226,10 +226,10 @@ def test_our_file_over_stale_bytes_of_ours_loads(reference, folder, alignment):
     in_flushes(all_kinds()[:3], new)
     new.write(folder, name="1", under=old.bytes())
 
-    assert_loads(reference, folder, all_kinds()[:3])
+    assert_loads(artemis, folder, all_kinds()[:3])
 
 
-def test_free_file_renumbered_by_the_reference_keeps_our_header_leader(reference, folder):
+def test_free_file_renumbered_by_artemis_keeps_our_header_leader(artemis, folder):
     """Why a header leader that does not match does not prove damage.
 
     At every load Artemis gives each file without live data a new id, writing 16 bytes.
@@ -240,7 +240,7 @@ def test_free_file_renumbered_by_the_reference_keeps_our_header_leader(reference
     path = free.write(folder)
     before = path.read_bytes()
 
-    reference.call("load", folder)
+    artemis.call("load", folder)
 
     after = path.read_bytes()
     assert after[:HEADER_SIZE] != before[:HEADER_SIZE]

@@ -66,9 +66,9 @@ async def test_a_queue_s_messages(either_broker):
 
 
 @asynchronous
-async def test_lists_have_the_same_fields(reference_broker, our_broker):
+async def test_lists_have_the_same_fields(artemis_broker, our_broker):
     answers = []
-    for broker in (reference_broker, our_broker):
+    for broker in (artemis_broker, our_broker):
         async with client_of(broker) as client:
             session = await client.session()
             queue = await filled(session, 1)
@@ -96,9 +96,9 @@ async def test_lists_have_the_same_fields(reference_broker, our_broker):
 
 
 @asynchronous
-async def test_every_attribute_of_ours_is_one_of_the_reference_s(reference_broker, our_broker):
+async def test_every_attribute_of_ours_is_one_of_artemis(artemis_broker, our_broker):
     found = []
-    for broker in (reference_broker, our_broker):
+    for broker in (artemis_broker, our_broker):
         answers = {}
         async with client_of(broker) as client:
             session = await client.session()
@@ -156,9 +156,9 @@ async def test_failures_are_told(either_broker):
 
 
 @asynchronous
-async def test_notifications_have_the_same_properties(reference_broker, our_broker):
+async def test_notifications_have_the_same_properties(artemis_broker, our_broker):
     found = []
-    for broker in (reference_broker, our_broker):
+    for broker in (artemis_broker, our_broker):
         told = {}
         async with client_of(broker) as client:
             session, other = await client.session(), await client.session()
@@ -187,9 +187,9 @@ async def test_notifications_have_the_same_properties(reference_broker, our_brok
 
 
 @asynchronous
-async def test_texts_have_the_same_keys_and_types(reference_broker, our_broker):
+async def test_texts_have_the_same_keys_and_types(artemis_broker, our_broker):
     found = []
-    for broker in (reference_broker, our_broker):
+    for broker in (artemis_broker, our_broker):
         async with client_of(broker) as client:
             session, other = await client.session(), await client.session()
             queue = await filled(other, 1, 2)
@@ -227,9 +227,9 @@ def shape(value):
 
 
 @asynchronous
-async def test_a_message_that_is_retried_is_what_it_was(reference_broker, our_broker):
+async def test_a_message_that_is_retried_is_what_it_was(artemis_broker, our_broker):
     found = []
-    for broker in (reference_broker, our_broker):
+    for broker in (artemis_broker, our_broker):
         async with client_of(broker) as client:
             session = await client.session()
             queue = await filled(session)

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from tests.broker import routing_cells
+from tests.interop.artemis import ArtemisUnavailableError
+from tests.interop.artemis_broker import ArtemisBroker
 from tests.interop.our_broker import OurBroker
-from tests.interop.reference import ReferenceUnavailableError
-from tests.interop.reference_broker import ReferenceBroker
 
 CHANGE = ("<address-settings>", f"<address-settings>{routing_cells.CONFIGURATION}")
 # Thousands of queues.
@@ -22,10 +22,10 @@ def broker(request, tmp_path):
         made.end()
         return
     try:
-        made = ReferenceBroker(tmp_path, memory_mb=MEMORY_MB)
+        made = ArtemisBroker(tmp_path, memory_mb=MEMORY_MB)
         made.change_configuration(CHANGE)
         made.start()
-    except ReferenceUnavailableError as error:
+    except ArtemisUnavailableError as error:
         pytest.skip(f"Artemis cannot be run here: {error}")
     yield made
     made.kill()

@@ -36,8 +36,8 @@ txadd 103 8 20 x0c0c
 class Table:
     """The table MESSAGES of one database, for Artemis."""
 
-    def __init__(self, reference, database, folder):
-        self._reference = reference
+    def __init__(self, artemis, database, folder):
+        self._reference = artemis
         self._folder = folder
         self._settings = {
             "url": database.jdbc_url,
@@ -55,8 +55,8 @@ class Table:
 
 
 @pytest.fixture
-def theirs(reference, database, tmp_path):
-    return Table(reference, database, tmp_path)
+def theirs(artemis, database, tmp_path):
+    return Table(artemis, database, tmp_path)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ COMMITTED = [
 ]
 
 
-def test_we_load_what_the_reference_wrote(theirs, ours):
+def test_we_load_what_artemis_wrote(theirs, ours):
     theirs.run(THEIR_SCRIPT)
 
     store, records, result = ours()
@@ -119,7 +119,7 @@ def test_we_load_what_the_reference_wrote(theirs, ours):
     del store
 
 
-def test_what_we_made_of_it_the_reference_loads(theirs, ours):
+def test_what_we_made_of_it_artemis_loads(theirs, ours):
     theirs.run(THEIR_SCRIPT)
     store, _, _ = ours()
     store.add(20, 30, b"ours")
@@ -141,7 +141,7 @@ def test_what_we_made_of_it_the_reference_loads(theirs, ours):
     assert view["failed_transactions"] == []
 
 
-def test_the_reference_loads_what_we_wrote(theirs, ours):
+def test_artemis_loads_what_we_wrote(theirs, ours):
     store, _, _ = ours()
     store.add(1, 200, b"one")
     store.update(1, 201, b"more")
@@ -172,7 +172,7 @@ def test_the_reference_loads_what_we_wrote(theirs, ours):
     ]
 
 
-def test_the_reference_ends_a_transaction_that_we_prepared(theirs, ours):
+def test_artemis_ends_a_transaction_that_we_prepared(theirs, ours):
     store, _, _ = ours()
     store.add(1, 1, b"old")
     store.add(2, 2, b"new", tx=60)

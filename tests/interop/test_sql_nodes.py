@@ -7,7 +7,7 @@ import pytest
 from jdbcstore.lease import LeaseState
 from jdbcstore.node import NodeManager, NodeState
 from journal.errors import JournalLocked
-from tests.interop.reference import ReferenceError
+from tests.interop.artemis import ArtemisError
 from tests.jdbcstore.leases import Brokers
 
 DRIVERS = {"postgresql": "org.postgresql.Driver", "mariadb": "org.mariadb.jdbc.Driver"}
@@ -20,8 +20,8 @@ pytestmark = [
 class Theirs:
     """One node manager of Artemis."""
 
-    def __init__(self, reference, database, name, **settings):
-        self._reference = reference
+    def __init__(self, artemis, database, name, **settings):
+        self._reference = artemis
         self._settings = {
             "url": database.jdbc_url,
             "driver": DRIVERS[database.server.kind],
@@ -40,12 +40,12 @@ class Theirs:
 
 
 @pytest.fixture
-def theirs(reference, database):
+def theirs(artemis, database):
     """`theirs(name)`: a node manager of Artemis, stopped after the test."""
     made = []
 
     def new(name="theirs", **settings):
-        one = Theirs(reference, database, name, **settings)
+        one = Theirs(artemis, database, name, **settings)
         made.append(one)
         return one
 
@@ -106,7 +106,7 @@ def test_our_lease_keeps_them_out(theirs, ours):
     our.activated()
 
     their("start-primary")
-    with pytest.raises(ReferenceError, match="timed out"):
+    with pytest.raises(ArtemisError, match="timed out"):
         their.until_done()
 
     assert their("is-active")
@@ -194,5 +194,5 @@ def test_their_backup_stays_when_we_pause(theirs, ours):
     assert not their("done")
     assert our.read_state() is NodeState.PAUSED
     their("interrupt")
-    with pytest.raises(ReferenceError, match="nterrupt"):
+    with pytest.raises(ArtemisError, match="nterrupt"):
         their.until_done()

@@ -372,7 +372,7 @@ def test_page_stores_come_back_by_address(database):
     assert stores.suffixes() == ["42"]
 
 
-def test_a_directory_as_the_reference_leaves_it_is_read(database):
+def test_a_directory_as_artemis_leaves_it_is_read(database):
     stores = PageStores(database)
     stores.start()
     stores.create("a", 1)

@@ -63,7 +63,7 @@ def row(record_id, seq, body=b"body"):
 
 def test_a_table_without_a_key_gets_the_index_that_a_load_needs(database):
     """Those of Artemis have none, nor have those that we made before."""
-    if database.dialect.reference_has_key:
+    if database.dialect.artemis_has_key:
         pytest.skip(f"{database.dialect.name}: Artemis's table has the key where ours has it")
     table = create(database, journal_table("Old", database.dialect))
     with database.connect() as connection:

@@ -80,7 +80,7 @@ def insert(url, *rows):
 
 
 @pytest.mark.parametrize("database", LIVE, indirect=True)
-def test_a_load_tidies_up_what_the_reference_leaves_and_the_table_does_not_grow(database):
+def test_a_load_tidies_up_what_artemis_leaves_and_the_table_does_not_grow(database):
     insert(
         database.url,
         (1, 11, 45, b"one", 0, b""),
@@ -136,7 +136,7 @@ def test_transactions_of_any_size_leave_nothing_over(database, size):
 
 
 @pytest.mark.parametrize("database", LIVE, indirect=True)
-def test_several_transactions_of_the_reference_are_settled_at_once(database):
+def test_several_transactions_of_artemis_are_settled_at_once(database):
     # Artemis's first transaction has the id 0, as rows of no transaction have.
     rows = [(1, 11, 45, b"alone", 0, b"")]
     for tx_id in (7, 0, 9):

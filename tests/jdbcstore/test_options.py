@@ -14,7 +14,7 @@ def options(**changes):
     return DatabaseStoreOptions(connection_url=URL, **changes)
 
 
-def test_defaults_are_the_references():
+def test_defaults_are_artemis():
     given = options()
 
     assert (given.bindings_table_name, given.message_table_name) == ("BINDINGS", "MESSAGES")

@@ -130,5 +130,5 @@ def test_a_reserved_word_is_a_name_like_any_other(database, dialect, name):
     ("name", "shown"),
     [("postgresql", "messages"), ("mysql", "messages"), ("sqlite", "Messages")],
 )
-def test_names_are_folded_as_the_reference_does(name, shown):
+def test_names_are_folded_as_artemis_does(name, shown):
     assert journal_table("Messages", dialect_named(name)).name == shown

@@ -340,7 +340,7 @@ def test_file_of_ours_used_again_by_artemis_is_not_damage(tmp_path):
     assert result.damages == []
 
 
-def freed_by_the_reference(folder, *, new_id, deleted=True):
+def freed_by_artemis(folder, *, new_id, deleted=True):
     """A file of ours, all dead if `deleted`, under a new id; Artemis wrote no record."""
     old = Built(file_id=3)
     old.add(1)
@@ -356,7 +356,7 @@ def freed_by_the_reference(folder, *, new_id, deleted=True):
 
 
 def test_file_that_artemis_freed_without_a_record_is_not_damage(tmp_path):
-    freed_by_the_reference(tmp_path, new_id=5)
+    freed_by_artemis(tmp_path, new_id=5)
 
     result, loader = load(tmp_path, damage="fail")
 
@@ -366,7 +366,7 @@ def test_file_that_artemis_freed_without_a_record_is_not_damage(tmp_path):
 
 def test_live_record_in_a_file_with_a_new_id_is_damage(tmp_path):
     """The newest file's id with its lowest bit flipped is the very one that comes next."""
-    freed_by_the_reference(tmp_path, new_id=5, deleted=False)
+    freed_by_artemis(tmp_path, new_id=5, deleted=False)
 
     with pytest.raises(JournalDamaged, match="header damaged"):
         load(tmp_path, damage="fail")
@@ -388,7 +388,7 @@ def test_delete_of_a_live_record_in_a_file_with_a_new_id_is_damage(tmp_path):
 @pytest.mark.parametrize("new_id", [0, 1, 4])
 def test_id_that_no_file_could_be_given_is_damage(tmp_path, new_id):
     """Even if the file is dead: a new id is above all others."""
-    freed_by_the_reference(tmp_path, new_id=new_id)
+    freed_by_artemis(tmp_path, new_id=new_id)
 
     with pytest.raises(JournalDamaged, match="header damaged"):
         load(tmp_path, damage="fail")

@@ -52,9 +52,7 @@ def all_rows(url):
 
 
 @pytest.mark.parametrize("new_database_of", ["sqlite", "postgresql", "mariadb"])
-def test_tables_hold_the_bodies_of_the_reference_s_files(
-    new_database, new_database_of, folder, capsys
-):
+def test_tables_hold_the_bodies_of_artemis_files(new_database, new_database_of, folder, capsys):
     url = new_database(new_database_of).url
     fill(url, folder)
     before = all_rows(url)

@@ -196,7 +196,7 @@ def test_filters_keep_messages_of_pages_out(data):
     assert [row["message_id"] for batch in found for row in batch.to_pylist()] == [101]
 
 
-def test_pages_of_the_reference_hold_what_it_says(tmp_path):
+def test_pages_of_artemis_hold_what_it_says(tmp_path):
     """By queue as many as its print leaves unacknowledged; what is prepared waits."""
     unpack(GOLDEN / "broker.tar.gz", tmp_path)
     expected, prepared_count = expected_counts(tmp_path)
@@ -216,9 +216,7 @@ def test_pages_of_the_reference_hold_what_it_says(tmp_path):
 
 
 @pytest.mark.parametrize("new_database_of", ["sqlite", "postgresql", "mariadb"])
-def test_tables_hold_the_pages_of_the_reference_s_folders(
-    new_database, new_database_of, tmp_path, capsys
-):
+def test_tables_hold_the_pages_of_artemis_folders(new_database, new_database_of, tmp_path, capsys):
     unpack(GOLDEN / "broker.tar.gz", tmp_path)
     database = new_database(new_database_of)
     fill_tables(database.url, tmp_path)

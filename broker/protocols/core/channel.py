@@ -62,7 +62,7 @@ class Channel:
     def is_writable(self) -> bool:
         """Whether what is written now goes out soon."""
         connection = self.connection
-        return connection is not None and connection.is_open and not connection.is_held_up
+        return connection is not None and connection.is_open and not connection.is_paused
 
     def send(self, packet: Packet, version: int | None = None) -> int:
         """Write a packet; bytes of its frame."""

@@ -367,7 +367,7 @@ class CoreConnection:
             connections.ReattachSessionResponse(channel.channel.last_handled, True),
         )
         channel.channel.resend()
-        if not self._connection.is_held_up:
+        if not self._connection.is_paused:
             channel.go_on()
 
     # --- the connection -----------------------------------------------------------------------

@@ -39,7 +39,7 @@ def instance(folder, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["folder", "instance"])
-def test_both_journals_are_printed_as_the_reference_does(kind, request, capsys):
+def test_both_journals_are_printed_as_artemis_does(kind, request, capsys):
     place = request.getfixturevalue(kind)
     capsys.readouterr()
 

@@ -225,7 +225,7 @@ def folder(tmp_path):
     return unpacked
 
 
-def test_data_of_the_reference_are_exported(folder, capsys):
+def test_data_of_artemis_are_exported(folder, capsys):
     status, out, said = call(capsys, "exp", folder("broker_large"))
 
     assert status == 0
@@ -233,7 +233,7 @@ def test_data_of_the_reference_are_exported(folder, capsys):
     assert said[-1].endswith(f"{out.count('<message ')} messages")
 
 
-def test_pages_of_the_reference_are_exported_without_what_was_acknowledged(folder, capsys):
+def test_pages_of_artemis_are_exported_without_what_was_acknowledged(folder, capsys):
     status, out, _ = call(capsys, "exp", folder("broker_paging"))
 
     assert status == 0

@@ -7,7 +7,7 @@ import logging
 from broker.cli.logs import JsonFormatter
 
 
-def test_an_event_is_an_object_with_the_reference_s_code():
+def test_an_event_is_an_object_with_artemis_code():
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter())

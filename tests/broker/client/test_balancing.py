@@ -49,7 +49,7 @@ def test_the_first_element_is_the_first():
         ("FirstElementConnectionLoadBalancingPolicy", FirstElement),
     ],
 )
-def test_policies_have_the_names_of_the_reference(name, kind):
+def test_policies_have_the_names_of_artemis(name, kind):
     assert type(policy_named(name)) is kind
 
 

@@ -221,7 +221,7 @@ NAMED = {"message-load-balancing": "ON_DEMAND", "routing-type": "PASS"}
 
 
 @pytest.mark.parametrize("cls", DEFAULTS, ids=lambda cls: cls.__name__)
-def test_every_element_has_the_reference_default(cls):
+def test_every_element_has_artemis_default(cls):
     defaults = {field.name: field.default for field in dataclasses.fields(cls)}
 
     found = {}

@@ -28,7 +28,7 @@ def configured(tmp_path):
     return make
 
 
-def test_the_defaults_are_the_reference_s(configured):
+def test_the_defaults_are_artemis(configured):
     options = broker_options(configured(""))
 
     assert options.management == ManagementOptions(address="activemq.management")

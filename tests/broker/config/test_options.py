@@ -164,7 +164,7 @@ def test_security_may_be_off(read):
     assert security_of(read("<security-enabled>false</security-enabled>")) is None
 
 
-def test_the_login_configuration_of_the_reference(tmp_path):
+def test_the_login_configuration_of_artemis(tmp_path):
     (tmp_path / "login.config").write_text(
         """/* comment */ activemq {
    org.apache.activemq.artemis.spi.core.security.jaas.PropertiesLoginModule sufficient

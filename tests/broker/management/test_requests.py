@@ -171,7 +171,7 @@ def test_a_long_operation_lets_others_in(bench):
     assert turns == [1500]
 
 
-def test_every_operation_of_the_reference_s_that_is_there_can_be_called_by_name(bench):
+def test_every_operation_of_artemis_that_is_there_can_be_called_by_name(bench):
     """A name that the table has and no method: found here instead of by an operator."""
     bench.queue("q")
     for resource in ("broker", "queue.q", "address.q"):

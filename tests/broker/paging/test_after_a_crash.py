@@ -227,8 +227,8 @@ def test_a_folder_is_not_removed_before_the_pages_of_its_next_use(tmp_path):
         await life.until(lambda: len(sink.got) == 30)
         sink.session.stop()
         storage = life.broker.core.storage
-        gate = Admission()
-        storage.new_context().after_gate(gate, lambda error: None)
+        admission = Admission()
+        storage.new_context().after_admission(admission, lambda error: None)
         sink.session.acknowledge(0, sink.ids[-1], lambda error: None)
         store = life.paging.stores["q"]
         assert not store.is_paging
@@ -240,7 +240,7 @@ def test_a_folder_is_not_removed_before_the_pages_of_its_next_use(tmp_path):
         filling.rollback(lambda error: None)
         life.broker.core.postoffice.addresses.delete_queue("q")
         await life.until(lambda: not store.is_paging)
-        gate.open(lambda storage: None, storage)
+        admission.open(lambda storage: None, storage)
         storage.completions.run_due()
         await life.until(life.is_quiet)
         await durable(storage.after)

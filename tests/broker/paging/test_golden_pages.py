@@ -37,7 +37,7 @@ def expected_counts(folder):
     return counts, prepared_count
 
 
-def test_what_the_reference_has_in_pages_is_found_and_comes(tmp_path):
+def test_what_artemis_has_in_pages_is_found_and_comes(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
     unpack(GOLDEN / "broker.tar.gz", folder)

@@ -20,8 +20,8 @@ def test_a_page_does_not_overtake_what_is_on_its_way_to_the_journal(tmp_path):
         await life.queue()
         storage = life.broker.core.storage
         # What the journal has made durable comes into its queue only when this is open.
-        gate = Admission()
-        storage.new_context().after_gate(gate, lambda error: None)
+        admission = Admission()
+        storage.new_context().after_admission(admission, lambda error: None)
         session = life.session()
         for number in range(10):
             session.send(message(str(number)), lambda error: None)
@@ -34,7 +34,7 @@ def test_a_page_does_not_overtake_what_is_on_its_way_to_the_journal(tmp_path):
             await asyncio.sleep(0.001)
         assert sink.got == []
 
-        gate.open(lambda storage: None, storage)
+        admission.open(lambda storage: None, storage)
         storage.completions.run_due()
         await life.until(lambda: len(sink.got) == 20)
         assert sink.bodies == [str(number) for number in range(20)]
@@ -218,9 +218,9 @@ def test_what_was_put_off_comes_before_what_the_same_transaction_sent_later(tmp_
         await life.until(lambda: len(sink.got) == 21)
         for number in range(23, 26):
             session.send(message(str(number)), lambda error: None)
-        gate = Admission()
+        admission = Admission()
         storage = life.broker.core.storage
-        storage.new_context().after_gate(gate, lambda error: None)
+        storage.new_context().after_admission(admission, lambda error: None)
         session.commit(lambda error: None)
         page = life.paging.stores["q"].pages[1]
         await life.until(lambda: page.written_size == page.size)
@@ -229,7 +229,7 @@ def test_what_was_put_off_comes_before_what_the_same_transaction_sent_later(tmp_
         await life.until(lambda: subscription._blocking is not None)
         assert len(sink.got) == 21
 
-        gate.open(lambda storage: None, storage)
+        admission.open(lambda storage: None, storage)
         storage.completions.run_due()
         await life.until(lambda: len(sink.got) == 27)
         assert sink.bodies == [str(number) for number in (*range(20), 30, *range(20, 26))]

@@ -273,7 +273,7 @@ class World:
             pages=self._folders(),
             history=None,
             folders=(),
-            aside_folder=self.folder,
+            spill_folder=self.folder,
             page_size_max=None,
             sync_transactional=True,
             sync_non_transactional=True,

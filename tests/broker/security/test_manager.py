@@ -75,7 +75,7 @@ def test_the_exact_setting_of_a_fully_qualified_name_comes_first():
     assert not security.is_allowed(STAFF, Permission.SEND, "b::q")
 
 
-def test_a_refusal_has_the_reference_code_and_text():
+def test_a_refusal_has_artemis_code_and_text():
     with pytest.raises(BrokerError) as refused:
         manager().check(STAFF, Permission.SEND, "a")
 

@@ -29,7 +29,7 @@ def users(etc):
     return Users.of_instance(etc)
 
 
-def test_a_hash_has_the_reference_form_and_its_own_salt():
+def test_a_hash_has_artemis_form_and_its_own_salt():
     first, second = hash_password("a"), hash_password("a")
 
     assert first != second

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.broker.storage.reference import JOURNALS, SCENARIOS, Scenario
+from tests.broker.storage.scenarios import JOURNALS, SCENARIOS, Scenario
 
 
 @pytest.fixture(scope="session", params=SCENARIOS)

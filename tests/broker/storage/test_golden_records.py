@@ -52,7 +52,7 @@ def test_bodies_come_back_byte_for_byte(scenario, journal):
         assert encode_record(decoded) == record.body
 
 
-def test_text_is_that_of_the_reference(scenario, journal):
+def test_text_is_that_of_artemis(scenario, journal):
     for record, expected in with_body(scenario, journal):
         text = DECODER.describe(
             record.user_type,
@@ -64,7 +64,7 @@ def test_text_is_that_of_the_reference(scenario, journal):
         assert text == mask(expected["describe"] or "** null **")
 
 
-def test_type_name_and_fields_are_those_of_the_reference(scenario, journal):
+def test_type_name_and_fields_are_those_of_artemis(scenario, journal):
     checked = 0
     for record, expected in with_body(scenario, journal):
         decoded = DECODER.decode(
@@ -78,7 +78,7 @@ def test_type_name_and_fields_are_those_of_the_reference(scenario, journal):
         for name, value in flat_fields(expected.get("fields", {})):
             ours = REFERENCE_NAMES.get(name, name)
             if ours in decoded and name not in NOT_STORED:
-                assert as_reference(decoded[ours]) == value, (name, record)
+                assert as_artemis(decoded[ours]) == value, (name, record)
                 checked += 1
     assert checked or journal == "messages"
 
@@ -94,13 +94,13 @@ def flat_fields(fields):
             yield name, value
 
 
-def as_reference(value):
+def as_artemis(value):
     if isinstance(value, list):
         return f"[{', '.join(value)}]"
     return repr(value) if isinstance(value, float) else value
 
 
-def test_messages_are_those_of_the_reference(scenario):
+def test_messages_are_those_of_artemis(scenario):
     for record, expected in with_body(scenario, "messages"):
         if "message" not in expected:
             continue
@@ -118,7 +118,7 @@ def test_messages_are_those_of_the_reference(scenario):
         assert headers.timestamp == theirs["timestamp"]
         assert headers.expiration == theirs["expiration"]
         assert headers.type == theirs["core_type"]
-        assert properties_as_reference(headers) == theirs["properties"]
+        assert properties_as_artemis(headers) == theirs["properties"]
         decoded = DECODER.decode(record.user_type, record.body, record_id=0, is_update=False)
         assert decoded["userId"] == theirs["user_id"]
         if "body_hex" in theirs:
@@ -126,7 +126,7 @@ def test_messages_are_those_of_the_reference(scenario):
             assert decoded["body"] == theirs["body_hex"]
 
 
-def properties_as_reference(headers):
+def properties_as_artemis(headers):
     java = {
         "NULL": "null",
         "BOOLEAN": "Boolean",
@@ -141,12 +141,12 @@ def properties_as_reference(headers):
         "CHAR": "Character",
     }
     return [
-        {"name": item.name, "java": java[item.type.name], "value": value_as_reference(item)}
+        {"name": item.name, "java": java[item.type.name], "value": value_as_artemis(item)}
         for item in sorted(headers.properties)
     ]
 
 
-def value_as_reference(item):
+def value_as_artemis(item):
     from broker.model.java_text import double_text, float_text
 
     match item.type.name:

@@ -77,7 +77,7 @@ def test_its_transaction_may_stand_in_a_file_that_is_not_asked_for(journal, how)
     assert ids(history, None, hour_before) == []
 
 
-def test_without_a_transaction_it_counts_as_the_reference_writes_it(journal):
+def test_without_a_transaction_it_counts_as_artemis_writes_it(journal):
     history = MessageHistory(journal)
     journal.event(MESSAGE_ID, RecordType.ADD_MESSAGE_PROTOCOL, message().record())
     journal.event(MESSAGE_ID, RecordType.ADD_REF, struct.pack(">q", QUEUE_ID))

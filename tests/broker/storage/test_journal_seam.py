@@ -26,7 +26,7 @@ def files(scenario, journal, tmp_path):
     return list_files(unpack(scenario.folder / "broker.tar.gz", tmp_path) / folder, name)
 
 
-def test_print_of_a_folder_is_that_of_the_reference(scenario, journal, files):
+def test_print_of_a_folder_is_that_of_artemis(scenario, journal, files):
     loader = Loader(files, RecordIndex())
     result = loader.load()
 

@@ -6,7 +6,7 @@ import pytest
 
 from broker.model.encoding import RecordFormatError
 from broker.printing.live_messages import LiveMessages
-from tests.broker.storage.reference import Live
+from tests.broker.storage.scenarios import Live
 
 
 def message(message_id, kind=45):

@@ -8,7 +8,7 @@ import pytest
 
 from broker.printing.journal_decoder import JournalDecoder
 from broker.printing.print_data import section_lines
-from tests.broker.storage.reference import Delete, File, Live, Load, Record, Transaction
+from tests.broker.storage.scenarios import Delete, File, Live, Load, Record, Transaction
 
 DECODER = JournalDecoder()
 PATHS = {"messages": "journal", "bindings": "bindings"}
@@ -19,7 +19,7 @@ def print_load(load, **options):
     return DECODER.print_surviving(load.committed, load.prepared, load.failed, **options)
 
 
-def test_whole_print_is_that_of_the_reference(scenario, journal):
+def test_whole_print_is_that_of_artemis(scenario, journal):
     files = DECODER.print_files(PATHS[journal], scenario.files(journal))
     surviving = print_load(scenario.load(journal))
 

@@ -9,7 +9,7 @@ from broker.printing.live_messages import LiveMessages
 from broker.printing.print_pages import PagePrinter
 from broker.records.page_records import encode_entry
 from broker.storage.page_folders import FileFolders
-from tests.broker.storage.reference import Live
+from tests.broker.storage.scenarios import Live
 
 TX = 900
 
@@ -70,7 +70,7 @@ def test_every_queue_of_every_message_is_evaluated(pages, journal):
     assert len(left) == 3
 
 
-def test_pages_are_counted_as_the_reference_counts_them(pages, journal):
+def test_pages_are_counted_as_artemis_counts_them(pages, journal):
     lines = list(PagePrinter(journal, {7, 8}, max_pages=0).lines(pages))
 
     assert lines[-1] == "******* Giving up at Page 3, System has a total of 2 pages"

@@ -6,7 +6,7 @@ import pytest
 
 from broker.recovery.recover_messages import MessageRecovery
 from journal.errors import JournalIOError, UnknownRecord
-from tests.broker.storage.reference import Record
+from tests.broker.storage.scenarios import Record
 
 
 class Journal:

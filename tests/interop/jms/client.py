@@ -28,7 +28,7 @@ def jar():
     """The client's jar.
 
     Raises:
-        ReferenceUnavailableError: no Maven, or Maven Central cannot be reached.
+        ArtemisUnavailableError: no Maven, or Maven Central cannot be reached.
     """
     given = os.environ.get("QUIVER_REFERENCE_JMS_JAR")
     if given:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop.artemis import ArtemisUnavailableError
+from tests.interop.artemis_broker import VERSIONS, ArtemisBroker
 from tests.interop.jms.client import JmsClient
-from tests.interop.reference import ReferenceUnavailableError
-from tests.interop.reference_broker import VERSIONS, ReferenceBroker
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -45,34 +45,34 @@ class OursOnIt:
 
 
 @pytest.fixture(params=VERSIONS)
-def reference(request, tmp_path):
+def artemis(request, tmp_path):
     try:
-        made = ReferenceBroker(tmp_path, version=request.param)
-    except ReferenceUnavailableError as missing:
+        made = ArtemisBroker(tmp_path, version=request.param)
+    except ArtemisUnavailableError as missing:
         pytest.skip(str(missing))
     yield made
     made.stop()
 
 
 @pytest.fixture
-def client(reference):
+def client(artemis):
     try:
-        made = JmsClient(reference.port, reference.USER, reference.PASSWORD)
-    except ReferenceUnavailableError as missing:
+        made = JmsClient(artemis.port, artemis.USER, artemis.PASSWORD)
+    except ArtemisUnavailableError as missing:
         pytest.skip(str(missing))
     yield made
     made.close()
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
-def test_what_one_leaves_the_other_delivers(reference, client, tmp_path, how):
-    reference.start()
+def test_what_one_leaves_the_other_delivers(artemis, client, tmp_path, how):
+    artemis.start()
     client.run("send", "plain", 20, "r")
     client.run("send", "xa", 2, "x")
     assert client.run("xaPrepare", "xa") == "x0"
     client.run("sendLarge", "big", 400_000)
     assert client.run("duplicates", "dup") == "duplicate [once]"
-    reference._end(how)
+    artemis._end(how)
 
     ours = OursOnIt(tmp_path / "broker", tmp_path / "ours.log")
     assert client.run("receive", "plain").split() == [f"r{number}" for number in range(20)]
@@ -87,7 +87,7 @@ def test_what_one_leaves_the_other_delivers(reference, client, tmp_path, how):
     client.run("sendLarge", "big", 500_000)
     assert ours.end(how) == (0 if how == signal.SIGTERM else -how)
 
-    reference.start()
+    artemis.start()
     assert client.run("receive", "plain").split() == [f"o{number}" for number in range(20)]
     assert client.run("xaRecover", "rollback") == "1"
     assert sorted(client.run("receive", "xa").replace("!", "").split()) == ["y0", "y1"]

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.broker.serve import BrokerProcess
+from tests.interop.artemis import ArtemisUnavailableError
 from tests.interop.jms.client import JmsClient
-from tests.interop.reference import ReferenceUnavailableError
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -28,7 +28,7 @@ def new_client(newest):
     def new(broker):
         try:
             made.append(JmsClient(broker.port, newest=newest))
-        except ReferenceUnavailableError as missing:
+        except ArtemisUnavailableError as missing:
             pytest.skip(str(missing))
         return made[-1]
 
@@ -41,7 +41,7 @@ def new_client(newest):
 def client(broker, newest):
     try:
         made = JmsClient(broker.port, newest=newest)
-    except ReferenceUnavailableError as missing:
+    except ArtemisUnavailableError as missing:
         pytest.skip(str(missing))
     yield made
     made.close()

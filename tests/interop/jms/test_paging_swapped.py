@@ -7,9 +7,9 @@ import pytest
 from broker.client import AckMode, Client
 from broker.model.routing_type import RoutingType
 from broker.model.xid import Xid
+from tests.interop.artemis import ArtemisUnavailableError
+from tests.interop.artemis_broker import VERSIONS, ArtemisBroker
 from tests.interop.jms.test_data_swapped import OursOnIt
-from tests.interop.reference import ReferenceUnavailableError
-from tests.interop.reference_broker import VERSIONS, ReferenceBroker
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -25,18 +25,18 @@ SMALL_PAGES = (
 
 
 @pytest.fixture(params=VERSIONS)
-def reference(request, tmp_path):
+def artemis(request, tmp_path):
     try:
-        made = ReferenceBroker(tmp_path, version=request.param)
-    except ReferenceUnavailableError as missing:
+        made = ArtemisBroker(tmp_path, version=request.param)
+    except ArtemisUnavailableError as missing:
         pytest.skip(str(missing))
     made.change_configuration(*SMALL_PAGES)
     yield made
     made.stop()
 
 
-def client_of(reference):
-    return Client(reference.uri, user=reference.USER, password=reference.PASSWORD)
+def client_of(artemis):
+    return Client(artemis.uri, user=artemis.USER, password=artemis.PASSWORD)
 
 
 def send(session, address, numbers):
@@ -63,9 +63,9 @@ def is_empty(session, queue):
         return consumer.receive(QUIET_S) is None
 
 
-def fill(reference):
+def fill(artemis):
     """200 messages for two queues; of one some are acknowledged; transactions, one prepared."""
-    with client_of(reference) as client, client.session(AckMode.CLIENT) as session:
+    with client_of(artemis) as client, client.session(AckMode.CLIENT) as session:
         session.create_address("paged", RoutingType.MULTICAST)
         for queue in ("first", "second"):
             session.create_queue(queue, address="paged", routing_type=RoutingType.MULTICAST)
@@ -83,9 +83,9 @@ def fill(reference):
         assert take(session, "first", 50) == list(range(50))
 
 
-def check(reference, decision):
+def check(artemis, decision):
     """What `fill` left, decided, and nothing else."""
-    with client_of(reference) as client, client.session(AckMode.CLIENT) as session:
+    with client_of(artemis) as client, client.session(AckMode.CLIENT) as session:
         with client.session(AckMode.XA) as xa:
             assert xa.xa_recover() == (XID,)
             getattr(xa, f"xa_{decision}")(XID)
@@ -104,34 +104,34 @@ HOWS = pytest.mark.parametrize(
 
 
 @HOWS
-def test_ours_goes_on_with_pages_of_the_reference(reference, tmp_path, how, decision):
-    reference.start()
-    fill(reference)
-    reference._end(how)
+def test_ours_goes_on_with_pages_of_artemis(artemis, tmp_path, how, decision):
+    artemis.start()
+    fill(artemis)
+    artemis._end(how)
 
     ours = OursOnIt(tmp_path / "broker", tmp_path / "ours.log")
-    check(reference, decision)
+    check(artemis, decision)
     assert ours.end(signal.SIGTERM) == 0
 
     assert not list((tmp_path / "broker" / "data" / "paging").rglob("*.page"))
-    reference.start()
-    with client_of(reference) as client, client.session(AckMode.CLIENT) as session:
+    artemis.start()
+    with client_of(artemis) as client, client.session(AckMode.CLIENT) as session:
         assert is_empty(session, "first")
         assert is_empty(session, "second")
 
 
 @HOWS
-def test_the_reference_goes_on_with_pages_of_ours(reference, tmp_path, how, decision):
+def test_artemis_goes_on_with_pages_of_ours(artemis, tmp_path, how, decision):
     ours = OursOnIt(tmp_path / "broker", tmp_path / "ours.log")
-    fill(reference)
+    fill(artemis)
     assert ours.end(how) == (0 if how == signal.SIGTERM else -how)
     assert len(list((tmp_path / "broker" / "data" / "paging").rglob("*.page"))) > 5
 
-    reference.start()
-    check(reference, decision)
+    artemis.start()
+    check(artemis, decision)
 
 
-def test_they_take_turns(reference, tmp_path):
+def test_they_take_turns(artemis, tmp_path):
     """Half of what is there is taken in each turn, and as much comes."""
     expected, coming = [], 0
     for turn in range(4):
@@ -139,8 +139,8 @@ def test_they_take_turns(reference, tmp_path):
         if turn % 2:
             ours = OursOnIt(tmp_path / "broker", tmp_path / "ours.log")
         else:
-            reference.start()
-        with client_of(reference) as client, client.session(AckMode.CLIENT) as session:
+            artemis.start()
+        with client_of(artemis) as client, client.session(AckMode.CLIENT) as session:
             if turn == 0:
                 session.create_queue("q", address="q", routing_type=RoutingType.ANYCAST)
             send(session, "q", range(coming, coming + 100))
@@ -150,11 +150,11 @@ def test_they_take_turns(reference, tmp_path):
             assert take(session, "q", count) == expected[:count]
             del expected[:count]
         if ours is None:
-            reference.kill()
+            artemis.kill()
         else:
             ours.end(signal.SIGKILL)
     ours = OursOnIt(tmp_path / "broker", tmp_path / "ours.log")
-    with client_of(reference) as client, client.session(AckMode.CLIENT) as session:
+    with client_of(artemis) as client, client.session(AckMode.CLIENT) as session:
         assert take(session, "q", len(expected)) == expected
         assert is_empty(session, "q")
     assert ours.end(signal.SIGTERM) == 0

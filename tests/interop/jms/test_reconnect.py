@@ -8,8 +8,8 @@ import pytest
 from broker.protocols.core.packet_queue import QueueQuery, QueueQueryResponse
 from tests.broker.serve import BrokerProcess
 from tests.broker.wire_client import WireClient
+from tests.interop.artemis import ArtemisUnavailableError
 from tests.interop.jms.client import JmsClient
-from tests.interop.reference import ReferenceUnavailableError
 from tests.proxy import Proxy
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -30,7 +30,7 @@ def clients():
     def new(port):
         try:
             made.extend(JmsClient(port) for _ in range(2))
-        except ReferenceUnavailableError as missing:
+        except ArtemisUnavailableError as missing:
             pytest.skip(str(missing))
         return made
 

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.broker.certificates import Authority
+from tests.interop.artemis import ArtemisUnavailableError
 from tests.interop.jms.client import JmsClient, JmsError
 from tests.interop.our_broker import OurBroker
-from tests.interop.reference import ReferenceUnavailableError
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -42,7 +42,7 @@ def run(broker, authority):
         }
         try:
             client = JmsClient(broker.port, broker.USER, broker.PASSWORD, host=host, **parameters)
-        except ReferenceUnavailableError as missing:
+        except ArtemisUnavailableError as missing:
             pytest.skip(str(missing))
         made.append(client)
         return client.run(*words)

@@ -73,7 +73,7 @@ def test_nothing_is_lost_between_any_two(call, place, script, source, target):
 
 
 @pytest.mark.parametrize("scenario", READABLE, ids=str)
-def test_journals_of_the_reference_go_there_and_back(scenario, tmp_path, call):
+def test_journals_of_artemis_go_there_and_back(scenario, tmp_path, call):
     """Live records and prepared transactions; of ids that were added twice see copy.py."""
     source = scenario.unpack(tmp_path)
     before = call("export", source)[1].splitlines()

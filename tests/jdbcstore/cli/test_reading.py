@@ -53,7 +53,7 @@ def test_ids_are_of_adds(call, filled):
 
 
 @on_every_database
-def test_text_is_in_the_wording_of_the_reference(call, filled):
+def test_text_is_in_the_wording_of_artemis(call, filled):
     status, out, _ = call("print-data", filled)
 
     assert status == 0
@@ -210,7 +210,7 @@ def test_damaged_rows_are_left_out_and_named(call, filled, rows):
 
 
 @on_every_database
-def test_what_the_reference_leaves_of_a_transaction_is_read(call, filled, rows):
+def test_what_artemis_leaves_of_a_transaction_is_read(call, filled, rows):
     table = rows(filled)
     table.insert(seq=20, recordType=13, txId=700, id=60, record=b"a", variableSize=1)
     table.insert(seq=21, recordType=15, txId=700, id=61)

@@ -43,7 +43,7 @@ def test_every_frame_is_found_in_the_stream(step):
     assert [len(body) + 13 for _, _, body in found] == [len(data) for _, data in frames()]
 
 
-def test_every_packet_is_written_as_the_reference_wrote_it():
+def test_every_packet_is_written_as_artemis_wrote_it():
     different = []
     for (_, data), packet in zip(frames(), packets(), strict=True):
         channel = int.from_bytes(data[5:13], "big", signed=True)

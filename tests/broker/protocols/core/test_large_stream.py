@@ -17,7 +17,7 @@ HEADER_SIZE = 13
 class Peer:
     remote = "peer"
     is_open = True
-    is_held_up = False
+    is_paused = False
 
     def __init__(self):
         self.frames = []

@@ -51,8 +51,8 @@ def test_what_is_not_durable_yet_counts_before_the_client_is_told(tmp_path):
             storage = life.broker.core.storage
             first = Caller(life)
             first.begin("s")
-            gate = Admission()
-            storage.new_context().after_gate(gate, lambda error: None)
+            admission = Admission()
+            storage.new_context().after_admission(admission, lambda error: None)
             for number in range(3):
                 first.send(send(number))
             first.lose()
@@ -63,7 +63,7 @@ def test_what_is_not_durable_yet_counts_before_the_client_is_told(tmp_path):
             second.reattach("s")
             assert second.answers() == []
 
-            gate.open(lambda storage: None, storage)
+            admission.open(lambda storage: None, storage)
             storage.completions.run_due()
             found = []
             await until(lambda: found.extend(second.answers()) or found)

@@ -62,7 +62,7 @@ def message(body=b"", message_id=5, **changes):
     return Message("a", body, **values)
 
 
-def test_the_text_is_that_of_the_reference():
+def test_the_text_is_that_of_artemis():
     document = Document()
     writer = document.writer
     writer.begin()

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.interop.fetched import (
-    ReferenceUnavailableError,
+    ArtemisUnavailableError,
     cache_folder,
     cache_root,
     compiled,
@@ -51,7 +51,7 @@ def distribution() -> Path:
     """Folder of Artemis's distribution, fetched from Maven Central at the first call.
 
     Raises:
-        ReferenceUnavailableError: no Java, or Maven Central cannot be reached.
+        ArtemisUnavailableError: no Java, or Maven Central cannot be reached.
     """
     tool("java")
     given = os.environ.get("QUIVER_REFERENCE_BROKER")
@@ -66,7 +66,7 @@ def distribution() -> Path:
             (partial / f"apache-artemis-{VERSION}").rename(folder)
         except (OSError, urllib.error.URLError, zipfile.BadZipFile) as error:
             if not folder.exists():
-                raise ReferenceUnavailableError(f"fetching {URL} failed: {error}") from error
+                raise ArtemisUnavailableError(f"fetching {URL} failed: {error}") from error
         finally:
             shutil.rmtree(partial, ignore_errors=True)
     return folder
@@ -98,7 +98,7 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-class ReferenceBroker:
+class ArtemisBroker:
     """An instance in a folder; started, stopped and killed as a test likes.
 
     Args:
@@ -143,11 +143,11 @@ class ReferenceBroker:
             *("--host", "127.0.0.1", "--http-host", "127.0.0.1", "--no-web"),
             *(*self._options, "--no-amqp-acceptor", "--no-mqtt-acceptor"),
             *("--no-hornetq-acceptor", "--no-stomp-acceptor"),
-            *("--default-port", str(self.port), "--name", "reference"),
+            *("--default-port", str(self.port), "--name", "artemis"),
         ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=START_TIMEOUT_S)
         if done.returncode:
-            raise ReferenceUnavailableError(f"artemis create: {done.stdout}{done.stderr}")
+            raise ArtemisUnavailableError(f"artemis create: {done.stdout}{done.stderr}")
         profile = self._folder / "etc" / "artemis.profile"
         text = re.sub(r"-Xms\S+ -Xmx\S+", f"-Xms64M -Xmx{self._memory_mb}M", profile.read_text())
         profile.write_text(text.replace("-XX:AutoBoxCacheMax=20000 ", ""))
@@ -180,12 +180,12 @@ class ReferenceBroker:
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
-                raise ReferenceUnavailableError(f"the broker ended: {self.log()[-500:]}")
+                raise ArtemisUnavailableError(f"the broker ended: {self.log()[-500:]}")
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:
                     return
             time.sleep(0.2)
-        raise ReferenceUnavailableError(f"the broker did not start: {self.log()[-500:]}")
+        raise ArtemisUnavailableError(f"the broker did not start: {self.log()[-500:]}")
 
     def _command(self) -> list[str]:
         if self._class_path is None:

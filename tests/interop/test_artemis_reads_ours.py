@@ -44,59 +44,59 @@ def write(folder, kind, work, **changes):
     journal.close()
 
 
-def warnings_beside_uncommitted(reference):
-    return [line for line in reference.warnings if "AMQ142015" not in line]
+def warnings_beside_uncommitted(artemis):
+    return [line for line in artemis.warnings if "AMQ142015" not in line]
 
 
-def assert_loads(reference, folder, work, kind="NIO"):
-    view = reference.call("load", folder, **settings(kind))
+def assert_loads(artemis, folder, work, kind="NIO"):
+    view = artemis.call("load", folder, **settings(kind))
     assert sorted_view(view) == sorted_view(load_view(work))
-    assert warnings_beside_uncommitted(reference) == []
+    assert warnings_beside_uncommitted(artemis) == []
 
 
 @pytest.mark.parametrize("checksums", [True, False])
 @pytest.mark.parametrize("kind", TYPES)
-def test_reference_loads_every_kind_of_record(reference, folder, kind, checksums):
+def test_artemis_loads_every_kind_of_record(artemis, folder, kind, checksums):
     work = Work(1).turn(400)
     write(folder, kind, work, checksums=checksums)
 
-    assert_loads(reference, folder, work, kind)
+    assert_loads(artemis, folder, work, kind)
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_reference_loads_random_work(reference, folder, seed):
+def test_artemis_loads_random_work(artemis, folder, seed):
     work = Work(100 + seed).turn(300)
     write(folder, TYPES[seed % len(TYPES)], work)
 
-    assert_loads(reference, folder, work)
+    assert_loads(artemis, folder, work)
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_reference_compacts_ours(reference, folder, kind):
+def test_artemis_compacts_ours(artemis, folder, kind):
     work = Work(2).turn(400)
     write(folder, kind, work)
-    before = reference.call("load", folder, **settings(kind))
+    before = artemis.call("load", folder, **settings(kind))
 
-    after = reference.call("compact", folder, **settings(kind))
+    after = artemis.call("compact", folder, **settings(kind))
 
-    assert warnings_beside_uncommitted(reference) == []
+    assert warnings_beside_uncommitted(artemis) == []
     assert contents(after) == contents(before)
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_our_reader_follows_the_reference_in_our_folder(reference, folder, kind):
+def test_our_reader_follows_artemis_in_our_folder(artemis, folder, kind):
     """Ours, then its appends, its compaction, its appends again: no damage, no record lost."""
     work = Work(3).turn(300)
     write(folder, kind, work)
-    reference.call("append-after", folder, first_id=90_000, count=30, **settings(kind))
-    reference.call("compact", folder, **settings(kind))
-    reference.call("append-after", folder, first_id=91_000, count=30, **settings(kind))
+    artemis.call("append-after", folder, first_id=90_000, count=30, **settings(kind))
+    artemis.call("compact", folder, **settings(kind))
+    artemis.call("append-after", folder, first_id=91_000, count=30, **settings(kind))
 
-    assert_our_reader_agrees(reference, folder)
+    assert_our_reader_agrees(artemis, folder)
 
 
-def assert_our_reader_agrees(reference, folder):
-    theirs = reference.call("raw", folder, **settings())
+def assert_our_reader_agrees(artemis, folder):
+    theirs = artemis.call("raw", folder, **settings())
     views = list(read_folder(list_files(folder, JournalName())))
     assert [str(damage) for view in views for damage in view.damages] == []
     assert [

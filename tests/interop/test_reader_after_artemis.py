@@ -31,9 +31,9 @@ def settings(alignment):
     return {"file_size": SIZE, "type": "ASYNCIO", "max_io": 500, "block_size": alignment}
 
 
-def assert_same_records(reference, folder, alignment=1, damages=()):
+def assert_same_records(artemis, folder, alignment=1, damages=()):
     """Our reader and Artemis's scanner see the same live records, and nothing damaged."""
-    theirs = reference.call("raw", folder, **settings(alignment))
+    theirs = artemis.call("raw", folder, **settings(alignment))
     ours, found = [], []
     for view in read_folder(list_files(folder, JournalName())):
         ours.append([(record.offset, record.size) for record in view if record.verdict == "live"])
@@ -45,26 +45,26 @@ def assert_same_records(reference, folder, alignment=1, damages=()):
 
 
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_untouched_folder(reference, folder, alignment):
+def test_untouched_folder(artemis, folder, alignment):
     over_files(random_records(1, 60), folder, alignment=alignment, size=SIZE)
 
-    assert_same_records(reference, folder, alignment)
+    assert_same_records(artemis, folder, alignment)
 
 
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_reference_appended_behind_our_end_mark(reference, folder, alignment):
+def test_artemis_appended_behind_our_end_mark(artemis, folder, alignment):
     layout = FileLayout(1, SIZE, alignment)
     in_flushes(all_kinds(), layout)
     layout.idle_mark(END_MARK)
     layout.write(folder)
 
-    reference.call("append-after", folder, first_id=50, count=4, **settings(alignment))
+    artemis.call("append-after", folder, first_id=50, count=4, **settings(alignment))
 
-    assert_same_records(reference, folder, alignment)
+    assert_same_records(artemis, folder, alignment)
 
 
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_reference_renumbered_our_free_files(reference, folder, alignment):
+def test_artemis_renumbered_our_free_files(artemis, folder, alignment):
     """Free files of ours, one never used and one with stale records, get new ids at its load."""
     used = FileLayout(5, SIZE, alignment)
     used.flush(Record("add", 1, 1, b"kept"))
@@ -74,36 +74,36 @@ def test_reference_renumbered_our_free_files(reference, folder, alignment):
     FileLayout(6, SIZE, alignment).write(folder, name="2", under=old.bytes())
     FileLayout(7, SIZE, alignment).write(folder, name="3")
 
-    reference.call("load", folder, **settings(alignment))
+    artemis.call("load", folder, **settings(alignment))
 
-    assert_same_records(reference, folder, alignment)
+    assert_same_records(artemis, folder, alignment)
 
 
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_reference_used_our_files_again(reference, folder, alignment):
+def test_artemis_used_our_files_again(artemis, folder, alignment):
     ours = [Record("add", i, 1, bytes([0xF1]) * 700) for i in range(1, 200)]
     over_files(ours, folder, alignment=alignment, size=SIZE)
     deletes = "\n".join(f"del {record.id}" for record in ours)
     fill = "\n".join(f"add {i} 2 r{i}:700" for i in range(300, 450))
 
-    reference.run(folder, f"open\n{deletes}\nnext\nreclaim\n{fill}\nstop\n", **settings(alignment))
+    artemis.run(folder, f"open\n{deletes}\nnext\nreclaim\n{fill}\nstop\n", **settings(alignment))
 
-    assert_same_records(reference, folder, alignment)
+    assert_same_records(artemis, folder, alignment)
 
 
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_reference_freed_our_files_and_wrote_no_record(reference, folder, alignment):
+def test_artemis_freed_our_files_and_wrote_no_record(artemis, folder, alignment):
     """Of a file that it frees it writes 16 bytes of header, before our leader and our records."""
     dead = [Record("add", i, 1, bytes([0xF1]) * 700) for i in range(1, 200)]
     deletes = [Record("delete", i) for i in range(1, 200)]
     stays = Record("add", 500, 1, b"stays")
     layouts = over_files([*dead, *deletes, stays], folder, alignment=alignment, size=SIZE)
 
-    reference.run(folder, "open\nreclaim\nstop\n", **settings(alignment))
+    artemis.run(folder, "open\nreclaim\nstop\n", **settings(alignment))
 
     views = read_folder(list_files(folder, JournalName()))
     assert max(view.file_id for view in views) > layouts[-1].file_id
-    assert_same_records(reference, folder, alignment)
+    assert_same_records(artemis, folder, alignment)
     journal = Journal(JournalOptions(directory=folder, journal_type="NIO", file_size=SIZE))
     ids = []
     journal.open()
@@ -114,12 +114,12 @@ def test_reference_freed_our_files_and_wrote_no_record(reference, folder, alignm
 
 
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_reference_compacted_it(reference, folder, alignment):
+def test_artemis_compacted_it(artemis, folder, alignment):
     over_files(random_records(3, 120), folder, alignment=alignment, size=SIZE)
 
-    reference.call("compact", folder, **settings(alignment))
+    artemis.call("compact", folder, **settings(alignment))
 
-    assert_same_records(reference, folder, alignment)
+    assert_same_records(artemis, folder, alignment)
 
 
 def torn_folder(folder, alignment, torn):
@@ -148,14 +148,14 @@ def torn_folder(folder, alignment, torn):
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
 @pytest.mark.parametrize("torn", ["first", "last", "first and last", "middle", "all"])
 @pytest.mark.parametrize("count", [1, 120])
-def test_reference_went_on_after_our_crash(reference, folder, alignment, torn, count):
+def test_artemis_went_on_after_our_crash(artemis, folder, alignment, torn, count):
     """Leaders of what was never acknowledged may be left behind Artemis's records.
 
     With `count` 120 Artemis rolled on, and the torn tail is no longer the newest file's.
     """
     torn_folder(folder, alignment, torn)
 
-    reference.call(
+    artemis.call(
         "append-after", folder, first_id=50, count=count, body="r5:1000", **settings(alignment)
     )
 

@@ -1,12 +1,12 @@
 """The SQL store beside Artemis's own journal in a table, on one server, in one run.
 
-    python -m benchmarks.bench_sql_reference [--database postgresql] [--seconds 1.5] [--repeats 3]
+    python -m benchmarks.bench_sql_artemis [--database postgresql] [--seconds 1.5] [--repeats 3]
         [--workload blocking] [--load-rows 200000]
 
 Records are of 1 KiB and durable; Artemis has its defaults. The two take turns, `--repeats`
 times; shown are medians.
 
-| workload | ours | reference |
+| workload | ours | artemis |
 |---|---|---|
 | n blocking | n threads, each waits for its record | the same |
 | 1,000 in flight | 1,000 tasks of one event loop | one thread, a window of 1,000 callbacks |
@@ -14,7 +14,7 @@ times; shown are medians.
 | load | `load()`, records passed on in batches | records into a list in memory, its only way |
 
 Claims, PostgreSQL: 10 at 1 producer, 5 at 16, 2 at 64, 1.5 with 1,000 in flight, 10 in
-transactions, 2 at loading. Needs Java, and Maven for the first time (tests/interop/reference.py).
+transactions, 2 at loading. Needs Java, and Maven for the first time (tests/interop/artemis.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import time
 from typing import TYPE_CHECKING
 
 from benchmarks.bench_sql import BODY, Ours
-from benchmarks.sql_peers import DRIVERS, ReferenceTable
+from benchmarks.sql_peers import DRIVERS, ArtemisTable
 from jdbcstore import DatabaseStoreOptions, SqlStore
 from tests.servers import SERVERS, Database
 
@@ -82,39 +82,39 @@ class Loads:
 def measure(
     database: Database, arguments: argparse.Namespace
 ) -> dict[str, tuple[float, float, float]]:
-    """{workload: (ours, reference, ratio)}, medians of the repeats."""
+    """{workload: (ours, artemis, ratio)}, medians of the repeats."""
     seconds, wanted = arguments.seconds, arguments.workload
-    ours, reference = Ours(database.url), ReferenceTable(database)
+    ours, artemis = Ours(database.url), ArtemisTable(database)
     sides: dict[str, tuple[Callable[[], float], Callable[[], float]]] = {
         f"{count} blocking": (
             lambda count=count: ours.blocking(count, seconds),  # type: ignore[misc]
-            lambda count=count: reference.append("blocking", count, seconds),  # type: ignore[misc]
+            lambda count=count: artemis.append("blocking", count, seconds),  # type: ignore[misc]
         )
         for count in (1, 16, 64)
     }
     sides["1,000 in flight"] = (
         lambda: ours.in_flight(seconds),
-        lambda: reference.append("in-flight", 1000, seconds),
+        lambda: artemis.append("in-flight", 1000, seconds),
     )
     sides["transactions"] = (
         lambda: transactions(ours, seconds),
-        lambda: reference.append("transactions", 1, seconds),
+        lambda: artemis.append("transactions", 1, seconds),
     )
     if not wanted or any(word in "load" for word in wanted):
         loads = Loads(database, ours, arguments.load_rows)
-        sides["load"] = (loads.ours, lambda: reference.load(loads.table))
+        sides["load"] = (loads.ours, lambda: artemis.load(loads.table))
     figures = {}
-    for name, (run_ours, run_reference) in sides.items():
+    for name, (run_ours, run_artemis) in sides.items():
         if wanted and not any(word in name for word in wanted):
             continue
-        pairs = [(run_ours(), run_reference()) for _ in range(arguments.repeats)]
+        pairs = [(run_ours(), run_artemis()) for _ in range(arguments.repeats)]
         figures[name] = (
             statistics.median(pair[0] for pair in pairs),
             statistics.median(pair[1] for pair in pairs),
             statistics.median(pair[0] / pair[1] for pair in pairs),
         )
     ours.close()
-    reference.close()
+    artemis.close()
     return figures
 
 
@@ -133,11 +133,11 @@ def main() -> None:
         figures = measure(server.new_database(), arguments)
     finally:
         server.remove()
-    print(f"{'workload':16} {'ours/s':>10} {'reference/s':>12} {'ratio':>7} {'target':>7}")
+    print(f"{'workload':16} {'ours/s':>10} {'artemis/s':>12} {'ratio':>7} {'target':>7}")
     for name, (ours, theirs, ratio) in figures.items():
-        is_judged = arguments.database == "postgresql"
-        target = f"{TARGETS[name]:7.1f}" if is_judged else "      -"
-        missed = " MISSED" if is_judged and ratio < TARGETS[name] else ""
+        has_target = arguments.database == "postgresql"
+        target = f"{TARGETS[name]:7.1f}" if has_target else "      -"
+        missed = " MISSED" if has_target and ratio < TARGETS[name] else ""
         print(f"{name:16} {ours:10,.0f} {theirs:12,.0f} {ratio:7.2f} {target}{missed}")
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.interop.fetched import (
-    ReferenceUnavailableError,
+    ArtemisUnavailableError,
     cache_folder,
     compiled,
     jars_of,
@@ -28,7 +28,7 @@ from tests.interop.fetched import (
     tool,
 )
 
-__all__ = ["Reference", "ReferenceError", "ReferenceUnavailableError", "classes", "jars"]
+__all__ = ["Artemis", "ArtemisError", "ArtemisUnavailableError", "classes", "jars"]
 
 JAVA_SOURCES = Path(__file__).parent / "java"
 # The newest on Maven Central, and the last one under the project's former group id.
@@ -36,20 +36,20 @@ VERSION = "2.56.0"
 FORMER_VERSION = "2.44.0"
 
 
-class ReferenceError(Exception):
+class ArtemisError(Exception):
     """Artemis threw; the message is its exception's text."""
 
 
 def _cached(name: str, version: str) -> Path:
     """A folder for one state of the Java sources and the pom."""
-    return cache_folder(f"reference-{version}", JAVA_SOURCES.rglob("*.*")) / name
+    return cache_folder(f"artemis-{version}", JAVA_SOURCES.rglob("*.*")) / name
 
 
 def jars(version: str = VERSION) -> Path:
     """Folder with the jars of a release of Artemis, fetched from Maven Central at the first call.
 
     Raises:
-        ReferenceUnavailableError: no Maven, or Maven Central cannot be reached.
+        ArtemisUnavailableError: no Maven, or Maven Central cannot be reached.
     """
     given = os.environ.get("QUIVER_REFERENCE_JARS")
     if given:
@@ -63,7 +63,7 @@ def classes(version: str = VERSION) -> Path:
     """Folder holding our compiled Java program.
 
     Raises:
-        ReferenceUnavailableError: no Java compiler, no jars, or the sources do not compile.
+        ArtemisUnavailableError: no Java compiler, no jars, or the sources do not compile.
     """
     sources = sorted(JAVA_SOURCES.rglob("*.java"))
     return compiled(
@@ -77,7 +77,7 @@ def native_libraries(version: str = VERSION) -> Path:
     The JVM looks for libraries in folders only.
 
     Raises:
-        ReferenceUnavailableError: as `jars()`.
+        ArtemisUnavailableError: as `jars()`.
     """
     folder = _cached("native", version)
     if not folder.exists():
@@ -92,7 +92,7 @@ def native_libraries(version: str = VERSION) -> Path:
     return folder
 
 
-class Reference:
+class Artemis:
     """One JVM with the journal of a release of Artemis; a request at a time, from one thread."""
 
     def __init__(self, version: str = VERSION) -> None:
@@ -119,7 +119,7 @@ class Reference:
             What the command reports. `warnings` then holds what Artemis logged.
 
         Raises:
-            ReferenceError: Artemis threw.
+            ArtemisError: Artemis threw.
         """
         words = [command, f"dir={folder}"]
         words += [f"{name}={_word(value)}" for name, value in arguments.items()]
@@ -129,11 +129,11 @@ class Reference:
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise ReferenceError(f"the JVM ended with status {self._process.wait()}")
+            raise ArtemisError(f"the JVM ended with status {self._process.wait()}")
         answer = json.loads(line)
         self.warnings = answer["warnings"]
         if "error" in answer:
-            raise ReferenceError(answer["error"])
+            raise ArtemisError(answer["error"])
         return answer["result"]
 
     def run(self, folder: Path, script: str, **config: object) -> None:

@@ -1,6 +1,6 @@
 """Artemis's own journal, in Java, with the same files, types and record sizes.
 
-`reference` runs with its default buffer timer, `reference-tuned` with what its own calibration
+`artemis` runs with its default buffer timer, `artemis-tuned` with what its own calibration
 (SyncCalculation, behind its `perf-journal` command, at that command's default sizes) suggests for
 the folder. The JVM is kept for all runs and warmed up before the first of each kind of case, so
 that the compiler's work is not measured.
@@ -12,7 +12,7 @@ import shutil
 from typing import TYPE_CHECKING, ClassVar
 
 from benchmarks.measure import FILE_SIZE, CannotRunError, Case, Outcome, main_for
-from tests.interop.reference import Reference, ReferenceUnavailableError
+from tests.interop.artemis import Artemis, ArtemisUnavailableError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,10 +22,10 @@ DEFAULT_MAX_IO = {"NIO": 1, "MAPPED": 1, "ASYNCIO": 4096}
 WARM_UP_S = 2.0
 
 
-class ReferenceEngine:
+class ArtemisEngine:
     """Artemis with its default timer or a tuned one; not to be shared by threads."""
 
-    _process: ClassVar[Reference | None] = None
+    _process: ClassVar[Artemis | None] = None
     _timeouts_ns: ClassVar[dict[str, int]] = {}
     _warm: ClassVar[set[tuple[str, str]]] = set()
 
@@ -33,7 +33,7 @@ class ReferenceEngine:
         self.tuned = tuned
 
     @classmethod
-    def process(cls) -> Reference:
+    def process(cls) -> Artemis:
         """The one JVM.
 
         Raises:
@@ -41,9 +41,9 @@ class ReferenceEngine:
         """
         if cls._process is None:
             try:
-                cls._process = Reference()
-            except ReferenceUnavailableError as error:
-                raise CannotRunError(f"no reference: {error}") from error
+                cls._process = Artemis()
+            except ArtemisUnavailableError as error:
+                raise CannotRunError(f"no Artemis: {error}") from error
         return cls._process
 
     @classmethod
@@ -122,5 +122,5 @@ def remove(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main_for(ReferenceEngine(tuned=True))
-    ReferenceEngine.close()
+    main_for(ArtemisEngine(tuned=True))
+    ArtemisEngine.close()
