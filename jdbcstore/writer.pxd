@@ -12,7 +12,7 @@ cdef class GroupWriter:
     cdef readonly int64_t commits       # how many batches were written, for statistics
     cdef object write                   # makes one batch durable, or raises what ends the store
     cdef object ready                   # a deque of closed batches, the oldest first
-    cdef Waiters room               # of those who wait for a ticket
+    cdef Waiters room                   # of those who wait for a ticket
     cdef int has_failed                 # whether tickets.error is set
     cdef object thread
     cdef object bell                    # a lock that the parked thread waits for
@@ -22,7 +22,7 @@ cdef class GroupWriter:
     cdef int64_t peak                   # operations that waited at once since the last commit
     cdef int64_t share                  # operations of one batch, at most
     cdef int64_t wanted                 # batches below are to be written as soon as can be
-    cdef int64_t owed                   # batches below are to be durable once somebody calls flush_now()
+    cdef int64_t owed                   # batches below are to be durable once flush_now() is called
     cdef int64_t blocked                # threads in wait()
     cdef int64_t present                # of them, who came while the batch that fills did
     cdef int64_t company                # `blocked` when the last commit ended

@@ -175,8 +175,8 @@ cdef class GroupBuffer:
                     start = LEADER_SIZE
                 start += leader_padding(slot.offset + start) + LEADER_SIZE
             end = start + size
-            if self.mark_end(self.file, slot.offset + self.padded(self.file, end)) > self.file.size \
-                    or self.file.ordinal == ORDINAL_MAX:
+            if self.file.ordinal == ORDINAL_MAX or self.file.size < self.mark_end(
+                    self.file, slot.offset + self.padded(self.file, end)):
                 return NEED_FILE
             if end <= self.capacity:
                 break

@@ -188,7 +188,7 @@ cdef class Compactor:
             return 0
         pthread_mutex_lock(&self.buffer.lock)
         for i in range(count):
-            self.index.prefetch(scan.items[picked[i]].record.record_id)
+            self.index.prefetch_record(scan.items[picked[i]].record.record_id)
         for i in range(count):
             place = self.index.place_of(scan.items[picked[i]].record.record_id)
             live[i] = place >= 0 and (

@@ -303,8 +303,9 @@ cdef class DataFiles:
         self.wake.set()
         with self.changed:
             opened = self.changed.wait_for(
-                lambda: self.may_roll(frees) or self.current is not current or self.failure is not None
-                or (self.no_space is not None and not (frees and self.spare())) or self.stopping,
+                lambda: self.may_roll(frees) or self.current is not current
+                or self.failure is not None or self.stopping
+                or (self.no_space is not None and not (frees and self.spare())),
                 timeout=self.options.file_open_timeout_s)
         if self.failure is not None or self.stopping:
             raise self.closed_error()

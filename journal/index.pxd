@@ -102,7 +102,7 @@ cdef class RecordIndex:
     cdef void file_drop(self, int32_t file) noexcept nogil     # also its negatives elsewhere
     cdef int64_t negative(self, int32_t file, int32_t target) noexcept nogil
     # Records outside transactions.
-    cdef void prefetch(self, int64_t record_id) noexcept nogil
+    cdef void prefetch_record(self, int64_t record_id) noexcept nogil
     cdef void expect_entry(self, int64_t record_id) noexcept nogil
     cdef int64_t place_of(self, int64_t record_id) noexcept nogil      # in `records`, or -1
     cdef bint contains(self, int64_t record_id) noexcept nogil

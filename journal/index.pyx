@@ -139,7 +139,7 @@ cdef class RecordIndex:
 
     # Records outside transactions.
 
-    cdef void prefetch(self, int64_t record_id) noexcept nogil:
+    cdef void prefetch_record(self, int64_t record_id) noexcept nogil:
         """Have the map's line for an id on its way; a use of it comes some records later."""
         place_map_expect(&self.record_map, record_id)
 

@@ -92,7 +92,7 @@ cdef class IndexMoves:
             end = min(i + CHUNK, self.copied_count)
             pthread_mutex_lock(&self.buffer.lock)
             for j in range(i, end):
-                self.index.prefetch(self.copied[j].record_id)
+                self.index.prefetch_record(self.copied[j].record_id)
             while i < end and result >= 0:
                 copied = &self.copied[i]
                 result = self.move_record(copied.record_id, copied.file, copied.bytes,

@@ -213,7 +213,7 @@ cdef class NewFiles:
         if HEADER_SIZE + <uint64_t>size > self.file_size:
             raise JournalIOError(errno.EFBIG, "a record is larger than journal-file-size",
                                  str(self.folder.path))
-        # Ids alone do not tell: between the old files and the next there may be those of spare ones.
+        # Ids alone do not tell: spare files may have ids between the old and the next ones.
         if self.next_file_id >= self.file_id_end or self.output_count >= self.old_count:
             raise NothingGained("compaction gains nothing: the live records fill more files than "
                                 f"the {self.old_count} that hold them")

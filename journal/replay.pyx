@@ -112,7 +112,7 @@ cdef class Replay:
         for i in range(scan.count):
             # Ids in an order of their own miss the cache with every look into the index.
             if i + PREFETCH_AHEAD < scan.count:
-                self.index.prefetch(scan.items[i + PREFETCH_AHEAD].record.record_id)
+                self.index.prefetch_record(scan.items[i + PREFETCH_AHEAD].record.record_id)
                 item = &scan.items[i + PREFETCH_AHEAD // 2]
                 if item.record.type == UPDATE_RECORD or item.record.type == DELETE_RECORD:
                     self.index.expect_entry(item.record.record_id)

@@ -20,7 +20,7 @@ cdef enum:
     # own, its commit, a mark for each batch, and the delete. Twice that is two pins, add and
     # reference; batches are not padded there.
     END_SIZE = 80
-    # Of files in which a tenth is live a compaction makes a tenth as many. Besides it needs one that
+    # Of files in which a tenth is live a compaction makes a tenth as many. It also needs one that
     # is not filled, and COMPACTION_MORE.
     COMPACTION_SHARE = 10
 

@@ -163,7 +163,7 @@ cdef bint accept(FileScan scan, size_t start, size_t end) except -1:
 
 
 cdef object validate_loss(FileScan scan, size_t start, size_t end, uint32_t ordinal,
-                       uint32_t next_good):
+                          uint32_t next_good):
     """Records `ordinal` to `next_good` - 1 are not there as written; items say what is."""
     cdef size_t i
     cdef Item *item

@@ -9,9 +9,9 @@ cdef enum:
 cdef class Waiters:
     cdef uint32_t words[WAIT_WORDS]     # parks those who wait for number n at n % WAIT_WORDS
     cdef uint32_t waiters[WAIT_WORDS]   # parked there, or about to be
-    cdef uint64_t admitted_at                  # when its holder passed it, 0: open
-    cdef uint32_t admission_losses           # late holders, in ADMISSION_LOSS, less the prompt ones since
-    cdef uint32_t admission_rest             # groups for which the admitted_at is left open
+    cdef uint64_t admitted_at           # when the thread that is admitted was, 0: none is
+    cdef uint32_t admission_losses      # late ones, in ADMISSION_LOSS, less the prompt ones since
+    cdef uint32_t admission_rest        # groups for which admission is off
 
     cdef int wait(self, uint64_t number, uint64_t *counter, int *error) noexcept nogil
     cdef void tell(self, uint64_t first, uint64_t end) noexcept nogil

@@ -34,11 +34,11 @@ cdef extern from *:
 
 # Admission between waking up and the GIL, see admit(). From there through the GIL to the next
 # wait takes a thread 3 to 6 us. A holder older than HOLD_NS was preempted: a waiting thread yields
-# its processor, which may be the one that the holder waits for. A holder older than ADMISSION_NS does
-# other work. A yield moves a thread behind all others, so it must not come early; a preempted
+# its processor, which may be the one that the holder waits for. A holder older than ADMISSION_NS
+# does other work. A yield moves a thread behind all others, so it must not come early; a preempted
 # holder that loses the admission ends in a crowd at the GIL. 64 threads on two processors, rate
-# over the limit program's: 1.4 with a ADMISSION_NS of 50 us, 1.1 with 20 us. docs/decisions/0010 has the
-# alternatives.
+# over the limit program's: 1.4 with an ADMISSION_NS of 50 us, 1.1 with 20 us.
+# docs/decisions/0010 has the alternatives.
 cdef uint64_t HOLD_NS = 7_000
 cdef uint64_t ADMISSION_NS = 50_000
 cdef enum:
@@ -47,9 +47,9 @@ cdef enum:
     LOOKS_MAX = 256
     # Of the holders at least a fifth must come back in time, over a hundred or more, or admission
     # is off for a while. Often or quickly is worse: threads that crowd at the GIL are late.
-    ADMISSION_LOSS = 4               # what a late holder adds to the losses; a prompt one takes one off
+    ADMISSION_LOSS = 4          # what a late holder adds to the losses; a prompt one takes one off
     ADMISSION_LOSSES_MAX = 512
-    ADMISSION_REST = 1024            # groups until admission is tried again
+    ADMISSION_REST = 1024       # groups until admission is tried again
 
 
 cdef class Waiters:

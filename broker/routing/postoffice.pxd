@@ -41,7 +41,8 @@ cdef class PostOffice:
     cpdef CachedRoute cached_route(self, name, until_s)
 
     @cython.locals(route=Route, queues=list)
-    cpdef bint send_cached(self, CachedRoute way, Message message, OperationContext context) except -1
+    cpdef bint send_cached(
+        self, CachedRoute cached, Message message, OperationContext context) except -1
     cdef bint _is_duplicate(self, list ids, tx) except -1
     cdef object _limit_lifetime(self, Message message, address)
     cdef list _queues(self, Message message, Route route, queue_name)

@@ -219,8 +219,8 @@ class PostOffice:
 
     # --- one message --------------------------------------------------------------------------
 
-    def send_cached(self, way: CachedRoute, message: Message, context: OperationContext) -> bool:
-        """Send a message alone, in which nothing is special, on a way that was found before.
+    def send_cached(self, cached: CachedRoute, message: Message, context: OperationContext) -> bool:
+        """Send a message alone, in which nothing is special, by a route that was cached.
 
         Returns:
             Whether it was: else nothing has happened, and route() decides.
@@ -228,14 +228,14 @@ class PostOffice:
         Raises:
             JournalError: it does not fit the storage, or that has failed.
         """
-        if not way.holds(self.addresses.version) or not way.is_open(message.routing_number):
+        if not cached.holds(self.addresses.version) or not cached.is_open(message.routing_number):
             return False
-        route = way.route
+        route = cached.route
         queues = route.queues_for(message, message.routing_type)
         if not queues:
             return False
-        way.address.routed_count += 1
-        self._put(message, queues, 0, way.memory, context, None)
+        cached.address.routed_count += 1
+        self._put(message, queues, 0, cached.memory, context, None)
         return True
 
     def route(

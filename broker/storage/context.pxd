@@ -22,7 +22,8 @@ cdef class Completions:
     cpdef object run_due(self)
 
     @cython.locals(call=_Call)
-    cpdef object wait(self, OperationContext context, Admission admission, callback, tuple arguments)
+    cpdef object wait(
+        self, OperationContext context, Admission admission, callback, tuple arguments)
 
 
 @cython.freelist(256)
