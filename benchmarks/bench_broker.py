@@ -124,13 +124,16 @@ def run(
         shutil.rmtree(folder)
 
 
-def run_bare(arguments: argparse.Namespace) -> dict[str, float]:
-    """Give our journal's figures: one thread that waits for each record."""
+def run_bare(case: Case, arguments: argparse.Namespace) -> dict[str, float]:
+    """Give our journal's figures: one thread, one record at a time or at the case's rate."""
+    workload: tuple[str, ...] = ("--workload=blocking",)
+    if case.rate:
+        workload = ("--workload=paced", f"--producers={case.rate}")
     folder = Path(tempfile.mkdtemp(dir=arguments.folder))
     try:
         done = subprocess.run(
             [
-                *(sys.executable, "-m", "benchmarks.ours", "--workload=blocking", "--io=ASYNCIO"),
+                *(sys.executable, "-m", "benchmarks.ours", *workload, "--io=ASYNCIO"),
                 *(f"--record-size={BODY_SIZE}", f"--seconds={arguments.seconds}", str(folder)),
             ],
             check=True,
@@ -171,13 +174,16 @@ def measure(
                 del found[kind.name]
         if BARE in case.targets:
             found.setdefault(BY_C, []).append(run_by_c(arguments))
-            found.setdefault(BARE, []).append(run_bare(arguments))
+        if BARE in case.targets or case.rate:
+            found.setdefault(BARE, []).append(run_bare(case, arguments))
     print(case.title)
     for name, figures in found.items():
         rate = statistics.median(one["confirmed_per_s"] for one in figures)
         tail = statistics.median(one["p99_us"] for one in figures)
         line = f"  {name:12}{rate:>10,.0f}{tail:>12,.0f}"
-        if name == BARE:
+        if name == BARE and case.rate:
+            pass  # What the disk alone makes of the tail.
+        elif name == BARE:
             line += _compared(found[BY_C], figures, case, case.targets[name])
         elif name not in (OURS, BY_C):
             line += _compared(found[OURS], figures, case, case.targets.get(name))

@@ -27,6 +27,7 @@ WORKLOADS = {
     "blocking": "each of `producers` threads appends a record and waits for the disk",
     "asyncio": "one event loop, `producers` tasks, each awaiting its record",
     "window": "one thread; it waits for the record `producers` before the one it just appended",
+    "paced": "one thread appends `producers` records a second, each at its moment, and never waits",
     "batch": "one thread appends `producers` records in one call and waits once",
     "unsynced": "`producers` threads, one call a record, `Case.records` in all, and the last flush",
     "unsynced-batch": "the same with 64 records a call",
@@ -52,7 +53,7 @@ class Case:
     Attributes:
         workload: a key of WORKLOADS.
         io: journal type; engines that know none ignore it.
-        producers: threads, tasks, window or batch; see WORKLOADS.
+        producers: threads, tasks, window, batch or records a second; see WORKLOADS.
         record_size: bytes a body.
         seconds: how long to run, for the workloads that have no end of their own.
     """
@@ -66,7 +67,7 @@ class Case:
     @property
     def is_synced(self) -> bool:
         """Whether every record is on the disk before its producer goes on."""
-        return self.workload in ("blocking", "asyncio", "window", "batch")
+        return self.workload in ("blocking", "asyncio", "window", "paced", "batch")
 
     @property
     def records(self) -> int:
@@ -86,6 +87,8 @@ class Case:
             return 2
         if self.is_synced:
             rate = 2_500_000 if self.workload == "window" else 30_000 * self.producers
+            if self.workload == "paced":
+                rate = self.producers
             records = min(rate, 2_500_000) * self.seconds
         else:
             records = self.records

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import queue
+import threading
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -135,6 +137,33 @@ def window(case: Case, journal: Journal) -> Outcome:
     return outcome(records, time.perf_counter() - begun)
 
 
+def paced(case: Case, journal: Journal) -> Outcome:
+    """Records at their moments; another thread waits for each. Latencies count from the moments."""
+    body = b"x" * case.record_size
+    count = int(case.producers * case.seconds)
+    interval_ns = 1_000_000_000 // case.producers
+    tickets: queue.SimpleQueue[tuple[int, int]] = queue.SimpleQueue()
+    latencies = Latencies()
+
+    def take() -> None:
+        for _ in range(count):
+            due_ns, ticket = tickets.get()
+            journal.wait(ticket)
+            latencies.add(due_ns)
+
+    taking = threading.Thread(target=take)
+    taking.start()
+    begun = due = time.perf_counter_ns()
+    for record_id in range(1, count + 1):
+        due += interval_ns
+        while (early := due - time.perf_counter_ns()) > 0:
+            time.sleep(early / 1e9)
+        ticket = journal.add(record_id, USER_TYPE, body, sync=True, wait=False)
+        tickets.put((due, ticket))
+    taking.join()
+    return outcome(count, (time.perf_counter_ns() - begun) / 1e9, [latencies])
+
+
 def batch(case: Case, journal: Journal) -> Outcome:
     """One call that appends `producers` records, and one wait."""
     bodies = [b"x" * case.record_size] * case.producers
@@ -181,6 +210,7 @@ WORK: dict[str, Callable[[Case, Journal], Outcome]] = {
     "blocking": blocking,
     "asyncio": tasks,
     "window": window,
+    "paced": paced,
     "batch": batch,
     "unsynced": unsynced,
     "unsynced-batch": unsynced,
