@@ -31,7 +31,7 @@ def test_the_worked_example_is_what_the_code_writes():
     shown = "".join(f"    {line}\n" for line in format_example.text().splitlines())
 
     assert DOCUMENT.endswith("\n\n" + shown)
-    assert f"The first {len(format_example.image())} bytes" in DOCUMENT
+    assert f"the first {len(format_example.image())} bytes" in DOCUMENT
 
 
 def test_every_type_of_record_is_drawn_once():

@@ -88,7 +88,7 @@ def test_a_node_may_be_called_otherwise(data):
 
 @pytest.mark.parametrize(("part", "folder"), [("messages", "bindings"), ("bindings", "journal")])
 def test_the_wrong_journal_is_refused(part, folder, data):
-    with pytest.raises(WrongUse, match=f"no journal of {part}"):
+    with pytest.raises(WrongUse, match=f"is not a journal of {part}"):
         places(data / folder, part)
 
 

@@ -189,5 +189,5 @@ def test_a_disk_that_fails_is_an_error(aside, monkeypatch):
     put(aside, one)
     monkeypatch.setattr(spill_file.os, "pread", lambda *how: b"")
 
-    with pytest.raises(JournalIOError, match="cut off"):
+    with pytest.raises(JournalIOError, match="are truncated"):
         one.encode()
