@@ -56,7 +56,7 @@ def _read(text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ManagementError(f"no JSON: {error}: {text[:100]}") from error
+        raise ManagementError(f"not valid JSON: {error}: {text[:100]}") from error
 
 
 def result_body(result: object) -> bytes:

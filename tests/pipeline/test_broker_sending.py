@@ -76,7 +76,9 @@ def test_rows_for_an_address_that_nobody_makes_are_refused(options):
         none = '{"autoCreateAddresses": false, "autoCreateQueues": false}'
         session.manage("broker", "addAddressSettings", options.address, none)
 
-        with pytest.raises(WrongUse, match=r"address .* does not exist, .* \(auto-create-addresses\)"):
+        with pytest.raises(
+            WrongUse, match=r"address .* does not exist, .* \(auto-create-addresses\)"
+        ):
             send(dataclasses.replace(options, routing_type=None), [{"text": "a"}])
 
         session.manage("broker", "createAddress", options.address, "ANYCAST")
