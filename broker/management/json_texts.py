@@ -48,7 +48,7 @@ def read_object(text: str) -> dict[str, object]:
     """
     found = _read(text)
     if not isinstance(found, dict):
-        raise ManagementError(f"no JSON object: {text[:100]}")
+        raise ManagementError(f"not a JSON object: {text[:100]}")
     return found
 
 

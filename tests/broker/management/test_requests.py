@@ -44,7 +44,7 @@ def test_an_attribute_is_a_getter_by_either_name(bench):
         ("queue.q", "listMessages", ["no = = filter"], "AMQ229020"),
         ("queue.q", "changeMessagesPriority", [None, 10], "AMQ229048"),
         ("broker", "destroyQueue", ["none"], "AMQ229017"),
-        ("broker", "createQueue", ["{"], "no JSON"),
+        ("broker", "createQueue", ["{"], "not valid JSON"),
         ("broker", "createQueue", ['{"address":"a"}'], "AMQ229229"),
         ("broker", "createQueue", ["a", "q", "SIDEWAYS"], "no routing type SIDEWAYS"),
         ("broker", "listQueues", ['{"field":"name","operation":"LIKE"}', 1, 1], "no operation"),
