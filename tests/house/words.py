@@ -9,11 +9,12 @@ of code, drawings and golden data.
 import ast
 import io
 import re
-import subprocess
 import sys
 import tokenize
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.house.test_tidy import tracked_files
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS_MAX = 35
@@ -134,12 +135,11 @@ def findings_of(path):
 
 def files():
     """What is looked at: all of the tree but tests' data and what others wrote."""
-    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
-    for name in done.stdout.split("\n"):
-        path = ROOT / name
+    for path in tracked_files():
+        name = path.relative_to(ROOT).as_posix()
         if name.startswith(("tests/golden/", "tests/house/words.py")):
             continue
-        if path.suffix in (".py", ".pyi", ".pyx", ".pxd", ".md") and path.is_file():
+        if path.suffix in (".py", ".pyi", ".pyx", ".pxd", ".md"):
             yield path
 
 
