@@ -26,9 +26,9 @@ from journal.errors import JournalIOError
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from broker.core import Core
     from broker.model.large_body import LargeBody, LargeCopy
     from broker.model.message import Message
+    from broker.routing.postoffice import PostOffice
     from broker.storage.large_bodies import LargeBodies
 
 __all__ = [
@@ -123,26 +123,32 @@ class BodyCopies:
             copy.delete()
 
 
-def bodies_needed(core: Core, message: Message, depth: int = 0) -> int:
+def _plain_copy(message: Message) -> Message:
+    """Without an id and a body: for those who look ahead."""
+    return message.copy()
+
+
+def bodies_needed(postoffice: PostOffice, message: Message, depth: int = 0) -> int:
     """Give how many more bodies a routing of a large message needs, at most.
 
     For its diverts, those they lead to, and pages of several addresses. What leads on from a
     message that finds no queue is not foreseen.
     """
     address, _ = split_fqqn(message.address or "")
-    route = core.postoffice.route_of(address)
+    route = postoffice.route_of(address)
     count = 0
     if depth < DIVERT_DEPTH_MAX:
         for divert in route.diverts:
             if divert.takes(message):
-                for copy in divert.copies(message):
-                    count += 1 + bodies_needed(core, copy, depth + 1)
+                for copy in divert.copies(message, _plain_copy):
+                    count += 1 + bodies_needed(postoffice, copy, depth + 1)
                 if divert.is_exclusive:
                     return count
-    if core.paging is not None:
+    paging = postoffice.paging
+    if paging is not None:
         names = {queue.binding.address for queue in (*route.anycast, *route.multicast)}
         if len(names) > 1:
-            count += sum(1 for name in names if core.paging.is_paging(name))
+            count += sum(1 for name in names if paging.is_paging(name))
     return count
 
 
