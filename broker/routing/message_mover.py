@@ -21,9 +21,10 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from broker.errors import BrokerError, ErrorCode
+from broker.model.address import split_fqqn
 from broker.model.properties import PropertyType
 from broker.model.routing_type import RoutingType
-from broker.routing.large_copies import BodyCopies, bodies_needed, keep_as_large
+from broker.routing.large_copies import DIVERT_DEPTH_MAX, BodyCopies, keep_as_large
 from broker.routing.message_copies import ORIGINAL_ROUTING_TYPE, mark_original
 from broker.routing.postoffice import Routing
 from journal.errors import RecordTooLarge
@@ -377,7 +378,7 @@ class MessageMover:
         Raises:
             JournalIOError: the disk fails; nothing was begun.
         """
-        count = own_count + bodies_needed(self._postoffice, message)
+        count = own_count + _bodies_needed(self._postoffice, message)
         if count == 0:
             return None
         ids = [self._storage.new_id() for _ in range(count)]
@@ -404,6 +405,35 @@ class MessageMover:
         self._mark(copy, reference)
         copy.address = address or target.binding.address
         copy.set(ROUTE_TO, PropertyType.BYTES, _QUEUE_ID.pack(target.queue_id))
+
+
+def _plain_copy(message: Message) -> Message:
+    """Without an id and a body: for those who look ahead."""
+    return message.copy()
+
+
+def _bodies_needed(postoffice: PostOffice, message: Message, depth: int = 0) -> int:
+    """Give how many more bodies a routing of a large message needs, at most.
+
+    For its diverts, those they lead to, and pages of several addresses. What leads on from a
+    message that finds no queue is not foreseen.
+    """
+    address, _ = split_fqqn(message.address or "")
+    route = postoffice.route_of(address)
+    count = 0
+    if depth < DIVERT_DEPTH_MAX:
+        for divert in route.diverts:
+            if divert.takes(message):
+                for copy in divert.copies(message, _plain_copy):
+                    count += 1 + _bodies_needed(postoffice, copy, depth + 1)
+                if divert.is_exclusive:
+                    return count
+    paging = postoffice.paging
+    if paging is not None:
+        names = {queue.binding.address for queue in (*route.anycast, *route.multicast)}
+        if len(names) > 1:
+            count += sum(1 for name in names if paging.is_paging(name))
+    return count
 
 
 def _is_listed(reference: Reference) -> bool:
