@@ -29,7 +29,7 @@ def options(folder, **acceptor):
 
 def test_a_port_in_use_is_told_before_data_are_loaded(tmp_path, monkeypatch):
     loads = []
-    monkeypatch.setattr(broker.server.server, "recover", lambda *found, **parts: loads.append(found))
+    monkeypatch.setattr(broker.server.server, "recover", lambda *_, **parts: loads.append(parts))
 
     async def start(port):
         await Broker(options(tmp_path, port=port)).start()
