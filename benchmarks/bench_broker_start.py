@@ -121,7 +121,7 @@ async def fill(folder: Path, count: int) -> None:
     queue = broker.administration.create_queue(
         QueueRequest(name=QUEUE, address=QUEUE, routing_type=RoutingType.ANYCAST)
     )
-    storage = broker.core.storage
+    storage = broker.storage
     for number in range(count):
         one = message(number)
         one.message_id = storage.new_id()

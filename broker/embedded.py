@@ -18,9 +18,9 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from broker.config.file import ConfigurationFile
-from broker.config.options import broker_options, security_of
 from broker.options import BrokerOptions
+from broker.options.file import ConfigurationFile
+from broker.options.from_config import broker_options, security_of
 from broker.server.server import Broker
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.transport.acceptor import AcceptorOptions
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import os
     from types import TracebackType
 
-    from broker.core import Security
+    from broker.ports import Security
     from broker.server.reload import ConfigurationSource
 
 __all__ = ["EmbeddedBroker"]
@@ -45,7 +45,7 @@ class EmbeddedBroker:
         configuration: what is read again while it runs; None is never.
 
     Attributes:
-        broker: inside the block; its `core`, sessions and management are for its own thread.
+        broker: inside the block; its parts, sessions and management are for its own thread.
     """
 
     broker: Broker

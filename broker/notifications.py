@@ -1,6 +1,6 @@
 """What happens in a broker that others may want to hear of, by Artemis's names.
 
-A broker's core has a notifier (broker.management.notifications), or else a `NullNotifier`. It is
+A broker has a notifier (broker.management.notifications), or else a `NullNotifier`. It is
 called at the end of a change, never in its middle: a listener may get a message in the same turn.
 """
 
@@ -10,11 +10,13 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from broker.model.message import Message
+    from broker.model.routing_type import RoutingType
     from broker.queues.consumer import Consumer, Sink
     from broker.queues.queue import Queue
-    from broker.routing.addresses import Address
-    from broker.routing.divert import Divert
+    from broker.records.binding_records import Divert as DivertRecord
 
 __all__ = [
     "IN_PROCESS",
@@ -79,6 +81,34 @@ class Subject(Protocol):
     name: str
     user: str | None
     origin: Origin
+
+
+class Address(Protocol):
+    """An address, as far as it is told of; `broker.routing.addresses` has it."""
+
+    @property
+    def name(self) -> str:
+        """Of the address."""
+
+    @property
+    def routing_types(self) -> Collection[RoutingType]:
+        """That its queues may have."""
+
+
+class Divert(Protocol):
+    """A divert, as far as it is told of; `broker.routing.divert` has it."""
+
+    @property
+    def record(self) -> DivertRecord:
+        """As configured or loaded."""
+
+    @property
+    def record_id(self) -> int:
+        """Of its record; 0 where it stands in the configuration alone."""
+
+    @property
+    def unique_name(self) -> str:
+        """What tells it from others."""
 
 
 class Notifications(Protocol):

@@ -22,7 +22,7 @@ import click
 from broker.cli.instance import BROKER_XML
 from broker.cli.stored_data import BINDINGS, LARGE_MESSAGES, MESSAGES, PAGING, layout_of
 from broker.config import ConfigError, load
-from broker.config.options import broker_options
+from broker.options.from_config import broker_options
 from broker.storage.node_lock import STATE_FILE, node_id_of_state, stored_node_id
 from broker.storage.open import FileStoreOptions
 from journal.cli.sources import is_url

@@ -16,10 +16,10 @@ from broker.server.server import Broker
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
-    from broker.core import Security
     from broker.options import BrokerOptions
-    from broker.server.network_check import NetworkCheck
+    from broker.ports import Security
     from broker.server.reload import ConfigurationSource
+    from broker.transport.network_check import NetworkCheck
 
 __all__ = ["WatchedBroker"]
 

@@ -18,9 +18,9 @@ from broker.cli.instance import BROKER_XML
 from broker.cli.stored_data import layout_of
 from broker.client.blocking.runner import Runner
 from broker.config import load
-from broker.config.options import broker_options
 from broker.errors import BrokerError
 from broker.options import BrokerOptions, ManagementOptions
+from broker.options.from_config import broker_options
 from broker.security import SecurityManager
 from broker.security.facade import SecurityFacade
 from broker.server.server import Broker

@@ -16,10 +16,10 @@ from broker.cli.instance import BROKER_XML, INSTANCE
 from broker.cli.isolation import WatchedBroker
 from broker.cli.logs import FORMATS, set_up
 from broker.cli.serving import serve
-from broker.config.file import ConfigurationFile
-from broker.config.options import broker_options, network_check_of, security_of
 from broker.config.unsupported import without_effect
 from broker.errors import BrokerError
+from broker.options.file import ConfigurationFile
+from broker.options.from_config import broker_options, network_check_of, security_of
 from broker.server.server import Broker
 from journal.cli.folder import example
 from journal.cli.guard import say

@@ -14,7 +14,7 @@ import click
 
 from broker.cli.instance import BROKER_XML, INSTANCE
 from broker.config import load
-from broker.config.options import broker_options
+from broker.options.from_config import broker_options
 from broker.storage.large_files import LargeFile
 from broker.storage.open import FileStoreOptions
 from broker.storage.page_folders import FileFolders

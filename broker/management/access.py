@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from broker.notifications import IN_PROCESS
 
-    from broker.core import Core
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from broker.config.transport import TransportConfig
     from broker.management.message_counters import MessageCounters
+    from broker.notifications import Notifications, Origin
     from broker.options import BrokerOptions
+    from broker.paging.paging import Paging
+    from broker.ports import Security, Settings
     from broker.protocols.peer import Handler
+    from broker.queues.consumer import Filter
+    from broker.queues.counters import Counters
+    from broker.recovery.replay import Replay
     from broker.routing.administration import Administration
-    from broker.server.stored_connectors import StoredConnectors
-    from broker.server.stored_permissions import StoredPermissions
-    from broker.server.stored_settings import StoredSettings
-    from broker.sessions.session import Session
+    from broker.routing.dead_letters import DeadLetters
+    from broker.routing.postoffice import PostOffice
+    from broker.routing.retroactive import Retroactive
+    from broker.security.permission import Permission
+    from broker.sessions.session import Session, SessionOptions
+    from broker.settings.settings import AddressSettings
+    from broker.storage.manager import StorageManager
+    from broker.transactions.xa import XaTransactions
     from broker.transport.acceptor import Acceptor
 
 __all__ = ["ManagedBroker", "Web"]
@@ -39,23 +51,106 @@ class Web(Protocol):
         """Listen no more. Idempotent."""
 
 
+class StoredSettings(Protocol):
+    """Address settings of operators; `broker.server.stored_settings` records them."""
+
+    def add(self, match: str, settings: AddressSettings) -> None:
+        """Let them hold from now on."""
+
+    def remove(self, match: str) -> bool:
+        """Let them hold no more; whether there were any."""
+
+
+class StoredPermissions(Protocol):
+    """Permissions of operators; `broker.server.stored_permissions` records them."""
+
+    def add(self, match: str, roles: Mapping[Permission, str | None]) -> None:
+        """Let them hold from now on."""
+
+    def remove(self, match: str) -> bool:
+        """Let them hold no more; whether there were any."""
+
+
+class StoredConnectors(Protocol):
+    """Connectors of operators; `broker.server.stored_connectors` records them."""
+
+    @property
+    def by_name(self) -> Mapping[str, TransportConfig]:
+        """All there are."""
+
+    def add(self, name: str, url: str) -> None:
+        """Have one more."""
+
+    def remove(self, name: str) -> bool:
+        """Have one less; whether it was there."""
+
+
 class ManagedBroker(Protocol):
     """See the module's text; all of it is read and called in the event loop's thread."""
 
-    core: Core
     options: BrokerOptions
+    clock_ms: Callable[[], int]
+    parse_filter: Callable[[str], Filter | None]
+    storage: StorageManager
+    counters: Counters
+    postoffice: PostOffice
+    dead_letters: DeadLetters
+    replay: Replay
     node_id: str
     is_started: bool
     is_stopping: bool
     failure: Exception | None
     started_ms: int
     administration: Administration
-    stored_settings: StoredSettings
-    stored_permissions: StoredPermissions
-    stored_connectors: StoredConnectors
     message_counters: MessageCounters
     connection_count_total: int
     session_count_total: int
+
+    @property
+    def settings(self) -> Settings:
+        """Of addresses."""
+
+    @property
+    def transactions(self) -> XaTransactions:
+        """Of transaction managers."""
+
+    @property
+    def paging(self) -> Paging | None:
+        """Addresses whose messages wait in pages; None where nothing is kept."""
+
+    @property
+    def retroactive(self) -> Retroactive | None:
+        """What keeps messages for queues to come; None keeps none."""
+
+    @property
+    def security(self) -> Security:
+        """Who may do what."""
+
+    @property
+    def notifications(self) -> Notifications:
+        """Who tells of what happens."""
+
+    @property
+    def stored_settings(self) -> StoredSettings:
+        """Address settings, the recorded ones over the configured ones."""
+
+    @property
+    def stored_permissions(self) -> StoredPermissions:
+        """Permissions, the recorded ones over the configured ones."""
+
+    @property
+    def stored_connectors(self) -> StoredConnectors:
+        """Connectors, the recorded ones over the configured ones."""
+
+    def new_session(
+        self,
+        name: str,
+        user: str | None,
+        options: SessionOptions,
+        temporary: set[str],
+        origin: Origin = IN_PROCESS,
+    ) -> Session:
+        """Make a session that is not listed; its caller closes it."""
 
     def authenticate(self, user: str | None, password: str | None, remote: str) -> str | None:
         """Give the name of who shows the right password; wrong ones are told of.

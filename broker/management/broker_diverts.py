@@ -143,11 +143,11 @@ class BrokerDiverts(BrokerPart):
             routing_type=kind,
             transformer=None,
         )
-        divert = Divert(self._core, record)
-        divert.record_id = self._core.storage.add_setting(record)
+        divert = Divert(record, parse_filter=self._broker.parse_filter)
+        divert.record_id = self._broker.storage.add_setting(record)
         source.diverts[divert.unique_name] = divert
         self._addresses.version += 1
-        self._core.notifications.divert(NotificationType.BINDING_ADDED, divert, address)
+        self._broker.notifications.divert(NotificationType.BINDING_ADDED, divert, address)
 
     @operation("updateDivert", NAME)
     def update_divert_of_json(self, text: str) -> None:
@@ -192,9 +192,9 @@ class BrokerDiverts(BrokerPart):
         )
         if record == divert.record:
             return
-        changed = Divert(self._core, record, divert.record_id)
+        changed = Divert(record, divert.record_id, parse_filter=self._broker.parse_filter)
         if divert.record_id:
-            changed.record_id = self._core.storage.replace_setting(divert.record_id, record)
+            changed.record_id = self._broker.storage.replace_setting(divert.record_id, record)
         address.diverts[name] = changed
         self._addresses.version += 1
 

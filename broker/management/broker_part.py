@@ -26,10 +26,9 @@ class BrokerPart(Control):
 
     def __init__(self, broker: ManagedBroker) -> None:
         self._broker = broker
-        self._core = broker.core
-        self._addresses = broker.core.postoffice.addresses
+        self._addresses = broker.postoffice.addresses
         self._matcher = Matcher(self._addresses.wildcards)
-        self._context = broker.core.storage.new_context()
+        self._context = broker.storage.new_context()
         self._rows = Rows(broker)
 
     @property

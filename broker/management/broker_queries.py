@@ -62,7 +62,7 @@ class BrokerQueries(BrokerPart):
         "isBackup": lambda self: False,
         "isClustered": lambda self: False,
         "isReplicaSync": lambda self: False,
-        "getCurrentTimeMillis": lambda self: self._core.clock_ms(),
+        "getCurrentTimeMillis": lambda self: self._broker.clock_ms(),
         "getUptimeMillis": lambda self: self._uptime_ms,
         "getUptime": lambda self: uptime_text(self._uptime_ms),
         "getConnectionCount": lambda self: len(self._broker.connections),
@@ -95,12 +95,12 @@ class BrokerQueries(BrokerPart):
         "getDiskStoreUsage": lambda self: self._addresses.memory.disk_usage,
         "getGlobalMaxSize": lambda self: self._addresses.memory.size_max,
         # Beyond Artemis: what its users ask for as metrics.
-        "getDuplicateCount": lambda self: self._core.counters.duplicates,
+        "getDuplicateCount": lambda self: self._broker.counters.duplicates,
     }
 
     @property
     def _uptime_ms(self) -> int:
-        return self._core.clock_ms() - self._broker.started_ms
+        return self._broker.clock_ms() - self._broker.started_ms
 
     # --- lists by the page --------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ class BrokerQueries(BrokerPart):
     @operation("listBindingsForAddress", NAME)
     def bindings_of(self, address: str) -> str:
         """Give what is bound to an address, patterns included."""
-        route = self._core.postoffice.route_of(address)
+        route = self._broker.postoffice.route_of(address)
         queues = [*route.anycast, *route.multicast]
         return ",".join(
             [
@@ -256,7 +256,7 @@ class BrokerQueries(BrokerPart):
     @operation("getAddressSettingsAsJSON", NAME)
     def address_settings(self, address: str) -> str:
         """Give what holds for an address: merged, with defaults."""
-        return json_text(self._core.settings.match(address).all_to_json())
+        return json_text(self._broker.settings.match(address).all_to_json())
 
     # --- diverts and transactions -------------------------------------------------------------
 
@@ -280,7 +280,7 @@ class BrokerQueries(BrokerPart):
 
     @property
     def _prepared(self) -> list[Transaction]:
-        found = self._core.transactions.prepared()
+        found = self._broker.transactions.prepared()
         return sorted(found, key=lambda one: one.started_ms)
 
     @operation("listPreparedTransactionDetailsAsJSON")
@@ -296,12 +296,12 @@ class BrokerQueries(BrokerPart):
     @operation("listHeuristicCommittedTransactions")
     def committed_by_hand(self) -> list[str]:
         """Give what operators have committed, until its manager forgets it."""
-        return [xid_base64(one) for one in self._core.transactions.decided(is_commit=True)]
+        return [xid_base64(one) for one in self._broker.transactions.decided(is_commit=True)]
 
     @operation("listHeuristicRolledBackTransactions")
     def rolled_back_by_hand(self) -> list[str]:
         """Give what operators have rolled back, until its manager forgets it."""
-        return [xid_base64(one) for one in self._core.transactions.decided(is_commit=False)]
+        return [xid_base64(one) for one in self._broker.transactions.decided(is_commit=False)]
 
     def find_xid(self, text: str) -> Xid | None:
         """Give the prepared transaction of a name in Base64.
@@ -313,7 +313,7 @@ class BrokerQueries(BrokerPart):
             wanted = base64.b64decode(text.translate(_URL_SAFE), validate=True)
         except ValueError as error:
             raise ManagementError(f"no Base64: {text[:100]}") from error
-        for one in self._core.transactions.prepared():
+        for one in self._broker.transactions.prepared():
             if one.xid is not None and base64.urlsafe_b64decode(xid_base64(one.xid)) == wanted:
                 return one.xid
         return None

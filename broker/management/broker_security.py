@@ -28,20 +28,20 @@ class BrokerSecurity(BrokerPart):
     """See the module's text."""
 
     getters: ClassVar[Getters] = {
-        "isSecurityEnabled": lambda self: self._core.security.is_enabled,
-        "getAuthenticationSuccessCount": lambda self: self._core.security.counts.authenticated,
-        "getAuthenticationFailureCount": lambda self: self._core.security.counts.unauthenticated,
-        "getAuthorizationSuccessCount": lambda self: self._core.security.counts.authorized,
-        "getAuthorizationFailureCount": lambda self: self._core.security.counts.unauthorized,
-        "getAuthenticationCacheSize": lambda self: self._core.security.cached()[0],
-        "getAuthorizationCacheSize": lambda self: self._core.security.cached()[1],
+        "isSecurityEnabled": lambda self: self._broker.security.is_enabled,
+        "getAuthenticationSuccessCount": lambda self: self._broker.security.counts.authenticated,
+        "getAuthenticationFailureCount": lambda self: self._broker.security.counts.unauthenticated,
+        "getAuthorizationSuccessCount": lambda self: self._broker.security.counts.authorized,
+        "getAuthorizationFailureCount": lambda self: self._broker.security.counts.unauthorized,
+        "getAuthenticationCacheSize": lambda self: self._broker.security.cached()[0],
+        "getAuthorizationCacheSize": lambda self: self._broker.security.cached()[1],
     }
 
     # --- users --------------------------------------------------------------------------------
 
     @property
     def _users(self) -> Users:
-        users = self._core.security.users
+        users = self._broker.security.users
         if users is None:
             raise ManagementError("this broker has no files of users: security is off")
         return users
@@ -59,7 +59,7 @@ class BrokerSecurity(BrokerPart):
         except OSError as error:
             raise ManagementError(f"the files of users: {error}") from error
         # What was found out before holds no more.
-        self._core.security.forget()
+        self._broker.security.forget()
 
     @operation("listUser", TEXT)
     def list_user(self, name: str | None) -> str:
@@ -121,15 +121,15 @@ class BrokerSecurity(BrokerPart):
     @operation("getRoles", NAME)
     def roles(self, address: str) -> list[list[object]]:
         """Give each role of an address as an array: its name, then what it may do."""
-        return role_arrays(self._core.security, address)
+        return role_arrays(self._broker.security, address)
 
     @operation("getRolesAsJSON", NAME)
     def roles_as_json(self, address: str) -> str:
         """Give who may do what at an address."""
-        return json_text(self._core.security.roles(address))
+        return json_text(self._broker.security.roles(address))
 
     @operation("clearAuthenticationCache")
     @operation("clearAuthorizationCache")
     def clear_caches(self) -> None:
         """Ask for users and permissions anew."""
-        self._core.security.forget()
+        self._broker.security.forget()

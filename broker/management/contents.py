@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from broker.management.errors import ManagementError
 from broker.management.transactions import acknowledged_of
-from broker.paging.browsing import PageBrowser
-from broker.routing.message_mover import ORIGINAL_ADDRESS, ORIGINAL_QUEUE
+from broker.routing.message_copies import ORIGINAL_ADDRESS, ORIGINAL_QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
-    from broker.core import Core
     from broker.management.access import ManagedBroker
     from broker.queues.consumer import Consumer, Filter
     from broker.queues.queue import Queue
@@ -91,7 +89,7 @@ def _is_more_read(queue: Queue) -> bool:
         return False
     before = queue.waiting.count
     pages.look_ahead(min(pages.held_count + LOOK_COUNT, HELD_MAX))
-    return queue.waiting.count > before or pages.cursor.is_reading
+    return queue.waiting.count > before or pages.is_reading
 
 
 def _shown_in_pages(
@@ -99,12 +97,12 @@ def _shown_in_pages(
 ) -> Iterator[Reference | None]:
     if queue.pages is None:
         return
-    browser = PageBrowser(queue.pages, _nothing)
+    browser = queue.pages.browser(_nothing)
     count = 0
     while not queue.is_deleted:
         reference = browser.next()
         if reference is None:
-            if not browser.cursor.is_reading:
+            if not browser.is_reading:
                 return
             yield None
             continue
@@ -194,7 +192,7 @@ def each(
     count = 0
     if count == count_max:
         return 0
-    end_id = queue.core.storage.new_id()
+    end_id = queue.storage.new_id()
     for reference in look(queue, wanted, in_pages):
         if reference is None:
             yield None
@@ -257,7 +255,7 @@ def change_priority(
 
 
 def retry(
-    core: Core, queue: Queue, wanted: Callable[[Reference], bool], *, count_max: int = -1
+    broker: ManagedBroker, queue: Queue, wanted: Callable[[Reference], bool], *, count_max: int = -1
 ) -> Generator[float | None, None, int]:
     """Send messages back to the queues they came from, and the addresses; how many.
 
@@ -268,9 +266,9 @@ def retry(
         message = reference.message
         name = message.get(ORIGINAL_QUEUE)
         address = message.get(ORIGINAL_ADDRESS)
-        target = core.postoffice.addresses.queues.get(name) if isinstance(name, str) else None
+        target = broker.postoffice.addresses.queues.get(name) if isinstance(name, str) else None
         if target is None or not isinstance(address, str):
             return False
-        return core.dead_letters.move_to_queue(reference, target, address=address)
+        return broker.dead_letters.move_to_queue(reference, target, address=address)
 
     return (yield from each(queue, wanted, act, count_max=count_max))

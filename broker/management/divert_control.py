@@ -9,9 +9,9 @@ from broker.management.json_texts import json_text
 from broker.routing.retroactive import is_retroactive
 
 if TYPE_CHECKING:
-    from broker.core import Core
     from broker.management.invocation import Getters
     from broker.routing.divert import Divert
+    from broker.routing.retroactive import Retroactive
 
 __all__ = ["DivertControl"]
 
@@ -23,6 +23,7 @@ class DivertControl(Control):
 
     Args:
         divert: to look at.
+        retroactive: has diverts of its own; None has none.
     """
 
     getters: ClassVar[Getters] = {
@@ -33,7 +34,9 @@ class DivertControl(Control):
         "getRoutingType": lambda self: self.divert.record.routing_type.name,
         "getFilter": lambda self: self.divert.record.filter,
         "isExclusive": lambda self: self.divert.is_exclusive,
-        "isRetroactiveResource": lambda self: is_retroactive(self._core, self.divert.unique_name),
+        "isRetroactiveResource": lambda self: is_retroactive(
+            self._retroactive, self.divert.unique_name
+        ),
         "getTransformerClassName": lambda self: (
             None if self._transformer is None else self._transformer.class_name
         ),
@@ -41,8 +44,8 @@ class DivertControl(Control):
         "getTransformerPropertiesAsJSON": lambda self: json_text(self._properties),
     }
 
-    def __init__(self, core: Core, divert: Divert) -> None:
-        self._core = core
+    def __init__(self, divert: Divert, retroactive: Retroactive | None) -> None:
+        self._retroactive = retroactive
         self.divert = divert
         self._transformer = divert.record.transformer
 

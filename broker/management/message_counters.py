@@ -20,10 +20,10 @@ from weakref import WeakKeyDictionary
 from broker.management.errors import ManagementError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import date
 
-    from broker.core import Core, Timer
+    from broker.ports import Timer, Timers
     from broker.queues.queue import Queue
 
 __all__ = ["DayCounter", "MessageCounter", "MessageCounters", "java_short_time"]
@@ -137,16 +137,27 @@ class MessageCounters:
     """The counters of all queues, and the timer that samples them.
 
     Args:
-        core: of the broker.
+        queues: all there are, by name.
+        timers: of the event loop.
+        clock_ms: wall clock, ms since 1970.
         is_enabled: samples are taken (message-counter-enabled).
         sample_period_ms: between two of them (message-counter-sample-period).
         day_count_max: of the history (message-counter-max-day-history).
     """
 
     def __init__(
-        self, core: Core, *, is_enabled: bool, sample_period_ms: int, day_count_max: int
+        self,
+        *,
+        queues: Mapping[str, Queue],
+        timers: Timers,
+        clock_ms: Callable[[], int],
+        is_enabled: bool,
+        sample_period_ms: int,
+        day_count_max: int,
     ) -> None:
-        self._core = core
+        self._all_queues = queues
+        self._timers = timers
+        self._clock_ms = clock_ms
         self._counters: WeakKeyDictionary[Queue, MessageCounter] = WeakKeyDictionary()
         self._timer: Timer | None = None
         self.is_enabled = False
@@ -159,8 +170,8 @@ class MessageCounters:
         """Give the counter of a queue, its history up to date."""
         found = self._counters.get(queue)
         if found is None:
-            found = self._counters[queue] = MessageCounter(queue, self._core.clock_ms())
-        found.bring_up_to_date(self._core.clock_ms(), self.day_count_max)
+            found = self._counters[queue] = MessageCounter(queue, self._clock_ms())
+        found.bring_up_to_date(self._clock_ms(), self.day_count_max)
         return found
 
     # --- samples ------------------------------------------------------------------------------
@@ -212,10 +223,10 @@ class MessageCounters:
         self.day_count_max = count
 
     def _queues(self) -> list[Queue]:
-        return list(self._core.postoffice.addresses.queues.values())
+        return list(self._all_queues.values())
 
     def _schedule(self) -> None:
-        self._timer = self._core.loop.call_later(self.sample_period_ms / 1000, self._sample)
+        self._timer = self._timers.call_later(self.sample_period_ms / 1000, self._sample)
 
     def _sample(self) -> None:
         self._go_on(iter(self._queues()))
@@ -224,12 +235,12 @@ class MessageCounters:
         """Sample some queues in each turn, then wait."""
         if not self.is_enabled:
             return
-        now_ms = self._core.clock_ms()
+        now_ms = self._clock_ms()
         for count, queue in enumerate(queues, 1):
             if not queue.is_deleted:
                 self.of(queue).sample(queue, now_ms, self.day_count_max)
             if count == _LOOK_COUNT:
-                self._timer = self._core.loop.call_soon(self._go_on, queues)
+                self._timer = self._timers.call_soon(self._go_on, queues)
                 return
         self._schedule()
 
@@ -242,6 +253,6 @@ class MessageCounters:
 
     def reset_all_histories(self) -> None:
         """Let every history begin with this hour."""
-        now_ms = self._core.clock_ms()
+        now_ms = self._clock_ms()
         for counter in self._counters.values():
             counter.reset_history(now_ms)

@@ -57,32 +57,28 @@ _BROKER: Final = (
     _Item(
         "artemis_address_memory_usage",
         "Bytes of all messages in memory",
-        lambda one: one.core.postoffice.addresses.memory.size,
+        lambda one: one.postoffice.addresses.memory.size,
     ),
     _Item(
         "quiver_address_memory_limit_bytes",
         "global-max-size; -1 without limit",
-        lambda one: one.core.postoffice.addresses.memory.size_max,
+        lambda one: one.postoffice.addresses.memory.size_max,
     ),
     _Item(
         "quiver_addresses",
         "Addresses",
-        lambda one: len(one.core.postoffice.addresses.by_name),
+        lambda one: len(one.postoffice.addresses.by_name),
     ),
-    _Item("quiver_queues", "Queues", lambda one: len(one.core.postoffice.addresses.queues)),
+    _Item("quiver_queues", "Queues", lambda one: len(one.postoffice.addresses.queues)),
     _Item(
         "quiver_messages",
         "Messages in all queues",
-        lambda one: sum(
-            queue.message_count for queue in one.core.postoffice.addresses.queues.values()
-        ),
+        lambda one: sum(queue.message_count for queue in one.postoffice.addresses.queues.values()),
     ),
     _Item(
         "quiver_consumers",
         "Consumers of all queues",
-        lambda one: sum(
-            queue.consumer_count for queue in one.core.postoffice.addresses.queues.values()
-        ),
+        lambda one: sum(queue.consumer_count for queue in one.postoffice.addresses.queues.values()),
     ),
 )
 _COUNTED: Final = (
@@ -148,7 +144,7 @@ class _Collector:
             yield gauge
         for item in _COUNTED:
             counter = CounterMetricFamily(item.name, item.text, labels=("broker",))
-            counter.add_metric((name,), float(item.value(broker.core.counters)))
+            counter.add_metric((name,), float(item.value(broker.counters)))
             yield counter
         yield from self._of_duplicates()
         yield from self._of_queues()
@@ -156,7 +152,7 @@ class _Collector:
         yield from self._of_pages()
 
     def _is_measured(self, address: str) -> bool:
-        return self._broker.core.settings.match(address).enable_metrics
+        return self._broker.settings.match(address).enable_metrics
 
     def _most(
         self, rows: Iterable[Queue | Address], weight: Callable[..., int]
@@ -169,7 +165,7 @@ class _Collector:
         name = self._broker.options.name
         queues = (
             one
-            for one in self._broker.core.postoffice.addresses.queues.values()
+            for one in self._broker.postoffice.addresses.queues.values()
             if self._is_measured(one.binding.address)
         )
         found: list[Queue] = self._most(queues, lambda one: one.message_count)  # type: ignore[assignment] # what goes in comes out
@@ -183,7 +179,7 @@ class _Collector:
     def _addresses(self) -> list[Address]:
         addresses = (
             one
-            for one in self._broker.core.postoffice.addresses.by_name.values()
+            for one in self._broker.postoffice.addresses.by_name.values()
             if self._is_measured(one.name)
         )
         return self._most(addresses, lambda one: one.memory.size)  # type: ignore[return-value] # what goes in comes out
@@ -202,7 +198,7 @@ class _Collector:
         pages = GaugeMetricFamily(
             "artemis_number_of_pages", "Pages of an address", labels=("broker", "address")
         )
-        paging = self._broker.core.paging
+        paging = self._broker.paging
         for address in self._addresses() if paging is not None else ():
             store = paging.stores.get(address.name) if paging is not None else None
             if store is not None:
@@ -223,7 +219,7 @@ class _Collector:
             labels=("broker", "address"),
         )
         for address in self._addresses():
-            cache = self._broker.core.postoffice.duplicates.find(address.name)
+            cache = self._broker.postoffice.duplicates.find(address.name)
             if cache is not None:
                 rejected.add_metric((name, address.name), float(cache.rejected_count))
                 remembered.add_metric((name, address.name), float(len(cache)))

@@ -1,6 +1,6 @@
 """Notifications as messages to `management-notification-address`, with Artemis's properties.
 
-    core ─▶ NotificationMessages.queue(BINDING_ADDED, …) ─▶ a durable message, routed at once
+    queue ─▶ NotificationMessages.queue(BINDING_ADDED, …) ─▶ a durable message, routed at once
 
 Nothing is made while no queue is bound to the address, and nothing before the broker is active.
 As in Artemis connections, addresses and single messages are told of only where its
@@ -24,13 +24,12 @@ from broker.notifications import NotificationType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.core import Core
-    from broker.notifications import Origin, Subject
+    from broker.notifications import Address, Divert, Origin, Subject
     from broker.options import NotificationOptions
     from broker.queues.consumer import Consumer
     from broker.queues.queue import Queue
-    from broker.routing.addresses import Address
-    from broker.routing.divert import Divert
+    from broker.routing.postoffice import PostOffice
+    from broker.storage.manager import StorageManager
 
 __all__ = ["NotificationMessages"]
 
@@ -67,24 +66,33 @@ class NotificationMessages:
     """Implements `broker.notifications.Notifications`.
 
     Args:
-        core: of the broker.
+        storage: where records go.
+        clock_ms: wall clock, ms since 1970.
         node_id: of the broker: a part of the names by which a cluster knows queues.
         options: what is told.
         is_active: whether the broker serves.
+
+    Attributes:
+        postoffice: where messages go. Set once, by the composition root, before the broker is
+            active: the post office tells of what happens, too.
     """
+
+    postoffice: PostOffice
 
     def __init__(
         self,
-        core: Core,
+        storage: StorageManager,
+        clock_ms: Callable[[], int],
         node_id: str,
         options: NotificationOptions,
         is_active: Callable[[], bool],
     ) -> None:
-        self._core = core
+        self._storage = storage
+        self._clock_ms = clock_ms
         self._node_id = node_id
         self._options = options
         self._is_active = is_active
-        self._context = core.storage.new_context()
+        self._context = storage.new_context()
         self.is_enabled = True
         self.hears_deliveries = options.deliveries
 
@@ -95,23 +103,23 @@ class NotificationMessages:
         return (
             self.is_enabled
             and self._is_active()
-            and self._core.postoffice.has_queues(self._options.address)
+            and self.postoffice.has_queues(self._options.address)
         )
 
     def _tell(self, kind: NotificationType, *properties: Property) -> None:
-        now_ms = self._core.clock_ms()
+        now_ms = self._clock_ms()
         message = Message(
             self._options.address,
             durable=True,
             timestamp=now_ms,
-            message_id=self._core.storage.new_id(),
+            message_id=self._storage.new_id(),
             properties=(
                 *properties,
                 _text(NOTIFICATION_TYPE, kind.name),
                 _long(NOTIFICATION_TIMESTAMP, now_ms),
             ),
         )
-        self._core.postoffice.route(message, self._context, rejects_duplicates=False)
+        self.postoffice.route(message, self._context, rejects_duplicates=False)
 
     # --- what happens -------------------------------------------------------------------------
 

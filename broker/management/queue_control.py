@@ -56,7 +56,7 @@ class QueueControl(QueueQueries):
         return self.remove_messages(text)
 
     def _expire(self, reference: Reference) -> bool:
-        self._core.dead_letters.expire(reference)
+        self._broker.dead_letters.expire(reference)
         return True
 
     @operation("expireMessage", LONG)
@@ -70,7 +70,7 @@ class QueueControl(QueueQueries):
         return each(self.queue, self._wanted(text), self._expire)
 
     def _kill(self, reference: Reference) -> bool:
-        self._core.dead_letters.kill(reference)
+        self._broker.dead_letters.kill(reference)
         return True
 
     @operation("sendMessageToDeadLetterAddress", LONG)
@@ -86,14 +86,14 @@ class QueueControl(QueueQueries):
     @operation("retryMessage", LONG)
     def retry_message(self, message_id: int) -> Generator[float | None, None, bool]:
         """Send one back to where it came from; whether it could be."""
-        count = yield from retry(self._core, self.queue, by_id(message_id), count_max=1)
+        count = yield from retry(self._broker, self.queue, by_id(message_id), count_max=1)
         return count > 0
 
     @operation("retryMessages")
     @operation("retryMessages", TEXT)
     def retry_messages(self, text: str | None = None) -> Generator[float | None, None, int]:
         """Send messages back to where they came from; how many."""
-        return retry(self._core, self.queue, self._wanted(text))
+        return retry(self._broker, self.queue, self._wanted(text))
 
     def _target(self, name: str | None) -> Queue:
         target = self._addresses.queues.get(name or "")
@@ -116,7 +116,7 @@ class QueueControl(QueueQueries):
         return self._one(message_id, self._mover(self._other(name), rejects_duplicates))
 
     def _mover(self, target: Queue, rejects_duplicates: bool) -> Callable[[Reference], Moving]:
-        move = self._core.dead_letters.move_to_queue
+        move = self._broker.dead_letters.move_to_queue
 
         def act(reference: Reference) -> Moving:
             self._check_there(target)
@@ -159,7 +159,7 @@ class QueueControl(QueueQueries):
 
         def copy(reference: Reference) -> Moving:
             self._check_there(target)
-            return self._core.dead_letters.copy_to_queue(reference, target)
+            return self._broker.dead_letters.copy_to_queue(reference, target)
 
         return self._one(message_id, copy)
 

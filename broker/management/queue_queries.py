@@ -44,7 +44,9 @@ class QueueQueries(QueueCounters):
         "getAddress": lambda self: self.queue.binding.address,
         "getID": lambda self: self.queue.queue_id,
         "isTemporary": lambda self: self.queue.is_temporary,
-        "isRetroactiveResource": lambda self: is_retroactive(self._core, self.queue.name),
+        "isRetroactiveResource": lambda self: is_retroactive(
+            self._broker.retroactive, self.queue.name
+        ),
         "isDurable": lambda self: self.queue.is_durable,
         "getUser": lambda self: self.queue.binding.user,
         "getRoutingType": lambda self: self.queue.binding.routing_type.name,
@@ -84,12 +86,11 @@ class QueueQueries(QueueCounters):
 
     def __init__(self, broker: ManagedBroker, queue: Queue) -> None:
         self._broker = broker
-        self._core = broker.core
-        self._addresses = broker.core.postoffice.addresses
+        self._addresses = broker.postoffice.addresses
         self.queue = queue
 
     def _filter(self, text: str | None) -> Filter | None:
-        return self._core.parse_filter(text) if text else None
+        return self._broker.parse_filter(text) if text else None
 
     def _wanted(self, text: str | None) -> Callable[[Reference], bool]:
         return select(self._filter(text))
@@ -163,7 +164,7 @@ class QueueQueries(QueueCounters):
         """How many of it are acknowledged by transactions that wait for their decision."""
         return sum(
             reference.queue is self.queue
-            for tx in self._core.transactions.prepared()
+            for tx in self._broker.transactions.prepared()
             for reference in tx.acknowledged
         )
 
@@ -297,7 +298,7 @@ class QueueQueries(QueueCounters):
     def first_age(self) -> int | None:
         """Ms since then."""
         sent_ms = self.first_timestamp()
-        return None if sent_ms is None else self._core.clock_ms() - sent_ms
+        return None if sent_ms is None else self._broker.clock_ms() - sent_ms
 
     @operation("countMessages")
     @operation("countMessages", TEXT)

@@ -33,14 +33,16 @@ class Resources:
         if name == "broker":
             return self._own
         kind, _, rest = name.partition(".")
-        addresses = self._broker.core.postoffice.addresses
+        addresses = self._broker.postoffice.addresses
         if kind == "queue" and rest in addresses.queues:
             return QueueControl(self._broker, addresses.queues[rest])
         if kind == "address" and rest in addresses.by_name:
             return AddressControl(self._broker, addresses.by_name[rest])
         if kind == "divert":
             found = self._own.find_divert(rest)
-            return None if found is None else DivertControl(self._broker.core, found[1])
+            if found is None:
+                return None
+            return DivertControl(found[1], self._broker.retroactive)
         if kind == "acceptor":
             for acceptor in self._broker.acceptors:
                 if acceptor.options.name == rest:

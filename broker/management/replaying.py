@@ -6,12 +6,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from broker.management.errors import ManagementError
-from broker.recovery.replay import replay
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from broker.core import Core
+    from broker.recovery.replay import Replay
 
 __all__ = ["replay_all", "replay_between"]
 
@@ -20,7 +19,7 @@ TIME_FORMAT: Final = "%Y%m%d%H%M%S"
 
 
 def replay_all(
-    core: Core, address: str, target: str | None, filter: str | None
+    replay: Replay, address: str, target: str | None, filter: str | None
 ) -> Generator[float | None, None, None]:
     """Send again all that the history has of an address.
 
@@ -28,11 +27,11 @@ def replay_all(
         BrokerError: see broker.replay.
         JournalError: likewise.
     """
-    yield from replay(core, core.storage.new_context(), address, target, filter or None)
+    yield from replay.send(address, target, filter or None)
 
 
 def replay_between(
-    core: Core, start: str, end: str, address: str, target: str | None, filter: str | None
+    replay: Replay, start: str, end: str, address: str, target: str | None, filter: str | None
 ) -> Generator[float | None, None, None]:
     """Send again what files have that were copied from `start` to `end`, local yyyyMMddHHmmss.
 
@@ -44,9 +43,7 @@ def replay_between(
     first, last = _time("startScanDate", start), _time("endScanDate", end)
     if first > last:
         raise ManagementError(f"startScanDate {start} is behind endScanDate {end}")
-    yield from replay(
-        core, core.storage.new_context(), address, target, filter or None, first=first, last=last
-    )
+    yield from replay.send(address, target, filter or None, first=first, last=last)
 
 
 def _time(name: str, text: str) -> datetime:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from broker.security.permission import Permission
 
 if TYPE_CHECKING:
-    from broker.core import Security
+    from broker.ports import Security
 
 __all__ = ["PERMISSIONS", "role_arrays"]
 

@@ -12,7 +12,7 @@ from broker.model.encoding import BodyWriter
 from broker.model.message import Message
 from broker.model.message_types import MessageType
 from broker.model.properties import Property, PropertyType
-from broker.sessions.session import Session, SessionOptions
+from broker.sessions.session import SessionOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,20 +58,13 @@ def send_message(
         raise ManagementError(f"a message has no type {type}")
     properties = [_property(key, value) for key, value in headers.items()]
     name = broker.authenticate(user, password, "management")
-    session = Session(
-        broker.core,
-        broker.administration,
-        f"management::{uuid.uuid4()}",
-        name,
-        SessionOptions(),
-        set(),
-    )
+    session = broker.new_session(f"management::{uuid.uuid4()}", name, SessionOptions(), set())
     message = Message(
         address,
         _body(type, body),
         type=type,
         durable=durable,
-        timestamp=broker.core.clock_ms(),
+        timestamp=broker.clock_ms(),
         user_id=uuid.uuid1().bytes if has_user_id else None,
         properties=properties,
     )

@@ -31,9 +31,11 @@ from journal.errors import JournalError
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from broker.core import Core
     from broker.management.invocation import Control
     from broker.options import ManagementOptions
+    from broker.ports import Security, Timers
+    from broker.routing.postoffice import PostOffice
+    from broker.storage.manager import StorageManager
 
 __all__ = ["Management"]
 
@@ -52,26 +54,36 @@ _DESTINATION_PREFIXES: Final = ("queue://", "topic://", "temp-queue://", "temp-t
 
 
 class Management:
-    """Implements `broker.core.Management`.
+    """Implements `broker.ports.Management`.
 
     Args:
-        core: of the broker.
+        postoffice: where answers go.
+        security: who may do what.
+        storage: where records go.
+        timers: of the event loop.
         options: how it is managed.
         resource: gives what a name stands for, None for nothing.
     """
 
     def __init__(
         self,
-        core: Core,
+        *,
+        postoffice: PostOffice,
+        security: Security,
+        storage: StorageManager,
+        timers: Timers,
         options: ManagementOptions,
         resource: Callable[[str], Control | None],
     ) -> None:
         self.address = options.address
-        self._core = core
+        self._postoffice = postoffice
+        self._security = security
+        self._storage = storage
+        self._timers = timers
         self._options = options
         self._resource = resource
         self._is_view = re.compile(options.view_pattern)
-        self._context = core.storage.new_context()
+        self._context = storage.new_context()
 
     def handle(self, user: str | None, message: Message) -> None:
         """Do what a user's message asks for, and send an answer where it wants one.
@@ -81,7 +93,7 @@ class Management:
         """
         reply_to = _reply_to(message)
         if reply_to is not None:
-            self._core.security.check(user, "send", *split_fqqn(reply_to))
+            self._security.check(user, "send", *split_fqqn(reply_to))
         if message.get(OPERATION_NAME) is None and message.get(ATTRIBUTE) is None:
             # As in Artemis: nothing was asked, and the answer says neither yes nor no.
             self._answer(message, reply_to, None, has_succeeded=None)
@@ -112,7 +124,7 @@ class Management:
     def _check(self, user: str | None, name: str, method: str) -> None:
         if self._options.rbac_prefix is not None:
             permission = "view" if self._is_view.fullmatch(method) else "edit"
-            self._core.security.check(user, permission, f"{self._options.rbac_prefix}.{name}", None)
+            self._security.check(user, permission, f"{self._options.rbac_prefix}.{name}", None)
 
     def _go_on(
         self, work: Generator[float | None, None, object], message: Message, reply_to: str | None
@@ -130,9 +142,9 @@ class Management:
             self._refuse(message, reply_to, error)
         else:
             if delay_s is None:
-                self._core.loop.call_soon(self._go_on, work, message, reply_to)
+                self._timers.call_soon(self._go_on, work, message, reply_to)
             else:
-                self._core.loop.call_later(delay_s, self._go_on, work, message, reply_to)
+                self._timers.call_later(delay_s, self._go_on, work, message, reply_to)
 
     def _refuse(self, message: Message, reply_to: str | None, error: Exception) -> None:
         what = message.get(OPERATION_NAME) or message.get(ATTRIBUTE)
@@ -161,11 +173,11 @@ class Management:
             reply_to,
             result_body(result),
             type=MessageType.TEXT,
-            message_id=self._core.storage.new_id(),
+            message_id=self._storage.new_id(),
             properties=properties,
         )
         self._context.note()
-        self._core.postoffice.route(answer, self._context, rejects_duplicates=False)
+        self._postoffice.route(answer, self._context, rejects_duplicates=False)
 
 
 def _body(message: Message) -> memoryview:

@@ -40,9 +40,13 @@ class PageBrowser:
         self._first = self._seen = self._cursor.position
 
     @property
-    def cursor(self) -> Cursor:
-        """Where it reads."""
-        return self._cursor
+    def is_reading(self) -> bool:
+        """Whether a read is under way."""
+        return self._cursor.is_reading
+
+    def after_read(self, callback: Callable[[], object]) -> bool:
+        """Call it once what is being read has come; False where nothing is being read."""
+        return self._cursor.after_read(callback)
 
     def has_seen(self, reference: Reference) -> bool:
         """Whether the browser has shown this message from its page."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from broker.model.wire import RecordType
 from broker.paging.counting import HELD, Counting, apply, summarize
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from broker.paging.reference import PagedReference
     from broker.paging.store import PagingStore
     from broker.paging.subscription import PageSubscription
+    from broker.queues.reference import ReferenceTransaction
     from broker.storage.page_folders import PageFolder
-    from broker.transactions.transaction import Transaction
 
 __all__ = ["PageLoader"]
 
@@ -55,7 +55,7 @@ class PageLoader:
 
     def __init__(self, paging: Paging) -> None:
         self._paging = paging
-        self._addresses = paging.core.postoffice.addresses
+        self._addresses = paging.addresses
         self._doomed: list[int] = []
         # Of the pages that these are about.
         self._last_doomed_page = 0
@@ -117,14 +117,15 @@ class PageLoader:
     def _subscription(self, queue_id: int, page: int) -> PageSubscription | None:
         """Give what a queue has in pages; None where there is no such page, or queue."""
         queue = self._addresses.queues_by_id.get(queue_id)
-        if queue is None or queue.pages is None or page not in queue.pages.store.pages:
+        if queue is None or queue.pages is None:
             return None
-        return queue.pages
+        subscription = cast("PageSubscription", queue.pages)
+        return subscription if page in subscription.store.pages else None
 
     # --- prepared transactions ----------------------------------------------------------------
 
     def load_prepared(
-        self, tx: Transaction, record_id: int, kind: int, is_update: bool, body: bytes
+        self, tx: ReferenceTransaction, record_id: int, kind: int, is_update: bool, body: bytes
     ) -> bool:
         """Take a record of a prepared transaction; false where it has to do with no page."""
         if kind == RecordType.PAGE_TRANSACTION:
@@ -200,7 +201,7 @@ class PageLoader:
                     if page.remaining is None:
                         self._count(page)
         if self._doomed:
-            self._paging.core.storage.sync()
+            self._paging.storage.sync()
 
     @staticmethod
     def _count_last(store: PagingStore) -> None:

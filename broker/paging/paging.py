@@ -12,28 +12,32 @@ Threads: the event loop's alone; writing, reading and deleting is done by `PageW
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
+from broker.paging.recovered_transactions import RecoveredTransactionHistory
 from broker.paging.store import PagingStore
 from broker.paging.transactions import PagedPart, PageTransactions
 from broker.settings.policies import AddressFullPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import TypeAlias, TypeVar
 
-    from broker.core import Core
     from broker.model.message import Message
     from broker.paging.page import Page
     from broker.paging.subscription import PageSubscription
+    from broker.paging.transactions import PageTransaction
+    from broker.ports import Settings, Timers
     from broker.queues.memory import AddressMemory
     from broker.queues.queue import Queue
+    from broker.queues.reference import ReferenceTransaction
     from broker.storage.context import OperationContext
-    from broker.storage.page_appends import PageAppends
+    from broker.storage.history import MessageHistory
+    from broker.storage.large_bodies import LargeBodies
+    from broker.storage.manager import StorageManager
     from broker.storage.page_folders import PageFolder, PageFolders
     from broker.storage.page_work import PageWork
     from broker.storage.page_writer import PageWriter
-    from broker.transactions.transaction import Transaction
 
     T = TypeVar("T")
     # Where a message goes, the message, and the queues there that get it.
@@ -49,16 +53,45 @@ _DELETE_COUNT: Final = 500
 _ENDS_STEP: Final = 500
 
 
+class PagedAddress(Protocol):
+    """Of an address what paging needs."""
+
+    @property
+    def memory(self) -> AddressMemory:
+        """What its messages take."""
+
+    @property
+    def queues(self) -> Mapping[str, Queue]:
+        """Bound to it, by name."""
+
+
+class PagedAddresses(Protocol):
+    """All addresses, as far as paging needs them; `broker.routing.addresses` has them."""
+
+    @property
+    def by_name(self) -> Mapping[str, PagedAddress]:
+        """All addresses."""
+
+    @property
+    def queues_by_id(self) -> Mapping[int, Queue]:
+        """All queues."""
+
+
 class Paging:
     """See the module's text.
 
     Args:
-        core: of the broker.
         folders: where pages are.
-        appends: where records go.
         writer: of pages.
         writing: that writes and deletes, one after the other; the writer's own.
         reading: that reads.
+        storage: where records go.
+        timers: turns of the event loop.
+        settings: of addresses.
+        addresses: all there are, with their queues.
+        copy_of: gives a copy of a message, with an id and, if it is large, a body of its own.
+        large: bodies of large messages; None without storage for them.
+        history: of the message journal; None where none is kept.
         page_size_max: bytes that a page may have at most, whatever the settings say.
         sync_transactional: pages are synced before a commit (journal-sync-transactional).
         sync_non_transactional: and before a message that is sent alone is confirmed
@@ -74,22 +107,31 @@ class Paging:
 
     def __init__(
         self,
-        core: Core,
         folders: PageFolders,
-        appends: PageAppends,
         writer: PageWriter,
         writing: PageWork,
         reading: PageWork,
         *,
+        storage: StorageManager,
+        timers: Timers,
+        settings: Settings,
+        addresses: PagedAddresses,
+        copy_of: Callable[[Message], Message],
+        large: LargeBodies | None = None,
+        history: MessageHistory | None = None,
         page_size_max: int | None = None,
         sync_transactional: bool = True,
         sync_non_transactional: bool = True,
         purges_folders: bool = False,
     ) -> None:
-        self.core = core
-        self.appends = appends
+        self.storage = storage
+        self.settings = settings
+        self.addresses = addresses
+        self.large = large
+        self.history = history
+        self.appends = storage.pages
         self.writer = writer
-        self.transactions = PageTransactions(appends)
+        self.transactions = PageTransactions(self.appends)
         self.stores: dict[str, PagingStore] = {}
         self.active_count = 0
         self.number_floor = 0
@@ -97,6 +139,8 @@ class Paging:
         self.sync_transactional = sync_transactional
         self.sync_non_transactional = sync_non_transactional
         self.purges_folders = purges_folders
+        self._timers = timers
+        self._copy_of = copy_of
         self._writing = writing
         self._reading = reading
         self._page_size_max = page_size_max
@@ -147,14 +191,13 @@ class Paging:
             store.keep_room_for(message, members)
         if message.is_large:
             # The body is deleted with its page, so each page gets a copy of its own.
-            found = [
-                (store, self.core.dead_letters.copy_of(message), members)
-                for store, _, members in found
-            ]
+            found = [(store, self._copy_of(message), members) for store, _, members in found]
         return left, found
 
     @staticmethod
-    def append(found: list[Paged], context: OperationContext, tx: Transaction | None) -> None:
+    def append(
+        found: list[Paged], context: OperationContext, tx: ReferenceTransaction | None
+    ) -> None:
         """Put a message into the pages that were found for it.
 
         Args:
@@ -197,7 +240,7 @@ class Paging:
     def is_paging(self, name: str) -> bool:
         """Whether what is sent to an address goes, or may go, to pages now."""
         store = self.stores.get(name)
-        memory = self.core.postoffice.addresses.by_name[name].memory
+        memory = self.addresses.by_name[name].memory
         return memory.is_full or (store is not None and store.is_paging)
 
     def _paging_store(self, name: str, *, is_full: bool) -> PagingStore | None:
@@ -207,10 +250,10 @@ class Paging:
             store.end_if_done()
             if store.is_paging:
                 return store
-        address = self.core.postoffice.addresses.by_name[name]
+        address = self.addresses.by_name[name]
         if not is_full and not address.memory.is_full:
             return None
-        if self.core.settings.match(name).address_full_policy is not AddressFullPolicy.PAGE:
+        if self.settings.match(name).address_full_policy is not AddressFullPolicy.PAGE:
             return None
         if store is None:
             store = self._new_store(name, address.memory)
@@ -235,18 +278,26 @@ class Paging:
 
     def new_folder(self, name: str) -> PageFolder:
         """Give an address a folder, which is made with its next page."""
-        return self.folders.create(name, self.core.storage.new_id())
+        return self.folders.create(name, self.storage.new_id())
 
     def page_size(self, store: PagingStore) -> int:
         """Give the bytes of a page of an address."""
-        size = self.core.settings.match(store.address).page_size_bytes
+        size = self.settings.match(store.address).page_size_bytes
         return size if self._page_size_max is None else min(size, self._page_size_max)
 
-    def part_of(self, tx: Transaction) -> PagedPart:
+    def part_of(self, tx: ReferenceTransaction) -> PagedPart:
         """Give what a transaction does with pages."""
         if tx.paged is None:
-            tx.paged = PagedPart(self.transactions, self.appends)
-        return tx.paged
+            tx.paged = PagedPart(self)
+        part: PagedPart = tx.paged
+        return part
+
+    def note_recovered(self, sent: PageTransaction, then: Callable[[], object]) -> None:
+        """Tell the history, if one is kept, what a start found of a transaction; then go on."""
+        if self.history is None:
+            then()
+        else:
+            RecoveredTransactionHistory(self, self.history, sent, then).go_on()
 
     # --- queues and addresses -----------------------------------------------------------------
 
@@ -258,9 +309,10 @@ class Paging:
 
     def queue_deleted(self, queue: Queue) -> None:
         """A queue was closed and its record deleted: what is said of its pages may go after it."""
-        subscription, queue.pages = queue.pages, None
-        if subscription is not None:
-            self.core.storage.after(self._forget, subscription)
+        found, queue.pages = queue.pages, None
+        if found is not None:
+            subscription = cast("PageSubscription", found)
+            self.storage.after(self._forget, subscription)
             # What it had in memory is gone by now.
             subscription.store.end_if_done()
 
@@ -277,7 +329,7 @@ class Paging:
             pages = store.delete()
             self._deleted_stores[name] = store
             self.tell_ends()
-            self.core.storage.after(self._destroy, store, pages)
+            self.storage.after(self._destroy, store, pages)
 
     def _destroy(self, error: Exception | None, store: PagingStore, pages: list[Page]) -> None:
         """All that was appended before is durable: the pages of a deleted address may go."""
@@ -306,7 +358,7 @@ class Paging:
             elif page.is_gone:
                 done(None)
             else:
-                self.core.storage.completions.fail(error)
+                self.storage.completions.fail(error)
 
         self._reading.run(work, told)
 
@@ -317,7 +369,7 @@ class Paging:
             if error is None:
                 done()
             else:
-                self.core.storage.completions.fail(error)
+                self.storage.completions.fail(error)
 
         self._writing.run(work, told)
 
@@ -326,18 +378,18 @@ class Paging:
         if not record_ids:
             return
         if not self._doomed_records:
-            self.core.loop.call_soon(self._delete_some)
+            self._timers.call_soon(self._delete_some)
         self._doomed_records += record_ids
 
     def _delete_some(self) -> None:
-        if self.core.storage.completions.failure is not None:
+        if self.storage.completions.failure is not None:
             return
         some = self._doomed_records[:_DELETE_COUNT]
         del self._doomed_records[:_DELETE_COUNT]
         for record_id in some:
             self.appends.delete(record_id)
         if self._doomed_records:
-            self.core.loop.call_soon(self._delete_some)
+            self._timers.call_soon(self._delete_some)
 
     # --- the end ------------------------------------------------------------------------------
 

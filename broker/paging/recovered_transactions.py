@@ -99,7 +99,7 @@ class RecoveredTransactionHistory:
 
     def _note(self, records: list[_Record] | None) -> None:
         """Tell of what was read; None: the page has gone meanwhile, with its queues."""
-        queues = self._paging.core.postoffice.addresses.queues_by_id
+        queues = self._paging.addresses.queues_by_id
         for record in records or ():
             durable = [
                 queue_id

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from broker.paging.page import Page
     from broker.paging.subscription import PageSubscription
     from broker.paging.transactions import PageTransaction
-    from broker.transactions.transaction import Transaction
+    from broker.queues.reference import ReferenceTransaction
 
 __all__ = ["PagedReference"]
 
@@ -60,7 +60,7 @@ class PagedReference(Reference):
         """Whether record_gone() writes something: the page has the message, durable or not."""
         return bool(self.queue.is_durable)
 
-    def record_gone(self, tx: Transaction | None, is_last: bool) -> bool:
+    def record_gone(self, tx: ReferenceTransaction | None, is_last: bool) -> bool:
         """Record that its queue has it no more; whether there is a record of it."""
         return self.subscription.record_gone(self, tx, is_last)
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from broker.paging.paging import Paging
     from broker.queues.memory import AddressMemory
     from broker.queues.queue import Queue
+    from broker.queues.reference import ReferenceTransaction
     from broker.storage.history import MessageHistory
     from broker.storage.page_folders import PageFolder
-    from broker.transactions.transaction import Transaction
 
 __all__ = ["PagingStore"]
 
@@ -82,7 +82,10 @@ class PagingStore:
         self.is_gone = False
         self.is_open = True
         self._begin_count = 0
-        self._core = paging.core
+        self._storage = paging.storage
+        self._settings = paging.settings
+        self._history = paging.history
+        self._large = paging.large
         self._current: Page | None = None
         self.last_number = last_number
         # That the disk keeps for the next page.
@@ -117,7 +120,7 @@ class PagingStore:
             # way there: that comes into its queues when it is durable.
             self.is_open = False
             self._begin_count += 1
-            self._core.storage.after(self._open, self._begin_count)
+            self._storage.after(self._open, self._begin_count)
 
     def _open(self, error: Exception | None, begin_count: int) -> None:
         if error is None and begin_count == self._begin_count:
@@ -189,7 +192,7 @@ class PagingStore:
         self._waiting.clear()
         self.paging.tell_ends()
         if self.paging.purges_folders:
-            self._core.storage.after(self._purge, self._begin_count)
+            self._storage.after(self._purge, self._begin_count)
 
     def _purge(self, error: Exception | None, begin_count: int) -> None:
         """Remove the folder, unless it was needed again; its pages were deleted before."""
@@ -218,7 +221,7 @@ class PagingStore:
 
         Bytes count in whole pages, messages for the queue that has most (PagingStoreImpl).
         """
-        settings = self._core.settings.match(self.address)
+        settings = self._settings.match(self.address)
         if settings.page_full_policy is None:
             return False
         size, count = settings.page_limit_bytes, settings.page_limit_messages
@@ -242,7 +245,9 @@ class PagingStore:
         ids = [queue.queue_id for queue in queues]
         self._keep_room(len(encode_entry(message, ids)), len(ids))
 
-    def append(self, message: Message, queues: list[Queue], tx: Transaction | None) -> None:
+    def append(
+        self, message: Message, queues: list[Queue], tx: ReferenceTransaction | None
+    ) -> None:
         """Put a message for these queues of the address into a page.
 
         Raises:
@@ -264,8 +269,8 @@ class PagingStore:
         paging = self.paging
         is_synced = paging.sync_non_transactional if tx is None else paging.sync_transactional
         paging.writer.append(page, data, is_durable=is_durable, is_synced=is_synced)
-        if is_durable and self._core.history is not None:
-            self._note(self._core.history, message, durable, tx)
+        if is_durable and self._history is not None:
+            self._note(self._history, message, durable, tx)
         if tx is None:
             for queue_id in ids:
                 page.added(queue_id)
@@ -283,13 +288,13 @@ class PagingStore:
         history: MessageHistory,
         message: Message,
         queue_ids: list[int],
-        tx: Transaction | None,
+        tx: ReferenceTransaction | None,
     ) -> None:
         """Have the history know of a message, which the journal does not."""
         if tx is not None:
             self.paging.part_of(tx).notes.append((message, queue_ids))
             return
-        counter = self._core.storage.completions.messages
+        counter = self._storage.completions.messages
         history.note_message(message, queue_ids, done=counter.done)
         counter.appended += 1
 
@@ -406,7 +411,7 @@ class PagingStore:
         page.is_gone = True
         self.paging.keep_ends(page.count)
         subscriptions = list(self.subscriptions.values())
-        self._core.storage.after(self._delete_now, self.folder, page, subscriptions)
+        self._storage.after(self._delete_now, self.folder, page, subscriptions)
 
     def _delete_now(
         self,
@@ -461,5 +466,5 @@ class PagingStore:
 
     def large_body(self, message_id: int) -> LargeBody | None:
         """Give the body of a large message."""
-        large = self._core.large
+        large = self._large
         return None if large is None else large.find(message_id)

@@ -17,16 +17,19 @@ from typing import TYPE_CHECKING, Final
 
 from broker.model.encoding import RecordFormatError
 from broker.model.scheduled_time import SCHEDULED, time_ms
+from broker.paging.browsing import PageBrowser
 from broker.paging.cursor import Cursor, Found, LateRange
 from broker.paging.reference import PagedReference
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker.model.message import Message
     from broker.paging.page import Page
     from broker.paging.store import PagingStore
     from broker.queues.queue import Queue
+    from broker.queues.reference import ReferenceTransaction
     from broker.records.page_records import PageEntry
-    from broker.transactions.transaction import Transaction
 
 __all__ = ["PageSubscription"]
 
@@ -91,6 +94,24 @@ class PageSubscription:
     def cursor(self) -> Cursor:
         """Where the queue reads."""
         return self._cursor
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether a read is under way."""
+        return self._cursor.is_reading
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is known what all pages hold."""
+        return self.store.is_counted
+
+    def after_read(self, callback: Callable[[], object]) -> bool:
+        """Call it once what is being read has come; False where nothing is being read."""
+        return self._cursor.after_read(callback)
+
+    def browser(self, on_read: Callable[[], object]) -> PageBrowser:
+        """Let a browser see what is in pages; `on_read` is called when there may be more."""
+        return PageBrowser(self, on_read)
 
     @property
     def count(self) -> int:
@@ -268,7 +289,9 @@ class PageSubscription:
 
     # --- messages leave -----------------------------------------------------------------------
 
-    def record_gone(self, reference: PagedReference, tx: Transaction | None, is_last: bool) -> bool:
+    def record_gone(
+        self, reference: PagedReference, tx: ReferenceTransaction | None, is_last: bool
+    ) -> bool:
         """Record that the queue has a message no more; whether there is a record of it."""
         queue = self.queue
         if not queue.is_durable or self.is_closed:
@@ -293,7 +316,7 @@ class PageSubscription:
             )
         else:
             # Both or none: what is left of the transaction must not be too few.
-            tx_id = queue.core.storage.new_id()
+            tx_id = queue.storage.new_id()
             with appends.all_or_nothing(tx_id):
                 record_id = appends.acknowledge(queue_id, page.number, number, tx_id, True)
                 appends.update_transaction(transaction.record_id, transaction.tx_id, 1, tx_id)

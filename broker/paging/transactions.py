@@ -18,11 +18,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker.model.message import Message
     from broker.paging.cursor import LateRange
     from broker.paging.page import Page
+    from broker.paging.paging import Paging
     from broker.paging.subscription import PageSubscription
-    from broker.storage.history import MessageHistory
     from broker.storage.page_appends import PageAppends
 
 __all__ = ["PageTransaction", "PageTransactions", "PagedPart"]
@@ -147,8 +149,7 @@ class PagedPart:
     """What one transaction does with pages.
 
     Args:
-        transactions: of the broker.
-        appends: where records go.
+        paging: of the broker.
 
     Attributes:
         sent: what it put into pages; None where it put nothing there.
@@ -160,6 +161,7 @@ class PagedPart:
     __slots__ = (
         "_appends",
         "_is_recorded",
+        "_paging",
         "_transactions",
         "acknowledged",
         "loaded",
@@ -167,9 +169,10 @@ class PagedPart:
         "sent",
     )
 
-    def __init__(self, transactions: PageTransactions, appends: PageAppends) -> None:
-        self._transactions = transactions
-        self._appends = appends
+    def __init__(self, paging: Paging) -> None:
+        self._paging = paging
+        self._transactions = paging.transactions
+        self._appends = paging.appends
         self._is_recorded = False
         self.sent: PageTransaction | None = None
         self.loaded: PageTransaction | None = None
@@ -211,12 +214,12 @@ class PagedPart:
                 has_records = True
         return has_records
 
-    def committing(self, history: MessageHistory | None) -> None:
+    def committing(self) -> None:
         """It was asked to commit: who comes upon its messages waits for that.
 
-        Args:
-            history: gets to know of those in `notes`, before the commit that makes that durable.
+        A history gets to know of those in `notes`, before the commit that makes that durable.
         """
+        history = self._paging.history
         if history is not None and self.sent is not None:
             tx_id = self.sent.tx_id
             for message, queue_ids in self.notes:
@@ -224,6 +227,13 @@ class PagedPart:
         self.notes.clear()
         if self.sent is not None:
             self.sent.is_committing = True
+
+    def note_recovered(self, then: Callable[[], object]) -> None:
+        """Tell the history what an earlier life put into pages, before it commits; then go on."""
+        if self.loaded is None:
+            then()
+        else:
+            self._paging.note_recovered(self.loaded, then)
 
     def committed(self) -> None:
         """It is durable."""

@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.model.message import Message
-    from broker.paging.browsing import PageBrowser
+    from broker.queues.pages import PageBrowser
     from broker.queues.queue import Queue
-    from broker.queues.reference import Cursor, Reference
-    from broker.transactions.transaction import Transaction
+    from broker.queues.reference import Cursor, Reference, ReferenceTransaction
 
 __all__ = ["UNLIMITED", "Consumer", "Equality", "Filter", "Sink"]
 
@@ -156,7 +155,7 @@ class Consumer:
         self.consumer_id = consumer_id
         self.number = next(_NUMBERS)
         self.queue = queue
-        self._records_deliveries: bool = queue.core.persists_deliveries
+        self._records_deliveries: bool = queue.records_deliveries
         self.sink = sink
         self.filter = filter
         self.is_browser = is_browser
@@ -175,7 +174,7 @@ class Consumer:
         self.delivered_bytes = 0
         self.last_delivered_s = 0.0
         self.last_acknowledged_s = 0.0
-        self.created_ms = queue.core.clock_ms()
+        self.created_ms = queue.clock_ms()
         # The body of a large message on its way: nothing else comes before its end.
         self.stream: Stream | None = None
         # Where it looks next, in a queue whose consumers do not all want the same.
@@ -254,8 +253,8 @@ class Consumer:
         if not self.can_take or pages is None:
             return False
         if not self.is_browser:
-            return pages.cursor.after_read(callback)
-        return self.page_browser is not None and self.page_browser.cursor.after_read(callback)
+            return pages.after_read(callback)
+        return self.page_browser is not None and self.page_browser.after_read(callback)
 
     @property
     def can_stream(self) -> bool:
@@ -280,7 +279,7 @@ class Consumer:
             self._refresh()
             if self.can_take:
                 # In a turn of its own: who writes large messages one after another lets others in.
-                self.queue.core.loop.call_soon(self._wake)
+                self.queue.timers.call_soon(self._wake)
 
     def handle(self, reference: Reference, message: Message) -> None:
         """Take a reference: it is counted, remembered, and `message` written for it."""
@@ -319,7 +318,7 @@ class Consumer:
         self.can_take = False
         # Behind what was refused before it, in the same turn.
         self.delivering.rotate(-1)
-        self.queue.core.loop.call_soon(self._fail, error)
+        self.queue.timers.call_soon(self._fail, error)
 
     def _fail(self, error: BrokerError) -> None:
         """End a consumer that cannot be given messages, and tell its client."""
@@ -341,7 +340,7 @@ class Consumer:
         """
         if reference.is_recorded and not self.queue.binding.internal:
             count = reference.delivery_count
-            self.queue.core.storage.update_delivery_count(
+            self.queue.storage.update_delivery_count(
                 self.queue.queue_id, reference.message.message_id, count
             )
             reference.persisted_count = count
@@ -360,7 +359,7 @@ class Consumer:
 
     # --- acknowledging ------------------------------------------------------------------------
 
-    def acknowledge(self, tx: Transaction | None, message_id: int) -> None:
+    def acknowledge(self, tx: ReferenceTransaction | None, message_id: int) -> None:
         """Acknowledge all that was delivered up to this message.
 
         Raises:
@@ -394,7 +393,7 @@ class Consumer:
                 return reference
         raise self._not_delivered(message_id)
 
-    def acknowledge_one(self, tx: Transaction | None, message_id: int) -> None:
+    def acknowledge_one(self, tx: ReferenceTransaction | None, message_id: int) -> None:
         """Acknowledge this message alone.
 
         Raises:
@@ -406,7 +405,9 @@ class Consumer:
         self.last_acknowledged_s = time()
         self._acknowledge(tx, reference, True)
 
-    def _acknowledge(self, tx: Transaction | None, reference: Reference, is_last: bool) -> None:
+    def _acknowledge(
+        self, tx: ReferenceTransaction | None, reference: Reference, is_last: bool
+    ) -> None:
         """See that it is recorded; what is refused is being delivered as before."""
         if reference.consumer is self:
             reference.consumer = None

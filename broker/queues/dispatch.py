@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker.model.properties import PropertyType
-from broker.paging.browsing import PageBrowser
 
 if TYPE_CHECKING:
     from broker.model.message import Message
@@ -288,5 +287,5 @@ def _next_in_pages(browser: Consumer) -> Reference | None:
         browser.page_browser = None
         return None
     if looking is None or looking.subscription is not pages:
-        looking = browser.page_browser = PageBrowser(pages, lambda: queue.prompt(browser))
+        looking = browser.page_browser = pages.browser(lambda: queue.prompt(browser))
     return looking.next()

@@ -17,7 +17,7 @@ Threads: the event loop's alone; nothing here waits.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker.errors import broker_error
 from broker.model.address import split_fqqn
@@ -25,25 +25,66 @@ from broker.queues.memory import AddressMemory
 from broker.settings.policies import AddressFullPolicy, DiskFullPolicy, PageFullPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from broker.core import Core
     from broker.model.message import Message
+    from broker.ports import Settings
+    from broker.queues.counters import Counters
+    from broker.queues.memory import GlobalMemory
 
 __all__ = ["Limits"]
 
 log = logging.getLogger("broker")
 
 
+class _Address(Protocol):
+    """Of an address what limits are about."""
+
+    @property
+    def memory(self) -> AddressMemory:
+        """What its messages take."""
+
+
+class _Pages(Protocol):
+    """Of the pages of an address what limits are about."""
+
+    @property
+    def is_paging(self) -> bool:
+        """Whether what is sent to the address goes to pages."""
+
+    @property
+    def is_page_full(self) -> bool:
+        """Whether it may have no more pages, or messages in them."""
+
+
 class Limits:
     """See the module's text.
 
     Args:
-        core: of the broker.
+        settings: of addresses.
+        addresses: all there are, by name.
+        memory: of all of them together.
+        pages: of addresses that have any, by name.
+        counters: for metrics.
+        management_address: that has no limits; None without management.
     """
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        addresses: Mapping[str, _Address],
+        memory: GlobalMemory,
+        pages: Mapping[str, _Pages],
+        counters: Counters,
+        management_address: str | None = None,
+    ) -> None:
+        self._settings = settings
+        self._addresses = addresses
+        self._memory = memory
+        self._pages = pages
+        self._counters = counters
+        self._management_address = management_address
         # Addresses of which it was said that their messages are dropped.
         self._told: set[str] = set()
 
@@ -53,24 +94,23 @@ class Limits:
         Raises:
             BrokerError: it is refused.
         """
-        found = self._core.postoffice.addresses.by_name.get(address)
+        found = self._addresses.get(address)
         if found is None:
             return True
         memory = found.memory
         if memory.broker.is_disk_full:
-            disk_policy = self._core.settings.match(address).disk_full_policy
+            disk_policy = self._settings.match(address).disk_full_policy
             if disk_policy is DiskFullPolicy.FAIL:
                 raise broker_error("address_is_full", f'Address "{address}" is full: the disk is')
             if disk_policy is DiskFullPolicy.DROP:
                 return self._drop(address, "the disk")
-        paging = self._core.paging
-        store = None if paging is None else paging.stores.get(address)
+        store = self._pages.get(address)
         if store is not None and store.is_paging:
             if store.is_page_full:
                 return self._without_page(address, message)
             return True
         if memory.is_full:
-            policy = self._core.settings.match(address).address_full_policy
+            policy = self._settings.match(address).address_full_policy
             if policy is AddressFullPolicy.DROP:
                 return self._drop(address, "its memory")
             if policy is AddressFullPolicy.FAIL:
@@ -78,7 +118,7 @@ class Limits:
         return True
 
     def _without_page(self, address: str, message: Message) -> bool:
-        if self._core.settings.match(address).page_full_policy is PageFullPolicy.FAIL:
+        if self._settings.match(address).page_full_policy is PageFullPolicy.FAIL:
             raise self._full(address, message)
         return self._drop(address, "what it may have in pages")
 
@@ -90,7 +130,7 @@ class Limits:
         )
 
     def _drop(self, address: str, what: str) -> bool:
-        self._core.counters.dropped += 1
+        self._counters.dropped += 1
         if address not in self._told:
             self._told.add(address)
             log.warning(
@@ -108,17 +148,15 @@ class Limits:
             grant: with True where it fails instead: the address is full, and says so.
         """
         address = split_fqqn(name)[0]
-        management = self._core.management
-        if management is not None and address == management.address:
+        if address == self._management_address:
             # Requests take no memory, and a full broker is one that needs its operator.
             grant(False)
             return
-        found = self._core.postoffice.addresses.by_name.get(address)
+        found = self._addresses.get(address)
         if found is not None:
             memory = found.memory
         else:
-            broker = self._core.postoffice.addresses.memory
-            memory = AddressMemory(address, self._core.settings, broker)
+            memory = AddressMemory(address, self._settings, self._memory)
         if not (memory.broker.is_disk_full or memory.is_full or memory.is_blocked):
             grant(False)
         elif memory.is_failing:

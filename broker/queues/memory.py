@@ -14,8 +14,8 @@ from broker.settings.policies import AddressFullPolicy, DiskFullPolicy
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from broker.core import Settings
     from broker.model.message import Message
+    from broker.ports import Settings
 
 __all__ = ["AddressMemory", "GlobalMemory"]
 

@@ -4,6 +4,7 @@ cimport cython
 
 from broker.model.message cimport Message
 from broker.queues.reference cimport PriorityList, Reference
+from broker.storage.manager cimport StorageManager
 
 
 @cython.final
@@ -13,7 +14,7 @@ cdef class Queue:
     cdef public object binding
     cdef public object browsers
     cdef public object consumers
-    cdef public object core
+    cdef public object clock_ms
     cdef public object filter
     cdef public bint has_expiring
     cdef public bint is_deleted
@@ -22,14 +23,21 @@ cdef class Queue:
     cdef public bint is_plain
     cdef public object index
     cdef public bint is_rebalancing
+    cdef public bint records_deliveries
     cdef public object last_values
     cdef public object name
     cdef public object pages
     cdef public object queue_id
+    cdef public StorageManager storage
+    cdef public object timers
     cdef public PriorityList waiting
     cdef public long long acknowledged_count
     cdef public long long added_count
     cdef public long long delivering_count
+    cdef object _auto_delete
+    cdef object _dead_letters
+    cdef object _parse_filter
+    cdef object _settings
     cdef bint _has_groups
     cdef bint _has_ring
     cdef bint _takes_all

@@ -13,7 +13,7 @@ Threads: the event loop's alone; nothing here waits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker.errors import broker_error
 from broker.queues.dispatch import Consumers, browse, dispatch
@@ -24,27 +24,52 @@ from broker.queues.schedule import Schedule
 from broker.queues.selector_index import SelectorIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from broker.core import Core, Timer
     from broker.model.message import Message
-    from broker.paging.subscription import PageSubscription
+    from broker.ports import Settings, Timer, Timers
     from broker.queues.consumer import Consumer, Filter
+    from broker.queues.pages import QueuePages
     from broker.records.binding_records import QueueBinding
     from broker.settings.settings import AddressSettings
+    from broker.storage.manager import StorageManager
 
-__all__ = ["Queue"]
+__all__ = ["DeadLetterHandler", "Queue"]
+
+
+class DeadLetterHandler(Protocol):
+    """Where a queue sends what it cannot deliver; `broker.routing.dead_letters` is one."""
+
+    def is_redelivered(self, reference: Reference, *, is_delayed: bool = True) -> bool:
+        """Decide about a reference that comes back: whether its queue keeps it.
+
+        It has a `scheduled_ms` then if it has to wait.
+
+        Args:
+            reference: that comes back.
+            is_delayed: the redelivery delay applies.
+        """
+
+    def expire(self, reference: Reference) -> None:
+        """Move a reference, which waits or is being delivered, to the expiry address."""
 
 
 class Queue:
     """See the module's text.
 
     Args:
-        core: of the broker.
         queue_id: of its record, and of the references to it.
         binding: name, address and attributes.
+        storage: where records go.
+        timers: turns and timers.
+        clock_ms: wall clock, ms since 1970.
+        settings: of addresses.
+        parse_filter: a selector's text to a Filter; raises BrokerError 103.
+        dead_letters: takes what is delivered too often, or too late.
+        auto_delete: called with it when it is empty and unused, if it is to go then.
         is_durable: it has a record, and so have its durable messages.
         is_temporary: it goes with the connection that made it.
+        records_deliveries: consumers record a delivery count before the message is written.
 
     Attributes:
         waiting: to be delivered, in order.
@@ -61,23 +86,37 @@ class Queue:
 
     def __init__(
         self,
-        core: Core,
         queue_id: int,
         binding: QueueBinding,
         *,
+        storage: StorageManager,
+        timers: Timers,
+        clock_ms: Callable[[], int],
+        settings: Settings,
+        parse_filter: Callable[[str], Filter | None],
+        dead_letters: DeadLetterHandler,
+        auto_delete: Callable[[Queue], object],
         is_durable: bool,
         is_temporary: bool = False,
+        records_deliveries: bool = False,
     ) -> None:
-        self.core = core
         self.queue_id = queue_id
         self.binding = binding
+        self.storage = storage
+        self.timers = timers
+        self.clock_ms = clock_ms
+        self.records_deliveries = records_deliveries
+        self._settings = settings
+        self._parse_filter = parse_filter
+        self._dead_letters = dead_letters
+        self._auto_delete = auto_delete
         self.name = binding.name
         self.is_durable = is_durable
         self.is_temporary = is_temporary
-        self.filter: Filter | None = core.parse_filter(binding.filter) if binding.filter else None
+        self.filter: Filter | None = parse_filter(binding.filter) if binding.filter else None
         self.waiting = PriorityList()
         # What it has in pages, while its address has any.
-        self.pages: PageSubscription | None = None
+        self.pages: QueuePages | None = None
         self.delivering_count = 0
         self.consumers = Consumers()
         self.browsers: list[Consumer] = []
@@ -87,7 +126,7 @@ class Queue:
         self.is_deleted = False
         self.was_used = False
         self.status_record_id = 0
-        self.created_ms = core.clock_ms()
+        self.created_ms = clock_ms()
         self.last_consumer_left_ms = self.created_ms
         # Totals since the start; unacknowledged are acknowledgements that were rolled back.
         self.added_count = 0
@@ -124,7 +163,7 @@ class Queue:
     @property
     def settings(self) -> AddressSettings:
         """The effective settings of its address."""
-        return self.core.settings.match(self.binding.address)
+        return self._settings.match(self.binding.address)
 
     @property
     def scheduled_count(self) -> int:
@@ -139,7 +178,7 @@ class Queue:
 
     def has_at_most(self, count: int) -> bool:
         """Whether it holds no more than that; false after a start until its pages are counted."""
-        is_counted = self.pages is None or self.pages.store.is_counted
+        is_counted = self.pages is None or self.pages.is_counted
         return is_counted and self.message_count <= count
 
     @property
@@ -210,7 +249,7 @@ class Queue:
             self._has_groups = True
             self._refresh()
         if reference.scheduled_ms:
-            if reference.scheduled_ms > self.core.clock_ms():
+            if reference.scheduled_ms > self.clock_ms():
                 self._put_off(reference)
                 return
             reference.scheduled_ms = 0
@@ -225,7 +264,7 @@ class Queue:
 
     def _put_off(self, reference: Reference) -> None:
         if self._schedule is None:
-            self._schedule = Schedule(self.core, self._became_due)
+            self._schedule = Schedule(self.timers, self.clock_ms, self._became_due)
         self._schedule.add(reference)
 
     def _became_due(self, references: list[Reference]) -> None:
@@ -313,19 +352,19 @@ class Queue:
             self.last_values.gone(reference)
         reference.release()
         if self._goes_when_empty and self._end_turn is None:
-            self._end_turn = self.core.loop.call_soon(self._go_if_empty)
+            self._end_turn = self.timers.call_soon(self._go_if_empty)
 
     def _go_if_empty(self) -> None:
         """In a turn of its own: the caller that emptied it may still use it."""
         self._end_turn = None
         if self._goes_when_empty:
-            self.core.postoffice.addresses.auto_delete(self)
+            self._auto_delete(self)
 
     def expire_if_due(self, reference: Reference) -> bool:
         """Move a waiting reference to the expiry address if its time is over; whether it was."""
-        if reference.message.expiration > self.core.clock_ms():
+        if reference.message.expiration > self.clock_ms():
             return False
-        self.core.dead_letters.expire(reference)
+        self._dead_letters.expire(reference)
         return True
 
     # --- messages come back -------------------------------------------------------------------
@@ -353,7 +392,7 @@ class Queue:
             self.delivering_count -= 1
             self._forget(reference)
             return False
-        if not self.core.dead_letters.is_redelivered(reference, is_delayed=is_delayed):
+        if not self._dead_letters.is_redelivered(reference, is_delayed=is_delayed):
             return False
         self.delivering_count -= 1
         ring_size = self.binding.ring_size
@@ -435,7 +474,7 @@ class Queue:
         if self.consumers.count >= self.binding.consumers_before_dispatch:
             self._open()
         elif self._open_timer is None and self.binding.delay_before_dispatch >= 0:
-            self._open_timer = self.core.loop.call_later(
+            self._open_timer = self.timers.call_later(
                 self.binding.delay_before_dispatch / 1000, self._open
             )
 
@@ -458,7 +497,7 @@ class Queue:
             returned: what it was given and gives back, in order, to be delivered again at once;
                 nothing behind it is delivered before it, not even to the next one of its groups.
         """
-        self.last_consumer_left_ms = self.core.clock_ms()
+        self.last_consumer_left_ms = self.clock_ms()
         if consumer.cursor is not None:
             consumer.cursor.close()
             consumer.cursor = None
@@ -476,7 +515,7 @@ class Queue:
         self.answered()
         self._refresh()
         if self.consumer_count == 0 and self.binding.purge_on_no_consumers:
-            self.core.loop.call_soon(self._purge_if_unused)
+            self.timers.call_soon(self._purge_if_unused)
         self.give_back((), returned)
 
     def _purge_if_unused(self) -> None:
@@ -590,7 +629,7 @@ class Queue:
     def deliver_later(self) -> None:
         """Deliver what can be delivered in the next turn."""
         if self._turn is None:
-            self._turn = self.core.loop.call_soon(self._go_on)
+            self._turn = self.timers.call_soon(self._go_on)
 
     def _go_on(self) -> None:
         self._turn = None
@@ -610,7 +649,7 @@ class Queue:
     def update(self, binding: QueueBinding) -> None:
         """Take changed attributes; those that make it another queue stay as they are."""
         if binding.filter != self.binding.filter:
-            self.filter = self.core.parse_filter(binding.filter) if binding.filter else None
+            self.filter = self._parse_filter(binding.filter) if binding.filter else None
         self.binding = binding
         if binding.ring_size >= 0:
             self._trim_ring()

@@ -18,7 +18,7 @@ anew, since what they passed may fit now.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from broker.queues.consumer import Consumer
     from broker.queues.queue import Queue
     from broker.queues.stored_references import StoredReferences
-    from broker.transactions.transaction import Transaction
 
     class Watcher(Protocol):
         """Who goes through a list by a scan of its own."""
@@ -45,11 +44,31 @@ __all__ = [
     "PriorityList",
     "Reference",
     "ReferenceList",
+    "ReferenceTransaction",
     "StoredRun",
     "reference_to",
 ]
 
 LEVELS: Final = 10  # Priorities 0 … 9 (JMS 2.0, 3.4.10); QueueImpl.NUM_PRIORITIES.
+
+
+class ReferenceTransaction(Protocol):
+    """Of a transaction what queues and pages need; `broker.transactions.transaction` is one."""
+
+    paged: Any
+    """What it does with pages, which alone know; None where it has to do with none."""
+
+    @property
+    def tx_id(self) -> int:
+        """Of its records."""
+
+    @property
+    def acknowledged(self) -> list[Reference]:
+        """What it acknowledges, in order."""
+
+    def acknowledge(self, reference: Reference, consumer: Consumer | None = None) -> None:
+        """A queue loses a message, which it does not list, when it commits."""
+
 
 # What has two bytes. Who was delivered more often has its count recorded once more than needed.
 _PERSISTED_MAX: Final = 0xFFFF
@@ -116,7 +135,7 @@ class Reference:
         """Whether record_gone() writes something."""
         return self.is_recorded
 
-    def record_gone(self, tx: Transaction | None, is_last: bool) -> bool:
+    def record_gone(self, tx: ReferenceTransaction | None, is_last: bool) -> bool:
         """Record, at once or in a transaction, that its queue has it no more.
 
         Args:
@@ -129,7 +148,7 @@ class Reference:
         queue, message = self.queue, self.message
         if not (queue.is_durable and message.durable):
             return False
-        storage = queue.core.storage
+        storage = queue.storage
         storage.acknowledge(
             queue.queue_id, message.message_id, None if tx is None else tx.tx_id, is_last
         )
@@ -141,7 +160,7 @@ class Reference:
         if queue.is_durable and message.durable:
             message.durable_references -= 1
             if message.durable_references == 0:
-                storage = queue.core.storage
+                storage = queue.storage
                 storage.delete_message(message.message_id)
         # Behind the record: a large message's file goes when that is durable.
         owner = message.owner

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from broker.core import Core, Timer
+    from broker.ports import Timer, Timers
     from broker.queues.reference import Reference
 
 __all__ = ["Schedule"]
@@ -25,14 +25,30 @@ class Schedule:
     """The scheduled references of one queue.
 
     Args:
-        core: clock and timers.
+        timers: of the event loop.
+        clock_ms: wall clock, ms since 1970.
         on_due: called with those that have become due, in order.
     """
 
-    __slots__ = ("_core", "_heap", "_live", "_on_due", "_sequence", "_timer", "_timer_ms")
+    __slots__ = (
+        "_clock_ms",
+        "_heap",
+        "_live",
+        "_on_due",
+        "_sequence",
+        "_timer",
+        "_timer_ms",
+        "_timers",
+    )
 
-    def __init__(self, core: Core, on_due: Callable[[list[Reference]], object]) -> None:
-        self._core = core
+    def __init__(
+        self,
+        timers: Timers,
+        clock_ms: Callable[[], int],
+        on_due: Callable[[list[Reference]], object],
+    ) -> None:
+        self._timers = timers
+        self._clock_ms = clock_ms
         self._on_due = on_due
         self._heap: list[tuple[int, int, Reference]] = []
         # Which entry of the heap is a reference's: one that was taken out may be in the heap still,
@@ -72,13 +88,13 @@ class Schedule:
             if self._timer_ms <= first_ms:
                 return
             self._timer.cancel()
-        delay_s = max(0, first_ms - self._core.clock_ms()) / 1000
+        delay_s = max(0, first_ms - self._clock_ms()) / 1000
         self._timer_ms = first_ms
-        self._timer = self._core.loop.call_later(min(delay_s, _SLEEP_S_MAX), self._look)
+        self._timer = self._timers.call_later(min(delay_s, _SLEEP_S_MAX), self._look)
 
     def _look(self) -> None:
         self._timer = None
-        now_ms = self._core.clock_ms()
+        now_ms = self._clock_ms()
         due = []
         while self._heap and self._heap[0][0] <= now_ms:
             _, number, reference = heapq.heappop(self._heap)

@@ -26,17 +26,24 @@ from broker.records.message_records import DuplicateId
 from broker.records.records import decode_prepared, decode_record
 from broker.recovery.loaded_messages import decode_message
 from broker.routing.divert import Divert
-from broker.transactions.transaction import Transaction, TransactionState
+from broker.transactions.transaction import TransactionState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from broker.core import Core
+    from broker.paging.paging import Paging
+    from broker.queues.consumer import Filter
     from broker.queues.memory import AddressMemory
     from broker.queues.queue import Queue
     from broker.recovery.images import BindingsImage, Prepared, Record
     from broker.recovery.loaded_messages import LoadedMessages, LoadedQueue
+    from broker.routing.addresses import Addresses
+    from broker.routing.duplicates import DuplicateCaches
+    from broker.routing.postoffice import PostOffice
     from broker.storage.large_bodies import LargeBodies
+    from broker.storage.manager import StorageManager
+    from broker.transactions.transaction import Transaction
+    from broker.transactions.xa import XaTransactions
 
 __all__ = ["recover", "uncollected"]
 
@@ -70,29 +77,46 @@ def uncollected() -> Iterator[None]:
 
 
 def recover(
-    core: Core,
     bindings: BindingsImage,
     messages: LoadedMessages,
     all_prepared: Sequence[Prepared],
+    *,
+    postoffice: PostOffice,
+    transactions: XaTransactions,
+    storage: StorageManager,
+    large: LargeBodies | None,
+    parse_filter: Callable[[str], Filter | None],
 ) -> None:
-    """Make everything, in `core`; see the module's text.
+    """Make everything; see the module's text.
 
     Args:
-        core: with an empty post office.
         bindings: of the bindings journal.
         messages: of the message journal; emptied.
         all_prepared: transactions of the message journal that wait for a decision.
+        postoffice: empty; its paging, if it has one, is empty too.
+        transactions: get those that are prepared.
+        storage: where records go.
+        large: bodies of large messages; None without storage for them.
+        parse_filter: a selector's text to a Filter.
 
     Raises:
         BrokerError: a queue's or divert's filter cannot be read.
     """
-    if core.large is not None:
-        core.large.sweep_temporary()
-    _load_addresses(core, bindings)
-    _load_queues(core, bindings)
-    _load_diverts(core, bindings)
-    pages = _load_pages(core, messages)
-    loader = _MessageLoader(core, messages, pages)
+    if large is not None:
+        large.sweep_temporary()
+    addresses, paging = postoffice.addresses, postoffice.paging
+    _load_addresses(addresses, storage, bindings)
+    _load_queues(addresses, storage, bindings)
+    _load_diverts(addresses, parse_filter, bindings)
+    pages = None if paging is None else _load_pages(paging, messages)
+    loader = _MessageLoader(
+        messages,
+        pages,
+        postoffice=postoffice,
+        transactions=transactions,
+        storage=storage,
+        large=large,
+    )
     for prepared in all_prepared:
         for record in prepared.records:
             # What a transaction has taken, or sends elsewhere too, is found by its id.
@@ -100,14 +124,13 @@ def recover(
     loader.load_references()
     for prepared in all_prepared:
         loader.load_prepared(prepared)
-    _load_duplicate_ids(core, messages)
+    _load_duplicate_ids(postoffice.duplicates, storage, messages)
     for record_id, decision in messages.heuristic:
-        core.transactions.load_heuristic(record_id, decision.xid, is_commit=decision.is_commit)
+        transactions.load_heuristic(record_id, decision.xid, is_commit=decision.is_commit)
     loader.drop_unreferenced()
     if pages is not None:
         pages.finish()
     loader.sweep_bodies()
-    addresses = core.postoffice.addresses
     log.info(
         "loaded %d addresses, %d queues, %d messages, %d prepared transactions",
         len(addresses.by_name),
@@ -117,8 +140,7 @@ def recover(
     )
 
 
-def _load_addresses(core: Core, bindings: BindingsImage) -> None:
-    addresses = core.postoffice.addresses
+def _load_addresses(addresses: Addresses, storage: StorageManager, bindings: BindingsImage) -> None:
     for address_id, binding in bindings.addresses.items():
         address = addresses.load(
             binding.name,
@@ -132,11 +154,10 @@ def _load_addresses(core: Core, bindings: BindingsImage) -> None:
             address.is_paused = status.is_paused
             address.status_record_id = status.record_id
     for status in bindings.address_status.values():
-        core.storage.delete_setting(status.record_id)
+        storage.delete_setting(status.record_id)
 
 
-def _load_queues(core: Core, bindings: BindingsImage) -> None:
-    addresses = core.postoffice.addresses
+def _load_queues(addresses: Addresses, storage: StorageManager, bindings: BindingsImage) -> None:
     for queue_id, binding in bindings.queues.items():
         if binding.address not in addresses.by_name:
             log.warning(
@@ -155,11 +176,14 @@ def _load_queues(core: Core, bindings: BindingsImage) -> None:
         ].is_paused:
             queue.pause()
     for status in bindings.queue_status.values():
-        core.storage.delete_setting(status.record_id)
+        storage.delete_setting(status.record_id)
 
 
-def _load_diverts(core: Core, bindings: BindingsImage) -> None:
-    addresses = core.postoffice.addresses
+def _load_diverts(
+    addresses: Addresses,
+    parse_filter: Callable[[str], Filter | None],
+    bindings: BindingsImage,
+) -> None:
     for record_id, record in bindings.settings:
         if isinstance(record, DivertRecord) and record.address is not None:
             address = addresses.by_name.get(record.address)
@@ -168,38 +192,51 @@ def _load_diverts(core: Core, bindings: BindingsImage) -> None:
                     "divert %s: its address %s is gone; left out", record.name, record.address
                 )
                 continue
-            divert = Divert(core, record, record_id)
+            divert = Divert(record, record_id, parse_filter=parse_filter)
             address.diverts[divert.unique_name] = divert
             addresses.version += 1
 
 
-def _load_pages(core: Core, messages: LoadedMessages) -> PageLoader | None:
-    if core.paging is None:
-        return None
-    pages = PageLoader(core.paging)
-    pages.load_folders(core.paging.folders.load())
+def _load_pages(paging: Paging, messages: LoadedMessages) -> PageLoader:
+    pages = PageLoader(paging)
+    pages.load_folders(paging.folders.load())
     pages.load_records(messages.others)
     messages.others.clear()
     return pages
 
 
-def _load_duplicate_ids(core: Core, messages: LoadedMessages) -> None:
+def _load_duplicate_ids(
+    duplicates: DuplicateCaches, storage: StorageManager, messages: LoadedMessages
+) -> None:
     for address, stored in messages.duplicate_ids.items():
-        if core.persist_id_cache:
-            core.postoffice.duplicates.of(address).load(stored)
+        if duplicates.is_persistent:
+            duplicates.of(address).load(stored)
         else:
             for _, record_id in stored:
-                core.storage.delete_duplicate_id(record_id)
+                storage.delete_duplicate_id(record_id)
 
 
 class _MessageLoader:
     """Gives queues their references, and knows what stays as it is in the journal."""
 
-    def __init__(self, core: Core, image: LoadedMessages, pages: PageLoader | None) -> None:
-        self._core = core
+    def __init__(
+        self,
+        image: LoadedMessages,
+        pages: PageLoader | None,
+        *,
+        postoffice: PostOffice,
+        transactions: XaTransactions,
+        storage: StorageManager,
+        large: LargeBodies | None,
+    ) -> None:
         self._pages = pages
         self._image = image
-        self._addresses = core.postoffice.addresses
+        self._transactions = transactions
+        self._storage = storage
+        self._large = large
+        self._paging = postoffice.paging
+        self._duplicates = postoffice.duplicates
+        self._addresses = postoffice.addresses
         # Of large messages, whose files stay.
         self._kept_bodies: set[int] = set()
         # Of prepared transactions.
@@ -237,7 +274,7 @@ class _MessageLoader:
 
     def _find_body(self, message: Message) -> bool:
         message_id = message.message_id
-        large = self._core.large
+        large = self._large
         body = None if large is None else large.find(message_id)
         if body is None:
             if message_id not in self._image.unreadable:
@@ -252,7 +289,7 @@ class _MessageLoader:
         """Delete messages that no queue has."""
         unreferenced = list(self._image.unreferenced())
         for message_id in unreferenced:
-            self._core.storage.delete_message(message_id)
+            self._storage.delete_message(message_id)
         self._image.known.clear()
         if unreferenced:
             shown = ", ".join(map(str, unreferenced[:_SHOWN_MAX]))
@@ -266,7 +303,7 @@ class _MessageLoader:
 
     def sweep_bodies(self) -> None:
         """Delete bodies of large messages that are gone, once it is known what pages have."""
-        paging, large = self._core.paging, self._core.large
+        paging, large = self._paging, self._large
         if large is None or self._image.unreadable:
             if self._pages is not None:
                 self._pages.count(lambda: None)
@@ -274,7 +311,7 @@ class _MessageLoader:
         if self._pages is None or paging is None:
             _sweep(large, self._kept_bodies)
             return
-        first_id = self._core.storage.new_id()
+        first_id = self._storage.new_id()
         kept = self._kept_bodies
         self._pages.count(lambda: _sweep(large, kept | large_ids(paging), first_id))
 
@@ -282,23 +319,22 @@ class _MessageLoader:
 
     def load_prepared(self, prepared: Prepared) -> None:
         """Make a prepared transaction; one that cannot be read is rolled back."""
-        core = self._core
         tx = None
         try:
             xid = decode_prepared(prepared.extra)
-            tx = Transaction(core, xid, prepared.tx_id)
+            tx = self._transactions.begin(xid, prepared.tx_id)
             tx.has_records = True
             tx.state = TransactionState.PREPARED
             self._fill(tx, prepared.records)
         except (RecordFormatError, struct.error) as error:
             log.error("AMQ224006: a prepared transaction cannot be read: rolled back: %s", error)
             if tx is None:
-                core.storage.rollback(prepared.tx_id)
+                self._storage.rollback(prepared.tx_id)
             else:
                 # With what was made of it so far.
-                tx.rollback(core.storage.new_context())
+                tx.rollback(self._storage.new_context())
             return
-        core.transactions.load(tx)
+        self._transactions.load(tx)
 
     def _fill(self, tx: Transaction, records: Sequence[Record]) -> None:
         sends: dict[tuple[int, int], Reference] = {}
@@ -333,7 +369,7 @@ class _MessageLoader:
             elif kind == RecordType.DUPLICATE_ID:
                 found_id = decode_record(kind, body, is_update=False)
                 assert isinstance(found_id, DuplicateId), "its type says so"
-                cache = self._core.postoffice.duplicates.of(found_id.address)
+                cache = self._duplicates.of(found_id.address)
                 cache.add(found_id.duplicate_id, record_id)
                 tx.add_duplicate_id(cache, found_id.duplicate_id, record_id)
             elif self._pages is None or not self._pages.load_prepared(

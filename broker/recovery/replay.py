@@ -22,15 +22,16 @@ from broker.recovery.loaded_messages import decode_message
 from broker.routing.large_copies import LARGE_COMPRESSED, LARGE_SIZE, LOOK_AGAIN_S, await_body
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from datetime import datetime
 
-    from broker.core import Core
     from broker.queues.consumer import Filter
-    from broker.storage.context import OperationContext
+    from broker.routing.postoffice import PostOffice
     from broker.storage.history import HistoryMessage, MessageHistory
+    from broker.storage.large_bodies import LargeBodies
+    from broker.storage.manager import StorageManager
 
-__all__ = ["replay"]
+__all__ = ["Replay"]
 
 log = logging.getLogger("broker")
 
@@ -42,78 +43,140 @@ _PART: Final = 100
 _LARGE: Final = int(RecordType.ADD_LARGE_MESSAGE)
 
 
-def replay(
-    core: Core,
-    context: OperationContext,
-    address: str,
-    target: str | None,
-    filter: str | None,
-    *,
-    first: datetime | None = None,
-    last: datetime | None = None,
-) -> Generator[float | None, None, int]:
-    """Send again what was sent to an address; how many messages.
+class Replay:
+    """See the module's text.
 
     Args:
-        core: of the broker.
-        context: what is recorded waits for.
-        address: that they were sent to.
-        target: where they go; None or blank: to the same address.
-        filter: a selector; None or blank: all.
-        first: local time: files copied before are left out.
-        last: files copied later are left out.
-
-    Raises:
-        BrokerError: no history is kept, it was not copied within a minute, or the filter is none.
-        JournalError: the history cannot be written or read.
+        history: of the message journal; None where none is kept.
+        postoffice: where messages go.
+        storage: gives ids.
+        large: bodies of large messages; None without storage for them.
+        clock_ms: wall clock, ms since 1970.
+        parse_filter: a selector's text to a Filter.
     """
-    history = core.history
-    if history is None:
-        raise BrokerError(
-            ErrorCode.ILLEGAL_STATE,
-            "no history is kept (journal-retention-directory): there is nothing to replay",
-        )
-    accepts = core.parse_filter(filter) if filter else None
-    yield from _await_copy(core, history)
-    to = target.strip() if target and target.strip() else address
-    count = seen = 0
-    for found in history.messages(first, last):
-        if found is None:
-            yield None
-            continue
-        seen += 1
-        if seen % _PART == 0:
-            yield None
-        message = _wanted(found, address, accepts)
-        if message is None:
-            continue
-        if found.user_type != _LARGE:
-            message.give_id(core.storage.new_id())
-        else:
-            message.message_id = core.storage.new_id()
-            has_body = yield from _give_body(core, history, found.message_id, message)
-            if not has_body:
-                log.warning(
-                    "the history lacks a part of the body of large message %d", found.message_id
-                )
-                continue
-        if to != address:
-            message.address = to
-        context.note()
-        core.postoffice.route(message, context, rejects_duplicates=False)
-        count += 1
-    return count
 
+    def __init__(
+        self,
+        *,
+        history: MessageHistory | None,
+        postoffice: PostOffice,
+        storage: StorageManager,
+        large: LargeBodies | None,
+        clock_ms: Callable[[], int],
+        parse_filter: Callable[[str], Filter | None],
+    ) -> None:
+        self._history = history
+        self._postoffice = postoffice
+        self._storage = storage
+        self._large = large
+        self._clock_ms = clock_ms
+        self._parse_filter = parse_filter
 
-def _await_copy(core: Core, history: MessageHistory) -> Generator[float | None, None, None]:
-    history.copy_now()
-    until_ms = core.clock_ms() + COPY_TIMEOUT_MS
-    while not history.is_copied():
-        if core.clock_ms() > until_ms:
+    def send(
+        self,
+        address: str,
+        target: str | None,
+        filter: str | None,
+        *,
+        first: datetime | None = None,
+        last: datetime | None = None,
+    ) -> Generator[float | None, None, int]:
+        """Send again what was sent to an address; how many messages.
+
+        Args:
+            address: that they were sent to.
+            target: where they go; None or blank: to the same address.
+            filter: a selector; None or blank: all.
+            first: local time: files copied before are left out.
+            last: files copied later are left out.
+
+        Raises:
+            BrokerError: no history is kept, it was not copied within a minute, or the filter is
+                none.
+            JournalError: the history cannot be written or read.
+        """
+        history = self._history
+        if history is None:
             raise BrokerError(
-                ErrorCode.ILLEGAL_STATE, f"the history was not copied in {COPY_TIMEOUT_MS} ms"
+                ErrorCode.ILLEGAL_STATE,
+                "no history is kept (journal-retention-directory): there is nothing to replay",
             )
-        yield _LOOK_AGAIN_S
+        context = self._storage.new_context()
+        accepts = self._parse_filter(filter) if filter else None
+        yield from self._await_copy(history)
+        to = target.strip() if target and target.strip() else address
+        count = seen = 0
+        for found in history.messages(first, last):
+            if found is None:
+                yield None
+                continue
+            seen += 1
+            if seen % _PART == 0:
+                yield None
+            message = _wanted(found, address, accepts)
+            if message is None:
+                continue
+            if found.user_type != _LARGE:
+                message.give_id(self._storage.new_id())
+            else:
+                message.message_id = self._storage.new_id()
+                has_body = yield from self._give_body(history, found.message_id, message)
+                if not has_body:
+                    log.warning(
+                        "the history lacks a part of the body of large message %d",
+                        found.message_id,
+                    )
+                    continue
+            if to != address:
+                message.address = to
+            context.note()
+            self._postoffice.route(message, context, rejects_duplicates=False)
+            count += 1
+        return count
+
+    def _await_copy(self, history: MessageHistory) -> Generator[float | None, None, None]:
+        history.copy_now()
+        until_ms = self._clock_ms() + COPY_TIMEOUT_MS
+        while not history.is_copied():
+            if self._clock_ms() > until_ms:
+                raise BrokerError(
+                    ErrorCode.ILLEGAL_STATE, f"the history was not copied in {COPY_TIMEOUT_MS} ms"
+                )
+            yield _LOOK_AGAIN_S
+
+    def _give_body(
+        self, history: MessageHistory, old_id: int, message: Message
+    ) -> Generator[float | None, None, bool]:
+        """Give a large message the body that is still there, or the one of the history."""
+        assert self._large is not None, "a broker with a history keeps large messages"
+        body = self._large.find(old_id)
+        if body is not None:
+            message.large = yield from await_body(
+                body, message.message_id, is_durable=message.durable
+            )
+            return True
+        large = self._large.create(message.message_id, is_durable=message.durable)
+        try:
+            for part in history.body_parts(old_id):
+                if part is None:
+                    yield None
+                    continue
+                large.append(part)
+                if message.durable:
+                    history.note_body(message.message_id, part)
+            is_whole = _is_whole(message, large.size)
+            while is_whole and not large.finish(sync=message.durable, callback=lambda: None):
+                yield LOOK_AGAIN_S
+        except BaseException:
+            large.close()
+            large.delete()
+            raise
+        if not is_whole:
+            large.close()
+            large.delete()
+            return False
+        message.large = large
+        return True
 
 
 def _wanted(found: HistoryMessage, address: str, accepts: Filter | None) -> Message | None:
@@ -133,39 +196,6 @@ def _wanted(found: HistoryMessage, address: str, accepts: Filter | None) -> Mess
     if message.address != address:
         return None
     return message if accepts is None or accepts.matches(message) else None
-
-
-def _give_body(
-    core: Core, history: MessageHistory, old_id: int, message: Message
-) -> Generator[float | None, None, bool]:
-    """Give a large message the body that is still there, or the one of the history."""
-    assert core.large is not None, "a broker with a history keeps large messages"
-    body = core.large.find(old_id)
-    if body is not None:
-        message.large = yield from await_body(body, message.message_id, is_durable=message.durable)
-        return True
-    large = core.large.create(message.message_id, is_durable=message.durable)
-    try:
-        for part in history.body_parts(old_id):
-            if part is None:
-                yield None
-                continue
-            large.append(part)
-            if message.durable:
-                history.note_body(message.message_id, part)
-        is_whole = _is_whole(message, large.size)
-        while is_whole and not large.finish(sync=message.durable, callback=lambda: None):
-            yield LOOK_AGAIN_S
-    except BaseException:
-        large.close()
-        large.delete()
-        raise
-    if not is_whole:
-        large.close()
-        large.delete()
-        return False
-    message.large = large
-    return True
 
 
 def _is_whole(message: Message, size: int) -> bool:

@@ -12,14 +12,13 @@ Threads: the event loop's alone; nothing here waits.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Protocol, TypedDict, Unpack
 
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.model.address import AddressTree
 from broker.notifications import NotificationType
 from broker.queues.groups import UNLIMITED_BUCKETS
 from broker.queues.memory import AddressMemory
-from broker.queues.queue import Queue
 from broker.records.binding_records import (
     AddressBinding,
     AddressStatusRecord,
@@ -28,16 +27,22 @@ from broker.records.binding_records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from broker.core import Core
     from broker.model.address import WildcardConfiguration
     from broker.model.routing_type import RoutingType
+    from broker.notifications import Notifications
+    from broker.paging.paging import Paging
+    from broker.ports import Settings
+    from broker.queues.factory import QueueFactory
     from broker.queues.memory import GlobalMemory
+    from broker.queues.queue import Queue
     from broker.records.binding_records import QueueBinding
     from broker.routing.divert import Divert
+    from broker.routing.duplicates import DuplicateCaches
+    from broker.storage.manager import StorageManager
 
-__all__ = ["Address", "Addresses", "QueueChanges", "queue_exists"]
+__all__ = ["Address", "AddressListener", "Addresses", "QueueChanges", "queue_exists"]
 
 
 class QueueChanges(TypedDict, total=False):
@@ -147,11 +152,29 @@ def queue_exists(queue: Queue) -> BrokerError:
     )
 
 
+class AddressListener(Protocol):
+    """Who follows addresses and queues; `broker.routing.retroactive` does."""
+
+    def address_created(self, address: Address) -> None:
+        """A new address has its record."""
+
+    def address_deleted(self, name: str) -> None:
+        """An address is gone, with its queues and diverts."""
+
+    def queue_created(self, queue: Queue) -> None:
+        """A new queue has its record."""
+
+
 class Addresses:
     """See the module's text.
 
     Args:
-        core: of the broker.
+        storage: where records go.
+        clock_ms: wall clock, ms since 1970.
+        settings: of addresses.
+        notifications: who tells of what happens.
+        queue_factory: makes queues.
+        duplicates: ids that addresses have seen.
         memory: of all addresses.
         wildcards: how names with wildcards are written.
 
@@ -161,10 +184,31 @@ class Addresses:
         queues_by_id: the same, by id.
         version: rises with every change of what is bound to what, of settings, of permissions.
         patterns: the addresses with wildcards in their names, where these route.
+        paging: of the broker; None where nothing is kept. Set once, by the composition root,
+            before the first address is made: paging needs addresses.
+        listener: told of addresses and queues; None tells nobody. Set once, likewise.
     """
 
-    def __init__(self, core: Core, memory: GlobalMemory, wildcards: WildcardConfiguration) -> None:
-        self._core = core
+    def __init__(
+        self,
+        *,
+        storage: StorageManager,
+        clock_ms: Callable[[], int],
+        settings: Settings,
+        notifications: Notifications,
+        queue_factory: QueueFactory,
+        duplicates: DuplicateCaches,
+        memory: GlobalMemory,
+        wildcards: WildcardConfiguration,
+    ) -> None:
+        self._storage = storage
+        self._clock_ms = clock_ms
+        self._settings = settings
+        self._notifications = notifications
+        self._queue_factory = queue_factory
+        self._duplicates = duplicates
+        self.paging: Paging | None = None
+        self.listener: AddressListener | None = None
         self.memory = memory
         self.wildcards = wildcards
         self.by_name: dict[str, Address] = {}
@@ -209,7 +253,7 @@ class Addresses:
             raise broker_error("address_exists", f"Address already exists: {name}")
         address = self.load(
             name,
-            self._core.storage.new_id(),
+            self._storage.new_id(),
             routing_types,
             is_auto_created=is_auto_created,
             is_temporary=is_temporary,
@@ -217,13 +261,13 @@ class Addresses:
         )
         if not is_temporary:
             try:
-                self._core.storage.add_binding(address.address_id, address.binding())
+                self._storage.add_binding(address.address_id, address.binding())
             except BrokerError:
                 self._forget_address(address)
                 raise
-        self._core.notifications.address(NotificationType.ADDRESS_ADDED, address)
-        if self._core.retroactive is not None:
-            self._core.retroactive.address_created(address)
+        self._notifications.address(NotificationType.ADDRESS_ADDED, address)
+        if self.listener is not None:
+            self.listener.address_created(address)
         return address
 
     def load(
@@ -241,12 +285,12 @@ class Addresses:
             name,
             address_id,
             routing_types,
-            AddressMemory(name, self._core.settings, self.memory),
+            AddressMemory(name, self._settings, self.memory),
             is_auto_created=is_auto_created,
             is_temporary=is_temporary,
             is_internal=is_internal,
         )
-        address.unused_since_ms = self._core.clock_ms()
+        address.unused_since_ms = self._clock_ms()
         self.by_name[name] = address
         if self._routes_others(name):
             self.patterns.add(name, address)
@@ -273,11 +317,11 @@ class Addresses:
             return address
         address.routing_types = wanted
         if not address.is_temporary:
-            old_id, address.address_id = address.address_id, self._core.storage.new_id()
-            self._core.storage.replace_binding(old_id, address.address_id, address.binding())
+            old_id, address.address_id = address.address_id, self._storage.new_id()
+            self._storage.replace_binding(old_id, address.address_id, address.binding())
             if address.status_record_id:
                 # It names the address by its id.
-                address.status_record_id = self._core.storage.replace_setting(
+                address.status_record_id = self._storage.replace_setting(
                     address.status_record_id,
                     AddressStatusRecord(address.address_id, QueueStatus.PAUSED),
                 )
@@ -302,16 +346,16 @@ class Addresses:
         for divert_name in list(address.diverts):
             self.delete_divert(address, divert_name)
         self._forget_address(address)
-        self._core.postoffice.duplicates.drop(name)
-        if self._core.paging is not None:
-            self._core.paging.address_deleted(name)
+        self._duplicates.drop(name)
+        if self.paging is not None:
+            self.paging.address_deleted(name)
         if not address.is_temporary:
             if address.status_record_id:
-                self._core.storage.delete_setting(address.status_record_id)
-            self._core.storage.delete_binding(address.address_id)
-        self._core.notifications.address(NotificationType.ADDRESS_REMOVED, address)
-        if self._core.retroactive is not None:
-            self._core.retroactive.address_deleted(name)
+                self._storage.delete_setting(address.status_record_id)
+            self._storage.delete_binding(address.address_id)
+        self._notifications.address(NotificationType.ADDRESS_REMOVED, address)
+        if self.listener is not None:
+            self.listener.address_deleted(name)
 
     def _routes_others(self, name: str) -> bool:
         """Whether messages to other addresses go to the queues of this one, too."""
@@ -327,10 +371,10 @@ class Addresses:
         """Let all queues of an address deliver nothing, or again; `is_kept` over a restart."""
         address.is_paused = is_paused
         if address.status_record_id:
-            self._core.storage.delete_setting(address.status_record_id)
+            self._storage.delete_setting(address.status_record_id)
             address.status_record_id = 0
         if is_kept and is_paused and not address.is_temporary:
-            address.status_record_id = self._core.storage.add_setting(
+            address.status_record_id = self._storage.add_setting(
                 AddressStatusRecord(address.address_id, QueueStatus.PAUSED)
             )
         for queue in address.queues.values():
@@ -345,8 +389,8 @@ class Addresses:
         divert = address.diverts.pop(name)
         self.version += 1
         if divert.record_id:
-            self._core.storage.delete_setting(divert.record_id)
-        self._core.notifications.divert(NotificationType.BINDING_REMOVED, divert, address.name)
+            self._storage.delete_setting(divert.record_id)
+        self._notifications.divert(NotificationType.BINDING_REMOVED, divert, address.name)
 
     # --- queues -------------------------------------------------------------------------------
 
@@ -387,19 +431,19 @@ class Addresses:
             )
         is_durable = is_durable and not is_temporary
         queue = self.load_queue(
-            binding, self._core.storage.new_id(), is_durable=is_durable, is_temporary=is_temporary
+            binding, self._storage.new_id(), is_durable=is_durable, is_temporary=is_temporary
         )
         if address.is_paused:
             queue.pause()
         if is_durable:
             try:
-                self._core.storage.add_binding(queue.queue_id, binding)
+                self._storage.add_binding(queue.queue_id, binding)
             except BrokerError:
                 self._forget_queue(queue)
                 raise
-        self._core.notifications.queue(NotificationType.BINDING_ADDED, queue)
-        if self._core.retroactive is not None:
-            self._core.retroactive.queue_created(queue)
+        self._notifications.queue(NotificationType.BINDING_ADDED, queue)
+        if self.listener is not None:
+            self.listener.queue_created(queue)
         return queue
 
     def _forget_queue(self, queue: Queue) -> Address:
@@ -409,18 +453,22 @@ class Addresses:
         del self.queues_by_id[queue.queue_id]
         address = self.by_name[queue.binding.address]
         del address.queues[queue.name]
-        address.unused_since_ms = self._core.clock_ms()
+        address.unused_since_ms = self._clock_ms()
         self.version += 1
-        if self._core.paging is not None:
-            self._core.paging.queue_deleted(queue)
+        if self.paging is not None:
+            self.paging.queue_deleted(queue)
         return address
 
     def load_queue(
         self, binding: QueueBinding, queue_id: int, *, is_durable: bool, is_temporary: bool = False
     ) -> Queue:
         """Make a queue that needs no new record."""
-        queue = Queue(
-            self._core, queue_id, binding, is_durable=is_durable, is_temporary=is_temporary
+        queue = self._queue_factory.make(
+            queue_id,
+            binding,
+            is_durable=is_durable,
+            is_temporary=is_temporary,
+            auto_delete=self.auto_delete,
         )
         self.queues[binding.name] = queue
         self.queues_by_id[queue_id] = queue
@@ -428,8 +476,8 @@ class Addresses:
         address.queues[binding.name] = queue
         address.was_used = True
         self.version += 1
-        if self._core.paging is not None:
-            self._core.paging.queue_added(queue)
+        if self.paging is not None:
+            self.paging.queue_added(queue)
         return queue
 
     def update_queue(self, name: str, **changes: Unpack[QueueChanges]) -> Queue:
@@ -457,9 +505,9 @@ class Addresses:
         if binding != queue.binding:
             queue.update(binding)
             if queue.is_durable:
-                self._core.storage.update_queue_binding(queue.queue_id, binding)
+                self._storage.update_queue_binding(queue.queue_id, binding)
             self.version += 1
-            self._core.notifications.queue(NotificationType.BINDING_UPDATED, queue)
+            self._notifications.queue(NotificationType.BINDING_UPDATED, queue)
         return queue
 
     def delete_queue(
@@ -485,10 +533,10 @@ class Addresses:
         if queue.is_durable:
             # Before its pages are deleted: these wait for all that was recorded by then.
             if queue.status_record_id:
-                self._core.storage.delete_setting(queue.status_record_id)
-            self._core.storage.delete_binding(queue.queue_id)
+                self._storage.delete_setting(queue.status_record_id)
+            self._storage.delete_binding(queue.queue_id)
         address = self._forget_queue(queue)
-        self._core.notifications.queue(NotificationType.BINDING_REMOVED, queue)
+        self._notifications.queue(NotificationType.BINDING_REMOVED, queue)
         if (
             delete_address
             and not address.queues
@@ -521,10 +569,10 @@ class Addresses:
     def pause_queue(self, queue: Queue, *, is_paused: bool, is_kept: bool = False) -> None:
         """Let a queue deliver nothing, or again; `is_kept` over a restart."""
         if queue.status_record_id:
-            self._core.storage.delete_setting(queue.status_record_id)
+            self._storage.delete_setting(queue.status_record_id)
             queue.status_record_id = 0
         if is_kept and is_paused and queue.is_durable:
-            queue.status_record_id = self._core.storage.add_setting(
+            queue.status_record_id = self._storage.add_setting(
                 QueueStatusRecord(queue.queue_id, QueueStatus.PAUSED)
             )
         if is_paused:

@@ -17,9 +17,9 @@ from broker.settings.queue_defaults import QueueRequest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from broker.core import Core
+    from broker.ports import Settings
     from broker.queues.queue import Queue
-    from broker.routing.addresses import Address
+    from broker.routing.addresses import Address, Addresses
 
 __all__ = ["Administration"]
 
@@ -28,14 +28,15 @@ class Administration:
     """See the module's text.
 
     Args:
-        core: of the broker.
+        addresses: of the broker.
+        settings: of addresses.
     """
 
-    __slots__ = ("_addresses", "_core")
+    __slots__ = ("_addresses", "_settings")
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._addresses = core.postoffice.addresses
+    def __init__(self, addresses: Addresses, settings: Settings) -> None:
+        self._addresses = addresses
+        self._settings = settings
 
     def ensure_address(
         self,
@@ -64,7 +65,7 @@ class Administration:
         """
         if not request.name:
             raise broker_error("invalid_queue_name", "Invalid queue name: ")
-        settings = self._core.settings.match(request.address)
+        settings = self._settings.match(request.address)
         found = self._addresses.queues.get(request.name)
         if found is not None:
             raise queue_exists(found)
@@ -122,7 +123,7 @@ class Administration:
             # Older clients do not say; then what is not there is not made, and nothing is refused.
             return
         found = self._addresses.by_name.get(address)
-        settings = self._core.settings.match(address)
+        settings = self._settings.match(address)
         if found is None or routing_type not in found.routing_types:
             if not settings.auto_create_addresses:
                 raise broker_error("no_such_address", f"Address Does Not Exist: {address}")
@@ -141,7 +142,7 @@ class Administration:
             return
         if not is_qualified and address.queues:
             return
-        if not self._core.settings.match(address.name).auto_create_queues:
+        if not self._settings.match(address.name).auto_create_queues:
             raise broker_error("no_such_address", f"Address Does Not Exist: {address.name}")
         self.create_queue(
             QueueRequest(

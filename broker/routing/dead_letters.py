@@ -18,16 +18,24 @@ from broker.model.properties import PropertyType
 from broker.model.routing_type import RoutingType
 from broker.notifications import NotificationType
 from broker.records.binding_records import QueueBinding
-from broker.routing.message_mover import ORIGINAL_ADDRESS, MessageMover
+from broker.routing.message_copies import ORIGINAL_ADDRESS
+from broker.routing.message_mover import MessageMover
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.core import Core
     from broker.model.message import Message
+    from broker.notifications import Notifications
+    from broker.ports import Settings, Timers
+    from broker.queues.counters import Counters
     from broker.queues.queue import Queue
     from broker.queues.reference import Reference
+    from broker.routing.message_copies import MessageCopies
+    from broker.routing.postoffice import PostOffice
     from broker.settings.settings import AddressSettings
+    from broker.storage.large_bodies import LargeBodies
+    from broker.storage.manager import StorageManager
+    from broker.transactions.xa import XaTransactions
 
 __all__ = ["DeadLetters"]
 
@@ -40,12 +48,46 @@ class DeadLetters(MessageMover):
     """See the module's text.
 
     Args:
-        core: of the broker.
+        postoffice: where copies go.
+        transactions: where those begin that move something.
+        copies: makes them.
+        storage: where records go.
+        timers: of the event loop.
+        clock_ms: wall clock, ms since 1970.
+        settings: of addresses.
+        counters: for metrics.
+        notifications: who tells of expired messages.
+        large: bodies of large messages; None without storage for them.
         random_number: 0 … 1, for redelivery-collision-avoidance-factor.
     """
 
-    def __init__(self, core: Core, random_number: Callable[[], float] = random.random) -> None:
-        super().__init__(core)
+    def __init__(
+        self,
+        *,
+        postoffice: PostOffice,
+        transactions: XaTransactions,
+        copies: MessageCopies,
+        storage: StorageManager,
+        timers: Timers,
+        clock_ms: Callable[[], int],
+        settings: Settings,
+        counters: Counters,
+        notifications: Notifications,
+        large: LargeBodies | None = None,
+        random_number: Callable[[], float] = random.random,
+    ) -> None:
+        super().__init__(
+            postoffice=postoffice,
+            transactions=transactions,
+            copies=copies,
+            storage=storage,
+            timers=timers,
+            large=large,
+        )
+        self._clock_ms = clock_ms
+        self._settings = settings
+        self._counters = counters
+        self._notifications = notifications
         self._random = random_number
 
     # --- redelivery ---------------------------------------------------------------------------
@@ -63,7 +105,7 @@ class DeadLetters(MessageMover):
         is_recorded = reference.is_recorded
         count = reference.delivery_count
         if is_recorded and count != reference.persisted_count:
-            self._core.storage.update_delivery_count(queue.queue_id, message.message_id, count)
+            self._storage.update_delivery_count(queue.queue_id, message.message_id, count)
             reference.persisted_count = count
         settings = queue.settings
         if queue.binding.internal:
@@ -73,9 +115,9 @@ class DeadLetters(MessageMover):
             return False
         delay_ms = self._redelivery_delay_ms(settings, count) if is_delayed else 0
         if delay_ms > 0:
-            reference.scheduled_ms = self._core.clock_ms() + delay_ms
+            reference.scheduled_ms = self._clock_ms() + delay_ms
             if is_recorded:
-                self._core.storage.update_scheduled_time(
+                self._storage.update_scheduled_time(
                     queue.queue_id,
                     message.message_id,
                     reference.scheduled_ms,
@@ -110,7 +152,7 @@ class DeadLetters(MessageMover):
             self._try_later(reference, lambda: self.kill(reference))
             return
         queue.killed_count += 1
-        self._core.counters.killed += 1
+        self._counters.killed += 1
         if not target or not self._has_bindings(target):
             log.warning(
                 "AMQ222149: message %d of %s was delivered %d times; dropped, for the dead letter "
@@ -139,14 +181,14 @@ class DeadLetters(MessageMover):
             self._try_later(reference, lambda: self.expire(reference))
             return
         queue.expired_count += 1
-        self._core.counters.expired += 1
-        self._core.notifications.message(
+        self._counters.expired += 1
+        self._notifications.message(
             NotificationType.MESSAGE_EXPIRED, reference.message, queue, reference.consumer
         )
         if not target or not self._has_bindings(target):
             self._drop(reference)
             return
-        now_ms = self._core.clock_ms()
+        now_ms = self._clock_ms()
 
         def mark(copy: Message) -> None:
             self._mark(copy, reference, target)
@@ -155,7 +197,7 @@ class DeadLetters(MessageMover):
         self._send_on(reference, mark)
 
     def _has_bindings(self, address: str) -> bool:
-        return self._core.postoffice.has_queues(address)
+        return self._postoffice.has_queues(address)
 
     def _create_resources(
         self, queue: Queue, target: str, *, is_wanted: bool, prefix: str, suffix: str
@@ -166,11 +208,11 @@ class DeadLetters(MessageMover):
             Whether it is there, or not wanted; false where the disk is full.
         """
         source = queue.binding.address
-        addresses = self._core.postoffice.addresses
+        addresses = self._postoffice.addresses
         name = f"{prefix}{source}{suffix}"
         if not is_wanted or source == target or name in addresses.queues:
             return True
-        routing_type = RoutingType(self._core.settings.match(target).default_queue_routing_type)
+        routing_type = RoutingType(self._settings.match(target).default_queue_routing_type)
         quoted = source.replace("'", "''")
         binding = QueueBinding(
             name=name,

@@ -10,16 +10,14 @@ import uuid
 from typing import TYPE_CHECKING
 
 from broker.model.routing_type import RoutingType
+from broker.routing.message_copies import mark_original
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from broker.core import Core
     from broker.model.message import Message
     from broker.queues.consumer import Filter
     from broker.records.binding_records import Divert as DivertRecord
-    from broker.storage.context import OperationContext
-    from broker.transactions.transaction import Transaction
 
 __all__ = ["Divert"]
 
@@ -28,24 +26,32 @@ class Divert:
     """See the module's text.
 
     Args:
-        core: of the broker.
         record: as configured or loaded; its forwarding address may be a list, joined by commas.
         record_id: of its record; 0 where it stands in the configuration alone.
+        parse_filter: a selector's text to a Filter.
+
+    Attributes:
+        targets: where its copies go.
 
     Raises:
         BrokerError: its filter cannot be read.
     """
 
-    __slots__ = ("_core", "_filter", "_targets", "is_exclusive", "record", "record_id")
+    __slots__ = ("_filter", "is_exclusive", "record", "record_id", "targets")
 
-    def __init__(self, core: Core, record: DivertRecord, record_id: int = 0) -> None:
-        self._core = core
+    def __init__(
+        self,
+        record: DivertRecord,
+        record_id: int = 0,
+        *,
+        parse_filter: Callable[[str], Filter | None],
+    ) -> None:
         self.record = record
         self.record_id = record_id
         self.is_exclusive = record.exclusive
-        self._filter: Filter | None = core.parse_filter(record.filter) if record.filter else None
+        self._filter: Filter | None = parse_filter(record.filter) if record.filter else None
         targets = (record.forwarding_address or "").split(",")
-        self._targets = [target.strip() for target in targets if target.strip()]
+        self.targets = [target.strip() for target in targets if target.strip()]
 
     @property
     def unique_name(self) -> str:
@@ -56,22 +62,18 @@ class Divert:
         """Whether it forwards this message."""
         return self._filter is None or self._filter.matches(message)
 
-    def forward(
-        self, message: Message, context: OperationContext, tx: Transaction | None, depth: int
-    ) -> None:
-        """Send a copy to each of its addresses but the one it came from."""
-        for target in self._targets:
-            if target == message.address:
-                continue
-            copy = self._core.dead_letters.copy_of(message)
-            self._address(copy, message, target)
-            self._core.postoffice.route(copy, context, tx, rejects_duplicates=False, depth=depth)
+    def copies(self, message: Message, copy_of: Callable[[Message], Message]) -> Iterator[Message]:
+        """Give a copy for each of its addresses but the one the message came from.
 
-    def copies(self, message: Message) -> Iterator[Message]:
-        """Give what forward() would send, without ids and bodies: for those who look ahead."""
-        for target in self._targets:
+        Each is made when it is asked for: the one before it is on its way then.
+
+        Args:
+            message: that it takes.
+            copy_of: makes the copies.
+        """
+        for target in self.targets:
             if target != message.address:
-                copy = message.copy()
+                copy = copy_of(message)
                 self._address(copy, message, target)
                 yield copy
 
@@ -79,7 +81,7 @@ class Divert:
         expiration = message.expiration
         # A bridge's list is for the address it was sent to.
         copy.remove("_AMQ_ROUTE_TO")
-        self._core.dead_letters.mark_original(copy, message, self.unique_name)
+        mark_original(copy, message, self.unique_name)
         copy.expiration = expiration
         copy.address = target
         kind = self.record.routing_type

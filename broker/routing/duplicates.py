@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from broker.core import Core
     from broker.model.message import Message
     from broker.model.properties import PropertyValue
+    from broker.ports import Settings
+    from broker.storage.manager import StorageManager
 
 __all__ = ["BRIDGE_ID", "DUPLICATE_ID", "DuplicateCache", "DuplicateCaches", "id_bytes"]
 
@@ -33,6 +34,7 @@ DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
 BRIDGE_ID: Final = "_AMQ_BRIDGE_DUP"
 # Bridges have a cache of their own beside that of the address (PostOfficeImpl.BRIDGE_CACHE_STR).
 BRIDGE_PREFIX: Final = "BRIDGE."
+ID_CACHE_SIZE_DEFAULT: Final = 20_000  # id-cache-size
 
 
 def id_bytes(value: PropertyValue) -> bytes | None:
@@ -50,7 +52,7 @@ class DuplicateCache:
     """The ids of one address.
 
     Args:
-        core: of the broker.
+        storage: where records go.
         address: as it stands in the records.
         size: ids at most; 0 remembers none.
         is_persistent: they are recorded.
@@ -61,17 +63,19 @@ class DuplicateCache:
 
     __slots__ = (
         "_circle",
-        "_core",
         "_ids",
         "_is_persistent",
         "_position",
+        "_storage",
         "address",
         "rejected_count",
         "size",
     )
 
-    def __init__(self, core: Core, address: str, size: int, *, is_persistent: bool) -> None:
-        self._core = core
+    def __init__(
+        self, storage: StorageManager, address: str, size: int, *, is_persistent: bool
+    ) -> None:
+        self._storage = storage
         self.address = address
         self.size = size
         self._is_persistent = is_persistent
@@ -90,8 +94,8 @@ class DuplicateCache:
         """Record an id, which counts from the commit on; the record's id, 0 without one."""
         if not self._is_persistent or self.size == 0:
             return 0
-        record_id = self._core.storage.new_id()
-        self._core.storage.store_duplicate_id(record_id, self.address, duplicate_id, tx_id)
+        record_id = self._storage.new_id()
+        self._storage.store_duplicate_id(record_id, self.address, duplicate_id, tx_id)
         return record_id
 
     def add(self, duplicate_id: bytes, record_id: int) -> None:
@@ -105,7 +109,7 @@ class DuplicateCache:
         old, old_record_id = self._circle[self._position]
         self._ids.discard(old)
         if old_record_id:
-            self._core.storage.delete_duplicate_id(old_record_id)
+            self._storage.delete_duplicate_id(old_record_id)
         self._circle[self._position] = (duplicate_id, record_id)
         self._position = (self._position + 1) % self.size
 
@@ -113,10 +117,10 @@ class DuplicateCache:
         """Take ids from the journal, the oldest first; the newest `size` are kept."""
         surplus = max(0, len(stored) - self.size)
         for _, record_id in stored[:surplus]:
-            self._core.storage.delete_duplicate_id(record_id)
+            self._storage.delete_duplicate_id(record_id)
         for duplicate_id, record_id in stored[surplus:]:
             if duplicate_id in self._ids:
-                self._core.storage.delete_duplicate_id(record_id)
+                self._storage.delete_duplicate_id(record_id)
             else:
                 self._ids.add(duplicate_id)
                 self._circle.append((duplicate_id, record_id))
@@ -125,7 +129,7 @@ class DuplicateCache:
         """Forget one id, for an operator; whether it was there."""
         for item, record_id in self._circle:
             if item == duplicate_id and record_id:
-                self._core.storage.delete_duplicate_id(record_id)
+                self._storage.delete_duplicate_id(record_id)
         return self.forget(duplicate_id)
 
     def forget(self, duplicate_id: bytes) -> bool:
@@ -143,7 +147,7 @@ class DuplicateCache:
         count = len(self._circle)
         for _, record_id in self._circle:
             if record_id:
-                self._core.storage.delete_duplicate_id(record_id)
+                self._storage.delete_duplicate_id(record_id)
         self._circle.clear()
         self._ids.clear()
         self._position = 0
@@ -154,26 +158,39 @@ class DuplicateCaches:
     """The caches of all addresses, made when a first id is sent to one.
 
     Args:
-        core: of the broker.
+        storage: where records go.
+        settings: of addresses.
+        size: of those whose settings say nothing (id-cache-size).
+        is_persistent: they survive a restart (persist-id-cache).
     """
 
-    __slots__ = ("_caches", "_core")
+    __slots__ = ("_caches", "_settings", "_storage", "is_persistent", "size")
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(
+        self,
+        storage: StorageManager,
+        settings: Settings,
+        *,
+        size: int = ID_CACHE_SIZE_DEFAULT,
+        is_persistent: bool = True,
+    ) -> None:
+        self._storage = storage
+        self._settings = settings
+        self.size = size
+        self.is_persistent = is_persistent
         self._caches: dict[str, DuplicateCache] = {}
 
     def of(self, address: str) -> DuplicateCache:
         """Give the cache of an address, or of `BRIDGE.` and an address."""
         found = self._caches.get(address)
         if found is None:
-            settings = self._core.settings.match(address.removeprefix(BRIDGE_PREFIX))
+            settings = self._settings.match(address.removeprefix(BRIDGE_PREFIX))
             size = settings.id_cache_size
             found = self._caches[address] = DuplicateCache(
-                self._core,
+                self._storage,
                 address,
-                self._core.id_cache_size if size is None or size < 0 else size,
-                is_persistent=self._core.persist_id_cache,
+                self.size if size is None or size < 0 else size,
+                is_persistent=self.is_persistent,
             )
         return found
 

@@ -19,14 +19,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker.model.address import split_fqqn
 from broker.model.properties import PropertyType
 from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from broker.core import Core
     from broker.model.large_body import LargeBody, LargeCopy
     from broker.model.message import Message
     from broker.storage.large_bodies import LargeBodies
@@ -38,7 +36,6 @@ __all__ = [
     "LOOK_AGAIN_S",
     "BodyCopies",
     "await_body",
-    "bodies_needed",
     "copy_now",
     "keep_as_large",
 ]
@@ -121,29 +118,6 @@ class BodyCopies:
         for _, copy in copies:
             copy.close()
             copy.delete()
-
-
-def bodies_needed(core: Core, message: Message, depth: int = 0) -> int:
-    """Give how many more bodies a routing of a large message needs, at most.
-
-    For its diverts, those they lead to, and pages of several addresses. What leads on from a
-    message that finds no queue is not foreseen.
-    """
-    address, _ = split_fqqn(message.address or "")
-    route = core.postoffice.route_of(address)
-    count = 0
-    if depth < DIVERT_DEPTH_MAX:
-        for divert in route.diverts:
-            if divert.takes(message):
-                for copy in divert.copies(message):
-                    count += 1 + bodies_needed(core, copy, depth + 1)
-                if divert.is_exclusive:
-                    return count
-    if core.paging is not None:
-        names = {queue.binding.address for queue in (*route.anycast, *route.multicast)}
-        if len(names) > 1:
-            count += sum(1 for name in names if core.paging.is_paging(name))
-    return count
 
 
 def copy_now(body: LargeBody, message_id: int, *, is_durable: bool) -> LargeBody:

@@ -15,37 +15,40 @@ Threads: the event loop's alone; nothing here waits.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import struct
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from broker.errors import BrokerError, ErrorCode
+from broker.model.address import split_fqqn
 from broker.model.properties import PropertyType
 from broker.model.routing_type import RoutingType
-from broker.routing.large_copies import BodyCopies, bodies_needed, copy_now, keep_as_large
+from broker.routing.large_copies import DIVERT_DEPTH_MAX, BodyCopies, keep_as_large
+from broker.routing.message_copies import ORIGINAL_ROUTING_TYPE, mark_original
 from broker.routing.postoffice import Routing
-from broker.transactions.transaction import Transaction
 from journal.errors import RecordTooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator
+    from contextlib import AbstractContextManager
 
-    from broker.core import Core, Timer
     from broker.model.large_body import LargeBody
     from broker.model.message import Message
+    from broker.ports import Timer, Timers
     from broker.queues.queue import Queue
     from broker.queues.reference import Reference
+    from broker.routing.message_copies import MessageCopies
+    from broker.routing.postoffice import PostOffice
+    from broker.storage.large_bodies import LargeBodies
+    from broker.storage.manager import StorageManager
+    from broker.transactions.transaction import Transaction
+    from broker.transactions.xa import XaTransactions
 
-__all__ = ["ORIGINAL_ADDRESS", "ORIGINAL_QUEUE", "MessageMover", "Moving"]
+__all__ = ["MessageMover", "Moving"]
 
 log = logging.getLogger("broker")
 
-ORIGINAL_ADDRESS: Final = "_AMQ_ORIG_ADDRESS"
-ORIGINAL_QUEUE: Final = "_AMQ_ORIG_QUEUE"
-ORIGINAL_ID: Final = "_AMQ_ORIG_MESSAGE_ID"
-ORIGINAL_ROUTING_TYPE: Final = "_AMQ_ORIG_ROUTING_TYPE"
 ROUTE_TO: Final = "_AMQ_ROUTE_TO"
 _QUEUE_ID: Final = struct.Struct(">q")
 
@@ -59,14 +62,31 @@ class MessageMover:
     """See the module's text.
 
     Args:
-        core: of the broker.
+        postoffice: where copies go.
+        transactions: where those begin that move something.
+        copies: makes them.
+        storage: where records go.
+        timers: of the event loop.
+        large: bodies of large messages; None without storage for them.
     """
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._context = core.storage.new_context()
-        # Bodies for the copies of the message that is being routed.
-        self._copies: BodyCopies | None = None
+    def __init__(
+        self,
+        *,
+        postoffice: PostOffice,
+        transactions: XaTransactions,
+        copies: MessageCopies,
+        storage: StorageManager,
+        timers: Timers,
+        large: LargeBodies | None = None,
+    ) -> None:
+        self._postoffice = postoffice
+        self._transactions = transactions
+        self._copies = copies
+        self._storage = storage
+        self._timers = timers
+        self._large = large
+        self._context = storage.new_context()
         # What is on its way out of a queue, in order, behind one that waits for its body.
         self._lines: dict[Queue, deque[Generator[float, None, None]]] = {}
         # What waits, out of its queue, for a full disk to have room for its copy.
@@ -101,7 +121,7 @@ class MessageMover:
         if target.is_deleted:
             return False
         if rejects_duplicates:
-            ids = self._core.postoffice.duplicates.ids_of(reference.message, target.binding.address)
+            ids = self._postoffice.duplicates.ids_of(reference.message, target.binding.address)
             if any(duplicate_id in cache for cache, duplicate_id in ids):
                 return False
         return (
@@ -147,7 +167,7 @@ class MessageMover:
                 reference.queue.name,
             )
         self._take_out(reference)
-        self._put_off[reference] = self._core.loop.call_later(
+        self._put_off[reference] = self._timers.call_later(
             _FULL_DISK_RETRY_S, self._try_again, reference, again
         )
 
@@ -160,7 +180,7 @@ class MessageMover:
 
     def _drop(self, reference: Reference) -> None:
         """Acknowledge it in its queue, whatever its kind."""
-        tx = Transaction(self._core)
+        tx = self._transactions.begin()
         self._commit_without(reference, tx)
 
     def _send_on(self, reference: Reference, mark: Callable[[Message], None]) -> None:
@@ -296,7 +316,7 @@ class MessageMover:
             RecordTooLarge: it does not fit as a large message either, or the store keeps none.
             JournalIOError: the disk or database has failed.
         """
-        message, files = reference.message, self._core.large
+        message, files = reference.message, self._large
         copies = None
         if message.large is not None:
             ahead = message.copy()
@@ -304,7 +324,7 @@ class MessageMover:
             copies = self.copies_for(message.large, ahead, 1)
         if copies is not None:
             yield from copies.wait(callback)
-        with self.using(copies):
+        with self._copies.using(copies):
             if not is_wanted():
                 return None
             try:
@@ -317,21 +337,21 @@ class MessageMover:
         copy = self._marked(message, mark)
         yield from keep_as_large(copy, files, callback)
         if not is_wanted():
-            self._core.postoffice.drop_body(copy)
+            self._postoffice.drop_body(copy)
             return None
         return self._try_to_route(copy, is_kept, rejects_duplicates=rejects_duplicates)
 
     def _marked(self, message: Message, mark: Callable[[Message], None]) -> Message:
-        copy = self.copy_of(message)
+        copy = self._copies.copy_of(message)
         mark(copy)
         return copy
 
     def _try_to_route(
         self, copy: Message, is_kept: bool, *, rejects_duplicates: bool
     ) -> Transaction | None:
-        tx = Transaction(self._core)
+        tx = self._transactions.begin()
         try:
-            result = self._core.postoffice.route(
+            result = self._postoffice.route(
                 copy, self._context, tx, rejects_duplicates=rejects_duplicates
             )
         except (RecordTooLarge, BrokerError):
@@ -339,7 +359,7 @@ class MessageMover:
             raise
         finally:
             if copy.is_large and copy.references == 0:
-                self._core.postoffice.drop_body(copy)
+                self._postoffice.drop_body(copy)
         if is_kept and result is not Routing.ROUTED:
             tx.rollback(self._context)
             return None
@@ -358,42 +378,20 @@ class MessageMover:
         Raises:
             JournalIOError: the disk fails; nothing was begun.
         """
-        count = own_count + bodies_needed(self._core, message)
+        count = own_count + _bodies_needed(self._postoffice, message)
         if count == 0:
             return None
-        ids = [self._core.storage.new_id() for _ in range(count)]
+        ids = [self._storage.new_id() for _ in range(count)]
         return BodyCopies(body, is_durable=message.durable, ids=ids)
 
-    @contextlib.contextmanager
-    def using(self, copies: BodyCopies | None) -> Iterator[None]:
-        """Let copy_of() take these bodies within; those left are dropped at the end."""
-        before, self._copies = self._copies, copies
-        try:
-            yield
-        finally:
-            self._copies = before
-            if copies is not None:
-                copies.drop()
-
-    def copy_of(self, message: Message) -> Message:
-        """Give a copy with an id of its own; a large one has the bytes of its body.
-
-        Blocks where that was not foreseen: see using().
-        """
-        copy, body = message.copy(), message.large
-        made = None if body is None or self._copies is None else self._copies.take(body)
-        if made is not None:
-            copy.message_id, copy.large = made
-            return copy
-        copy.message_id = self._core.storage.new_id()
-        if body is not None:
-            copy.large = copy_now(body, copy.message_id, is_durable=message.durable)
-        return copy
+    def using(self, bodies: BodyCopies | None) -> AbstractContextManager[None]:
+        """Let copies that are made within take these bodies; those left are dropped at the end."""
+        return self._copies.using(bodies)
 
     def _mark(self, copy: Message, reference: Reference, address: str | None = None) -> None:
         # What was moved before gets the routing type back that it had at first (QueueImpl.move).
         first_type = reference.message.get(ORIGINAL_ROUTING_TYPE)
-        self.mark_original(copy, reference.message, reference.queue.name)
+        mark_original(copy, reference.message, reference.queue.name)
         copy.expiration = 0
         if address is not None:
             copy.address = address
@@ -408,20 +406,34 @@ class MessageMover:
         copy.address = address or target.binding.address
         copy.set(ROUTE_TO, PropertyType.BYTES, _QUEUE_ID.pack(target.queue_id))
 
-    def mark_original(self, copy: Message, original: Message, queue_name: str | None) -> None:
-        """Note in a copy where it came from; it expires no more."""
-        kind = original.routing_type
-        # The copy may be the original: read before it is changed.
-        address, message_id = original.address, original.message_id
-        if queue_name is None:
-            copy.set(ORIGINAL_QUEUE, PropertyType.NULL, None)
-        else:
-            copy.set(ORIGINAL_QUEUE, PropertyType.STRING, queue_name)
-        copy.set(ORIGINAL_ADDRESS, PropertyType.STRING, address)
-        copy.set(ORIGINAL_ID, PropertyType.LONG, message_id)
-        if kind is not None:
-            copy.set(ORIGINAL_ROUTING_TYPE, PropertyType.BYTE, int(kind))
-        copy.expiration = 0
+
+def _plain_copy(message: Message) -> Message:
+    """Without an id and a body: for those who look ahead."""
+    return message.copy()
+
+
+def _bodies_needed(postoffice: PostOffice, message: Message, depth: int = 0) -> int:
+    """Give how many more bodies a routing of a large message needs, at most.
+
+    For its diverts, those they lead to, and pages of several addresses. What leads on from a
+    message that finds no queue is not foreseen.
+    """
+    address, _ = split_fqqn(message.address or "")
+    route = postoffice.route_of(address)
+    count = 0
+    if depth < DIVERT_DEPTH_MAX:
+        for divert in route.diverts:
+            if divert.takes(message):
+                for copy in divert.copies(message, _plain_copy):
+                    count += 1 + _bodies_needed(postoffice, copy, depth + 1)
+                if divert.is_exclusive:
+                    return count
+    paging = postoffice.paging
+    if paging is not None:
+        names = {queue.binding.address for queue in (*route.anycast, *route.multicast)}
+        if len(names) > 1:
+            count += sum(1 for name in names if paging.is_paging(name))
+    return count
 
 
 def _is_listed(reference: Reference) -> bool:

@@ -30,12 +30,17 @@ cdef class Route:
 
 
 cdef class PostOffice:
-    cdef object _core
+    cdef object _clock_ms
+    cdef object _copies
+    cdef object _counters
     cdef object _routes
+    cdef object _settings
     cdef StorageManager _storage
+    cdef object _transactions
     cdef object _version
     cdef public object addresses
     cdef public object duplicates
+    cdef public object paging
 
     cpdef Route route_of(self, address)
     cpdef CachedRoute cached_route(self, name, until_s)

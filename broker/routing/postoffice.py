@@ -24,23 +24,30 @@ from broker.model.address import split_fqqn
 from broker.model.routing_type import RoutingType
 from broker.model.scheduled_time import SCHEDULED, time_ms
 from broker.queues.reference import reference_to
-from broker.routing.addresses import Addresses
 from broker.routing.cached_routes import CachedRoute
-from broker.routing.duplicates import BRIDGE_ID, DuplicateCaches
+from broker.routing.duplicates import BRIDGE_ID
 from broker.routing.large_copies import DIVERT_DEPTH_MAX
-from broker.transactions.transaction import Transaction
+from broker.routing.message_copies import mark_original
 
 if TYPE_CHECKING:
-    from broker.core import Core
-    from broker.model.address import WildcardConfiguration
+    from collections.abc import Callable
+
     from broker.model.large_body import LargeBody
     from broker.model.message import Message
-    from broker.queues.memory import AddressMemory, GlobalMemory
+    from broker.paging.paging import Paging
+    from broker.ports import Settings
+    from broker.queues.counters import Counters
+    from broker.queues.memory import AddressMemory
     from broker.queues.queue import Queue
     from broker.queues.reference import Reference
+    from broker.routing.addresses import Addresses
     from broker.routing.divert import Divert
-    from broker.routing.duplicates import DuplicateCache
+    from broker.routing.duplicates import DuplicateCache, DuplicateCaches
+    from broker.routing.message_copies import MessageCopies
     from broker.storage.context import OperationContext
+    from broker.storage.manager import StorageManager
+    from broker.transactions.transaction import Transaction
+    from broker.transactions.xa import XaTransactions
 
 __all__ = ["ROUTE_TO", "PostOffice", "Routing"]
 
@@ -130,24 +137,43 @@ class PostOffice:
     """See the module's text.
 
     Args:
-        core: of the broker.
-        memory: of all addresses.
-        wildcards: how patterns are written, and whether they route.
-
-    Attributes:
         addresses: what is bound where.
         duplicates: ids that addresses have seen.
+        paging: addresses whose messages wait in pages; None where nothing is kept.
+        storage: where records go.
+        clock_ms: wall clock, ms since 1970.
+        settings: of addresses.
+        transactions: where those begin that record an id and its message together.
+        copies: makes those that diverts send.
+        counters: for metrics.
     """
 
-    def __init__(self, core: Core, memory: GlobalMemory, wildcards: WildcardConfiguration) -> None:
-        self._core = core
-        self._storage = core.storage
-        self.addresses = Addresses(core, memory, wildcards)
-        self.duplicates = DuplicateCaches(core)
+    def __init__(
+        self,
+        *,
+        addresses: Addresses,
+        duplicates: DuplicateCaches,
+        paging: Paging | None,
+        storage: StorageManager,
+        clock_ms: Callable[[], int],
+        settings: Settings,
+        transactions: XaTransactions,
+        copies: MessageCopies,
+        counters: Counters,
+    ) -> None:
+        self.addresses = addresses
+        self.duplicates = duplicates
+        self.paging = paging
+        self._storage = storage
+        self._clock_ms = clock_ms
+        self._settings = settings
+        self._transactions = transactions
+        self._copies = copies
+        self._counters = counters
         self._routes: dict[str, Route] = {}
         self._version = -1
-        memory.on_unused = self.drop_body
-        core.settings.on_change(self.addresses.changed)
+        addresses.memory.on_unused = self.drop_body
+        settings.on_change(addresses.changed)
 
     def close(self) -> None:
         """The broker has stopped: its messages lead here no more. Idempotent.
@@ -155,7 +181,7 @@ class PostOffice:
         No collector of cycles knows of messages: those that wait would keep all of it in memory.
         """
         addresses = self.addresses
-        self._core.settings.off_change(addresses.changed)
+        self._settings.off_change(addresses.changed)
         addresses.memory.close(one.memory for one in addresses.by_name.values())
 
     def drop_body(self, message: Message) -> None:
@@ -202,20 +228,19 @@ class PostOffice:
         """
         address = self.addresses.by_name.get(name)
         route = self.route_of(name)
-        settings = self._core.settings.match(name)
+        settings = self._settings.match(name)
         if (
             address is None
             or route.diverts
             or not (route.anycast or route.multicast)
             or settings.no_expiry
-            or self._core.marks.are_put(settings)
             or settings.expiry_delay_ms >= 0
             or settings.min_expiry_delay_ms >= 0
             or settings.max_expiry_delay_ms >= 0
         ):
             return None
-        paging = self._core.paging
-        return CachedRoute(address, route, settings, paging, self.addresses.version, until_s)
+        version = self.addresses.version
+        return CachedRoute(address, route, settings, self.paging, version, until_s)
 
     # --- one message --------------------------------------------------------------------------
 
@@ -276,7 +301,7 @@ class PostOffice:
         own_tx = None
         if ids and tx is None:
             # Id and message have to be recorded together.
-            own_tx = tx = Transaction(self._core)
+            own_tx = tx = self._transactions.begin()
         if tx is not None:
             for cache, duplicate_id in ids:
                 if not tx.has_duplicate_id(cache, duplicate_id):
@@ -301,7 +326,7 @@ class PostOffice:
         for cache, duplicate_id in ids:
             if duplicate_id in cache:
                 cache.rejected_count += 1
-                self._core.counters.duplicates += 1
+                self._counters.duplicates += 1
                 error = broker_error(
                     "duplicate_id",
                     "Duplicate message detected - message will not be routed. "
@@ -315,7 +340,7 @@ class PostOffice:
 
     def _limit_lifetime(self, message: Message, address: str) -> None:
         """Apply the address's no-expiry, expiry-delay, min- and max-expiry-delay."""
-        settings = self._core.settings.match(address)
+        settings = self._settings.match(address)
         if settings.no_expiry:
             if message.expiration:
                 message.expiration = 0
@@ -327,7 +352,7 @@ class PostOffice:
         )
         if delay < 0 and least < 0 and most < 0:
             return
-        now_ms = self._core.clock_ms()
+        now_ms = self._clock_ms()
         expiration = message.expiration
         if delay >= 0:
             if expiration == 0:
@@ -354,7 +379,7 @@ class PostOffice:
         if route.diverts and depth < DIVERT_DEPTH_MAX:
             for divert in route.diverts:
                 if divert.takes(message):
-                    divert.forward(message, context, tx, depth + 1)
+                    self._forward(divert, message, context, tx, depth + 1)
                     if divert.is_exclusive:
                         return Routing.ROUTED
         known = self.addresses.by_name.get(address)
@@ -362,12 +387,23 @@ class PostOffice:
         if not queues:
             if known is not None:
                 known.unrouted_count += 1
-            self._core.counters.unrouted += 1
+            self._counters.unrouted += 1
             return self._without_queue(message, address, context, tx, is_dead=is_dead, depth=depth)
         if known is not None:
             known.routed_count += 1
         self.put(message, queues, context, tx)
         return Routing.ROUTED
+
+    def _forward(
+        self,
+        divert: Divert,
+        message: Message,
+        context: OperationContext,
+        tx: Transaction | None,
+        depth: int,
+    ) -> None:
+        for copy in divert.copies(message, self._copies.copy_of):
+            self.route(copy, context, tx, rejects_duplicates=False, depth=depth)
 
     def _queues(self, message: Message, route: Route, queue_name: str | None) -> list[Queue]:
         explicit = message.get(ROUTE_TO)
@@ -429,13 +465,13 @@ class PostOffice:
         depth: int,
     ) -> Routing:
         """No queue wants it: it is dropped, or sent to the dead letter address if asked for."""
-        settings = self._core.settings.match(address)
+        settings = self._settings.match(address)
         if is_dead or not settings.send_to_dla_on_no_route:
             return Routing.NO_BINDINGS
         if not settings.dead_letter_address:
             log.warning("AMQ222150: no dead letter address for %s: message dropped", address)
             return Routing.NO_BINDINGS
-        self._core.dead_letters.mark_original(message, message, None)
+        mark_original(message, message, None)
         message.address = settings.dead_letter_address
         message.routing_type = None
         self.route(message, context, tx, rejects_duplicates=False, is_dead=True, depth=depth)
@@ -454,7 +490,7 @@ class PostOffice:
         scheduled = message.get(SCHEDULED)
         scheduled_ms = 0 if scheduled is None else time_ms(scheduled)
         memory = self._memory_of(message, queues[0])
-        paging = self._core.paging
+        paging = self.paging
         if paging is not None:
             queues, paged = paging.split(message, queues, memory)
             if paged:

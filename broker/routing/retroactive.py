@@ -21,11 +21,15 @@ from broker.routing.large_copies import await_body
 from broker.settings.queue_defaults import QueueRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
-    from broker.core import Core
+    from broker.notifications import Notifications
+    from broker.ports import Settings, Timers
+    from broker.queues.consumer import Filter
     from broker.queues.queue import Queue
     from broker.routing.addresses import Address
+    from broker.routing.postoffice import PostOffice
+    from broker.storage.manager import StorageManager
 
 __all__ = ["Retroactive", "is_retroactive"]
 
@@ -33,30 +37,52 @@ _SUFFIX: Final = "retro"
 _TYPES: Final = (RoutingType.MULTICAST, RoutingType.ANYCAST)
 
 
-def is_retroactive(core: Core, name: str) -> bool:
+def is_retroactive(retroactive: Retroactive | None, name: str) -> bool:
     """Whether an address, queue or divert of this name is one of these resources."""
-    return core.retroactive is not None and core.retroactive.is_resource(name)
+    return retroactive is not None and retroactive.is_resource(name)
 
 
 class Retroactive:
     """See the module's text.
 
     Args:
-        core: of the broker, with its addresses.
+        postoffice: of the broker.
+        storage: where records go.
+        timers: of the event loop.
+        settings: of addresses.
+        notifications: who tells of diverts.
+        parse_filter: a selector's text to a Filter.
         prefix: of names of the broker's own (internal-naming-prefix).
         delimiter: of words in names.
     """
 
-    def __init__(self, core: Core, prefix: str, delimiter: str) -> None:
-        self._core = core
+    def __init__(
+        self,
+        *,
+        postoffice: PostOffice,
+        storage: StorageManager,
+        timers: Timers,
+        settings: Settings,
+        notifications: Notifications,
+        parse_filter: Callable[[str], Filter | None],
+        prefix: str,
+        delimiter: str,
+    ) -> None:
+        self._postoffice = postoffice
+        self._addresses = postoffice.addresses
+        self._storage = storage
+        self._timers = timers
+        self._settings = settings
+        self._notifications = notifications
+        self._parse_filter = parse_filter
         self._prefix = prefix
         self._delimiter = delimiter
-        self._context = core.storage.new_context()
-        core.settings.on_change(self._settings_changed)
+        self._context = storage.new_context()
+        settings.on_change(self._settings_changed)
 
     def close(self) -> None:
         """The broker has stopped. Idempotent."""
-        self._core.settings.off_change(self._settings_changed)
+        self._settings.off_change(self._settings_changed)
 
     def is_resource(self, name: str) -> bool:
         """Whether an address, queue or divert of this name is one of these resources."""
@@ -72,12 +98,12 @@ class Retroactive:
 
     def address_created(self, address: Address) -> None:
         """Make the resources of a new address that wants them."""
-        count = self._core.settings.match(address.name).retroactive_message_count
+        count = self._settings.match(address.name).retroactive_message_count
         if count <= 0 or address.is_internal or address.is_temporary:
             return
         if self.is_resource(address.name):
             return
-        addresses = self._core.postoffice.addresses
+        addresses = self._addresses
         target = self._name(address.name, "address")
         if target not in addresses.by_name:
             addresses.create(target, _TYPES)
@@ -91,7 +117,7 @@ class Retroactive:
                     max_consumers=0,
                     ring_size=count,
                 )
-                binding = request.binding(self._core.settings.match(target))
+                binding = request.binding(self._settings.match(target))
                 addresses.create_queue(binding, is_durable=True)
         record = DivertRecord(
             name=self._name(address.name, "divert"),
@@ -103,14 +129,15 @@ class Retroactive:
             routing_type=RoutingType.PASS,
             transformer=None,
         )
-        divert = Divert(self._core, record, self._core.storage.add_setting(record))
+        record_id = self._storage.add_setting(record)
+        divert = Divert(record, record_id, parse_filter=self._parse_filter)
         address.diverts[divert.unique_name] = divert
         addresses.version += 1
-        self._core.notifications.divert(NotificationType.BINDING_ADDED, divert, address.name)
+        self._notifications.divert(NotificationType.BINDING_ADDED, divert, address.name)
 
     def address_deleted(self, name: str) -> None:
         """Remove the resources of an address; its divert went with it."""
-        addresses = self._core.postoffice.addresses
+        addresses = self._addresses
         target = self._name(name, "address")
         if target in addresses.by_name:
             addresses.delete(target, force=True)
@@ -118,16 +145,16 @@ class Retroactive:
     def queue_created(self, queue: Queue) -> None:
         """Copy what the ring has to a new queue; large bodies in later turns."""
         address = queue.binding.address
-        if self._core.settings.match(address).retroactive_message_count <= 0:
+        if self._settings.match(address).retroactive_message_count <= 0:
             return
         name = self._queue_name(address, RoutingType(queue.binding.routing_type))
-        ring = self._core.postoffice.addresses.queues.get(name)
+        ring = self._addresses.queues.get(name)
         if ring is not None and ring is not queue:
             self._go_on(self._copy(ring, queue))
 
     def _go_on(self, copying: Generator[float, None, None]) -> None:
         for delay_s in copying:
-            self._core.loop.call_later(delay_s, self._go_on, copying)
+            self._timers.call_later(delay_s, self._go_on, copying)
             return
 
     def _copy(self, ring: Queue, target: Queue) -> Generator[float, None, None]:
@@ -136,25 +163,25 @@ class Retroactive:
             if target.filter is not None and not target.filter.matches(message):
                 continue
             copy = message.copy()
-            copy.message_id = self._core.storage.new_id()
+            copy.message_id = self._storage.new_id()
             if message.large is not None:
                 copy.large = yield from await_body(
                     message.large, copy.message_id, is_durable=message.durable
                 )
             copy.address = target.binding.address
             if target.is_deleted:
-                self._core.postoffice.drop_body(copy)
+                self._postoffice.drop_body(copy)
                 return
             # Not by its address: the divert would take it again.
-            self._core.postoffice.put(copy, [target], self._context, None)
+            self._postoffice.put(copy, [target], self._context, None)
 
     def _settings_changed(self) -> None:
-        addresses = self._core.postoffice.addresses
+        addresses = self._addresses
         for name in addresses.by_name:
             for routing_type in _TYPES:
                 ring = addresses.queues.get(self._queue_name(name, routing_type))
                 if ring is None:
                     continue
-                count = self._core.settings.match(name).retroactive_message_count
+                count = self._settings.match(name).retroactive_message_count
                 if ring.binding.ring_size != count:
                     addresses.update_queue(ring.name, ring_size=count)

@@ -24,7 +24,7 @@ _PERMISSIONS = {permission.value: permission for permission in Permission}
 
 
 class SecurityFacade:
-    """Implements `broker.core.Security`. Not safe for threads: the event loop's."""
+    """Implements `broker.ports.Security`. Not safe for threads: the event loop's."""
 
     def __init__(self, manager: SecurityManager) -> None:
         self.manager = manager

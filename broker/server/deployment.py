@@ -22,14 +22,18 @@ from broker.routing.divert import Divert
 from broker.settings.policies import DeletionPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from broker.core import Core
     from broker.model.routing_type import RoutingType
+    from broker.notifications import Notifications
+    from broker.ports import Settings
+    from broker.queues.consumer import Filter
     from broker.records.binding_records import Divert as DivertRecord
-    from broker.routing.addresses import Address
+    from broker.routing.addresses import Address, Addresses
     from broker.routing.administration import Administration
+    from broker.routing.retroactive import Retroactive
     from broker.settings.queue_defaults import QueueRequest
+    from broker.storage.manager import StorageManager
 
 __all__ = ["Deployment"]
 
@@ -49,24 +53,38 @@ class Deployment:
     """See the module's text.
 
     Args:
-        core: of the broker.
         administration: makes queues and their addresses.
+        addresses: all there are.
+        settings: of addresses.
+        storage: where records go.
+        notifications: who tells of diverts.
+        retroactive: whose addresses, queues and diverts stay.
+        parse_filter: a selector's text to a Filter.
         kept: addresses of the broker's own, which no configuration deletes.
         deletes: whether config-delete-* is obeyed; tools that open an instance delete nothing.
     """
 
     def __init__(
         self,
-        core: Core,
         administration: Administration,
         kept: Iterable[str],
         *,
+        addresses: Addresses,
+        settings: Settings,
+        storage: StorageManager,
+        notifications: Notifications,
+        retroactive: Retroactive,
+        parse_filter: Callable[[str], Filter | None],
         deletes: bool = True,
     ) -> None:
-        self._core = core
+        self._addresses = addresses
+        self._settings = settings
+        self._storage = storage
+        self._notifications = notifications
+        self._retroactive = retroactive
+        self._parse_filter = parse_filter
         self._deletes = deletes
         self._administration = administration
-        self._addresses = core.postoffice.addresses
         self._kept = frozenset(kept)
 
     def apply(
@@ -117,7 +135,7 @@ class Deployment:
                 *(request.name, found.binding.address, request.address),
             )
             return
-        wanted = request.binding(self._core.settings.match(request.address))
+        wanted = request.binding(self._settings.match(request.address))
         changes: dict[str, Any] = {
             name: getattr(wanted, name)
             for name in _CONFIGURABLE
@@ -145,7 +163,7 @@ class Deployment:
         for address in list(self._addresses.by_name.values()):
             if address.is_temporary or address.is_internal or self._is_kept(address.name):
                 continue
-            settings = self._core.settings.match(address.name)
+            settings = self._settings.match(address.name)
             if (
                 address.name not in addresses
                 and not address.is_auto_created
@@ -159,8 +177,7 @@ class Deployment:
                         self._undeploy_queue(queue.name)
 
     def _is_kept(self, name: str) -> bool:
-        retroactive = self._core.retroactive
-        return name in self._kept or (retroactive is not None and retroactive.is_resource(name))
+        return name in self._kept or self._retroactive.is_resource(name)
 
     def _undeploy_address(self, address: Address) -> None:
         for name in list(address.queues):
@@ -180,7 +197,7 @@ class Deployment:
 
     def _remove_diverts(self, wanted: set[str | None]) -> None:
         for address in list(self._addresses.by_name.values()):
-            settings = self._core.settings.match(address.name)
+            settings = self._settings.match(address.name)
             if settings.config_delete_diverts is not DeletionPolicy.FORCE:
                 continue
             for name, divert in list(address.diverts.items()):
@@ -190,7 +207,7 @@ class Deployment:
     def _deploy_divert(self, record: DivertRecord) -> None:
         if record.address is None:
             return
-        divert = Divert(self._core, record)
+        divert = Divert(record, parse_filter=self._parse_filter)
         for address in self._addresses.by_name.values():
             found = address.diverts.get(divert.unique_name)
             if found is None:
@@ -211,10 +228,10 @@ class Deployment:
         source = self._source(record.address)
         source.diverts[divert.unique_name] = divert
         self._addresses.version += 1
-        self._core.notifications.divert(NotificationType.BINDING_ADDED, divert, source.name)
+        self._notifications.divert(NotificationType.BINDING_ADDED, divert, source.name)
 
     def _record(self, divert: Divert, *, is_changed: bool = False) -> None:
-        storage = self._core.storage
+        storage = self._storage
         if not divert.record_id:
             divert.record_id = storage.add_setting(divert.record)
         elif is_changed:
@@ -223,7 +240,7 @@ class Deployment:
     def _source(self, name: str) -> Address:
         address = self._addresses.by_name.get(name)
         if address is None:
-            kind = self._core.settings.match(name).default_address_routing_type
+            kind = self._settings.match(name).default_address_routing_type
             address = self._addresses.create(name, [kind], is_auto_created=True)
         return address
 

@@ -12,45 +12,21 @@ Threads: the event loop's alone.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from broker.model.routing_type import RoutingType
-    from broker.records.binding_records import Divert
-    from broker.security.permission import RoleTable
+    from broker.options.file import Reloadable
     from broker.server.deployment import Deployment
     from broker.server.stored_permissions import StoredPermissions
     from broker.server.stored_settings import StoredSettings
-    from broker.settings.queue_defaults import QueueRequest
-    from broker.settings.settings import AddressSettings
 
-__all__ = ["ConfigurationSource", "Reload", "Reloadable"]
+__all__ = ["ConfigurationSource", "Reload"]
 
 log = logging.getLogger("broker")
 
 
-class Reloadable(NamedTuple):
-    """What of a configuration is applied without a restart.
-
-    Attributes:
-        permissions: roles by match; None where security is off.
-        address_settings: by match.
-        addresses: with their routing types.
-        queues: as their creators ask for them.
-        diverts: a name once.
-    """
-
-    permissions: Sequence[tuple[str, RoleTable]] | None
-    address_settings: Sequence[tuple[str, AddressSettings]]
-    addresses: Sequence[tuple[str, tuple[RoutingType, ...]]]
-    queues: Sequence[QueueRequest]
-    diverts: Sequence[Divert]
-
-
 class ConfigurationSource(Protocol):
-    """A configuration that may change; `broker.config.file` has the one of an instance."""
+    """A configuration that may change; `broker.options.file` has the one of an instance."""
 
     def has_changed(self) -> bool:
         """Whether it is another one than when it was asked, or read, the last time."""

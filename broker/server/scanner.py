@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from broker.core import Core
+    from broker.ports import Settings, Timers
     from broker.queues.queue import Queue
-    from broker.routing.addresses import Address
+    from broker.routing.addresses import Address, Addresses
 
 __all__ = ["AddressScanner", "ExpiryScanner"]
 
@@ -25,11 +25,13 @@ class ExpiryScanner:
     """Moves expired messages to their expiry addresses, some in each turn of the loop.
 
     Args:
-        core: of the broker.
+        timers: turns of the event loop.
+        queues: all there are, by name.
     """
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, timers: Timers, queues: Mapping[str, Queue]) -> None:
+        self._timers = timers
+        self._all_queues = queues
         self._work: Iterator[None] | None = None
 
     def scan(self) -> None:
@@ -42,12 +44,12 @@ class ExpiryScanner:
         if self._work is None:
             return
         for _ in self._work:
-            self._core.loop.call_soon(self._go_on)
+            self._timers.call_soon(self._go_on)
             return
         self._work = None
 
     def _steps(self) -> Iterator[None]:
-        for queue in list(self._core.postoffice.addresses.queues.values()):
+        for queue in list(self._all_queues.values()):
             if queue.pages is not None and queue.waiting.count == 0:
                 # What expires in pages is found as it comes into memory.
                 queue.pages.look_ahead(_LOOK_COUNT)
@@ -73,11 +75,17 @@ class AddressScanner:
     """Deletes auto-created queues and addresses that are not needed.
 
     Args:
-        core: of the broker.
+        addresses: all there are, with their queues.
+        settings: of addresses.
+        clock_ms: wall clock, ms since 1970.
     """
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(
+        self, addresses: Addresses, settings: Settings, clock_ms: Callable[[], int]
+    ) -> None:
+        self._all_addresses = addresses
+        self._settings = settings
+        self._clock_ms = clock_ms
         self._queues: set[Queue] = set()
         self._addresses: set[Address] = set()
 
@@ -86,7 +94,7 @@ class AddressScanner:
 
         At the start of a broker empty auto-created queues go at once.
         """
-        addresses = self._core.postoffice.addresses
+        addresses = self._all_addresses
         unneeded = {
             queue for queue in addresses.queues.values() if self._is_unneeded(queue, at_once)
         }
@@ -117,11 +125,11 @@ class AddressScanner:
             return binding.auto_created and queue.has_at_most(0)
         if not queue.was_used and not settings.auto_delete_queues_skip_usage_check:
             return False
-        idle_ms = self._core.clock_ms() - queue.last_consumer_left_ms
+        idle_ms = self._clock_ms() - queue.last_consumer_left_ms
         return idle_ms >= binding.auto_delete_delay
 
     def _is_unused(self, address: Address, *, at_once: bool) -> bool:
-        settings = self._core.settings.match(address.name)
+        settings = self._settings.match(address.name)
         if not address.is_auto_created or address.is_temporary or address.queues:
             return False
         if not settings.auto_delete_addresses or address.diverts:
@@ -130,5 +138,5 @@ class AddressScanner:
             return True
         if not address.was_used and not settings.auto_delete_addresses_skip_usage_check:
             return False
-        idle_ms = self._core.clock_ms() - address.unused_since_ms
+        idle_ms = self._clock_ms() - address.unused_since_ms
         return idle_ms >= settings.auto_delete_addresses_delay_ms

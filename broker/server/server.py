@@ -18,7 +18,6 @@ import traceback
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.core import Core
 from broker.errors import BrokerError, ErrorCode
 from broker.management.message_counters import MessageCounters
 from broker.management.notifications import NotificationMessages
@@ -28,17 +27,23 @@ from broker.model.routing_type import RoutingType
 from broker.notifications import IN_PROCESS, NotificationType
 from broker.paging.paging import Paging
 from broker.protocols.core.handler import CoreProtocol
+from broker.queues.counters import Counters
+from broker.queues.factory import QueueFactory
 from broker.queues.limits import Limits
 from broker.queues.memory import GlobalMemory
-from broker.queues.slow_consumers import SlowConsumers
 from broker.recovery.images import BindingsImage
 from broker.recovery.loaded_messages import LoadedMessages
 from broker.recovery.recovery import recover, uncollected
+from broker.recovery.replay import Replay
+from broker.routing.addresses import Addresses
 from broker.routing.administration import Administration
 from broker.routing.dead_letters import DeadLetters
+from broker.routing.duplicates import DuplicateCaches
 from broker.routing.large_copies import LOOK_AGAIN_S
+from broker.routing.message_copies import MessageCopies
 from broker.routing.postoffice import PostOffice
 from broker.routing.retroactive import Retroactive
+from broker.security.allow_all import AllowAll
 from broker.selector.filters import parse_filter
 from broker.server.deployment import Deployment
 from broker.server.disk import DiskMonitor
@@ -52,6 +57,7 @@ from broker.server.timers import Timers
 from broker.sessions.resource_limits import ResourceLimits
 from broker.sessions.send_marks import SendMarks
 from broker.sessions.session import Session
+from broker.sessions.slow_consumers import SlowConsumers
 from broker.storage.identifiers import IdGenerator
 from broker.storage.manager import NullStorage, StorageManager
 from broker.storage.open import Stores, open_stores
@@ -67,14 +73,16 @@ from journal.errors import JournalError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.core import Security
     from broker.management.web import WebServer
     from broker.notifications import Origin, Subject
     from broker.options import BrokerOptions
+    from broker.ports import Security
     from broker.protocols.peer import Handler
-    from broker.queues.consumer import Consumer
+    from broker.queues.consumer import Consumer, Filter
     from broker.server.reload import ConfigurationSource
     from broker.sessions.session import SessionOptions
+    from broker.storage.history import MessageHistory
+    from broker.storage.large_bodies import LargeBodies
     from broker.storage.page_folders import PageFolders
 
 __all__ = ["Broker"]
@@ -96,8 +104,10 @@ class Broker:
         configuration: what is read again while it runs; None is never.
 
     Attributes:
-        core: from start() on.
         node_id: from start() on.
+        settings: of addresses.
+        clock_ms: wall clock, ms since 1970.
+        parse_filter: a selector's text to a Filter.
         is_started: clients may come.
         is_stopping: it takes no new connections; clients may still be there for a while.
         sessions: open ones, by name.
@@ -105,9 +115,38 @@ class Broker:
         web: where metrics and health are told.
         started_ms: when it was made, ms since 1970.
         failure: what ended the storage, or the lease on it.
+        storage: where records go; this and all that follows from start() on.
+        large: bodies of large messages; None without storage for them.
+        history: of the message journal; None where none is kept.
+        counters: for metrics.
+        security: who may do what.
+        notifications: who tells of what happens.
+        transactions: of transaction managers.
+        paging: addresses whose messages wait in pages; None where nothing is kept.
+        postoffice: addresses, bindings, queues.
+        dead_letters: moves messages that are rejected, redelivered too often, or expired.
+        limits: what producers may send when something is full.
+        retroactive: messages for queues to come.
+        replay: sends again what the history has.
+        administration: makes queues and addresses on request.
+        management: answers messages to the management address.
     """
 
-    core: Core
+    storage: StorageManager
+    large: LargeBodies | None
+    history: MessageHistory | None
+    counters: Counters
+    security: Security
+    notifications: NotificationMessages
+    transactions: XaTransactions
+    paging: Paging | None
+    postoffice: PostOffice
+    dead_letters: DeadLetters
+    limits: Limits
+    retroactive: Retroactive
+    replay: Replay
+    administration: Administration
+    management: Management
 
     def __init__(
         self,
@@ -118,8 +157,15 @@ class Broker:
         configuration: ConfigurationSource | None = None,
     ) -> None:
         self.options = options
-        self._security = security
-        self._clock_ms = clock_ms
+        self.settings = options.settings
+        self.clock_ms = clock_ms
+        self.parse_filter: Callable[[str], Filter | None] = parse_filter
+        self._given_security = security
+        self._marks = SendMarks(
+            populates_user=options.populate_validated_user,
+            requires_user=options.reject_empty_validated_user,
+        )
+        self._resource_limits = ResourceLimits(options.resource_limits)
         self._configuration = configuration
         self._reload: Reload | None = None
         self.node_id = ""
@@ -138,7 +184,7 @@ class Broker:
         self._failed = asyncio.Event()
         self._disconnects = asyncio.Event()
         self._timers: Timers | None = None
-        # How far start() came: whether there is a core, and who speaks to clients.
+        # How far start() came: whether its parts are there, and who speaks to clients.
         self._is_composed = False
         self._core_protocol: CoreProtocol | None = None
 
@@ -162,7 +208,6 @@ class Broker:
             self._stores = await self._take_stores()
             with uncollected():
                 self._open()
-            self.administration = Administration(self.core)
             self._manage()
             self._deploy()
             await self._start_web()
@@ -224,7 +269,7 @@ class Broker:
         if stores is None:
             self._bind()
             self.node_id = str(uuid.uuid1())
-            self._compose(NullStorage())
+            self._compose(NullStorage(), None)
             return
         # With the lock, and before what may take minutes.
         self._bind()
@@ -254,18 +299,23 @@ class Broker:
             max_redelivery_records=options.max_redelivery_records,
         )
         storage.start(self._loop)
-        self._compose(storage)
+        self._compose(storage, stores)
         if stores.large is not None:
             stores.large.start(self._loop)
-        self.core.large = stores.large
-        self.core.history = stores.history
         self.stored_settings.load(bindings.settings)
         self.stored_permissions.load(bindings.settings)
         self.stored_connectors.load(bindings.settings)
-        if stores.pages is not None:
-            self.core.paging = self._paging(stores, stores.pages, storage)
-        recover(self.core, bindings, messages, result.prepared)
-        AddressScanner(self.core).scan(at_once=True)
+        recover(
+            bindings,
+            messages,
+            result.prepared,
+            postoffice=self.postoffice,
+            transactions=self.transactions,
+            storage=storage,
+            large=self.large,
+            parse_filter=parse_filter,
+        )
+        AddressScanner(self.postoffice.addresses, self.settings, self.clock_ms).scan(at_once=True)
 
     def _bind(self) -> None:
         """Take the ports; nothing can connect until the acceptors start."""
@@ -291,50 +341,132 @@ class Broker:
 
         return tell
 
-    def _compose(self, storage: StorageManager) -> None:
-        options = self.options
-        core = self.core = Core(
-            storage=storage,
-            loop=self._loop,
-            clock_ms=self._clock_ms,
-            settings=options.settings,
-            parse_filter=parse_filter,
-            id_cache_size=options.id_cache_size,
-            persist_id_cache=options.persist_id_cache,
-            marks=SendMarks(
-                populates_user=options.populate_validated_user,
-                requires_user=options.reject_empty_validated_user,
-            ),
-            resource_limits=ResourceLimits(options.resource_limits),
-            persists_deliveries=options.persist_deliveries,
-        )
-        if self._security is not None:
-            core.security = self._security
-        self.stored_settings = StoredSettings(storage, options.settings)
-        self.stored_permissions = StoredPermissions(storage, core.security.permissions)
+    def _compose(self, storage: StorageManager, stores: Stores | None) -> None:
+        """Make the parts, each of those it uses; the lower ones first.
+
+        Where two need each other, the second is set into the first: the post office into the
+        notifications, the dead letters into the queues, paging into the addresses.
+        """
+        options, settings, clock_ms, loop = self.options, self.settings, self.clock_ms, self._loop
+        self.storage = storage
+        self.large = None if stores is None else stores.large
+        self.history = None if stores is None else stores.history
+        counters = self.counters = Counters()
+        self.security = AllowAll() if self._given_security is None else self._given_security
+        self.stored_settings = StoredSettings(storage, settings)
+        self.stored_permissions = StoredPermissions(storage, self.security.permissions)
         self.stored_connectors = StoredConnectors(storage, options.configuration.cluster.connectors)
-        memory = GlobalMemory(options.global_max_size, options.global_max_messages)
-        core.postoffice = PostOffice(core, memory, options.wildcards)
-        core.security.on_change(core.postoffice.addresses.changed)
-        core.dead_letters = DeadLetters(core)
-        core.transactions = XaTransactions(core, options.transaction_timeout)
-        core.limits = Limits(core)
-        core.retroactive = Retroactive(
-            core, options.internal_naming_prefix, options.wildcards.delimiter
+        notifications = self.notifications = NotificationMessages(
+            storage, clock_ms, self.node_id, options.notifications, lambda: self.is_started
         )
+        queue_factory = QueueFactory(
+            storage=storage,
+            timers=loop,
+            clock_ms=clock_ms,
+            settings=settings,
+            parse_filter=parse_filter,
+            records_deliveries=options.persist_deliveries,
+        )
+        duplicates = DuplicateCaches(
+            storage,
+            settings,
+            size=options.id_cache_size,
+            is_persistent=options.persist_id_cache,
+        )
+        addresses = Addresses(
+            storage=storage,
+            clock_ms=clock_ms,
+            settings=settings,
+            notifications=notifications,
+            queue_factory=queue_factory,
+            duplicates=duplicates,
+            memory=GlobalMemory(options.global_max_size, options.global_max_messages),
+            wildcards=options.wildcards,
+        )
+        copies = MessageCopies(storage)
+        self.paging = None
+        if stores is not None and stores.pages is not None:
+            self.paging = self._make_paging(stores, stores.pages, addresses, copies)
+        addresses.paging = self.paging
+        transactions = self.transactions = XaTransactions(
+            storage=storage,
+            clock_ms=clock_ms,
+            counters=counters,
+            timeout_ms=options.transaction_timeout,
+        )
+        postoffice = self.postoffice = PostOffice(
+            addresses=addresses,
+            duplicates=duplicates,
+            paging=self.paging,
+            storage=storage,
+            clock_ms=clock_ms,
+            settings=settings,
+            transactions=transactions,
+            copies=copies,
+            counters=counters,
+        )
+        notifications.postoffice = postoffice
+        self.security.on_change(addresses.changed)
+        self.dead_letters = queue_factory.dead_letters = DeadLetters(
+            postoffice=postoffice,
+            transactions=transactions,
+            copies=copies,
+            storage=storage,
+            timers=loop,
+            clock_ms=clock_ms,
+            settings=settings,
+            counters=counters,
+            notifications=notifications,
+            large=self.large,
+        )
+        self.limits = Limits(
+            settings=settings,
+            addresses=addresses.by_name,
+            memory=addresses.memory,
+            pages={} if self.paging is None else self.paging.stores,
+            counters=counters,
+            management_address=options.management.address,
+        )
+        self.retroactive = addresses.listener = Retroactive(
+            postoffice=postoffice,
+            storage=storage,
+            timers=loop,
+            settings=settings,
+            notifications=notifications,
+            parse_filter=parse_filter,
+            prefix=options.internal_naming_prefix,
+            delimiter=options.wildcards.delimiter,
+        )
+        self.replay = Replay(
+            history=self.history,
+            postoffice=postoffice,
+            storage=storage,
+            large=self.large,
+            clock_ms=clock_ms,
+            parse_filter=parse_filter,
+        )
+        self.administration = Administration(addresses, settings)
         self._is_composed = True
 
-    def _paging(self, stores: Stores, folders: PageFolders, storage: StorageManager) -> Paging:
+    def _make_paging(
+        self, stores: Stores, folders: PageFolders, addresses: Addresses, copies: MessageCopies
+    ) -> Paging:
+        storage = self.storage
         writing = ThreadWork(self._loop, 1, "pages-write")
         writer = PageWriter(writing, storage.completions, self._loop.call_soon)
         storage.page_writer = writer
         return Paging(
-            self.core,
             folders,
-            storage.pages,
             writer,
             writing,
             ThreadWork(self._loop, max(1, self.options.page_max_concurrent_io), "pages-read"),
+            storage=storage,
+            timers=self._loop,
+            settings=self.settings,
+            addresses=addresses,
+            copy_of=copies.copy_of,
+            large=self.large,
+            history=self.history,
             page_size_max=stores.page_size_max,
             sync_transactional=stores.sync_transactional,
             sync_non_transactional=stores.sync_non_transactional,
@@ -342,22 +474,28 @@ class Broker:
         )
 
     def _manage(self) -> None:
-        """Let it be managed by messages, and tell of what happens."""
-        options, core = self.options, self.core
+        """Let it be managed by messages."""
+        options, addresses = self.options, self.postoffice.addresses
         address = options.notifications.address
-        if address not in core.postoffice.addresses.by_name:
+        if address not in addresses.by_name:
             # Where addresses are not created automatically, subscribers need it all the same.
-            core.postoffice.addresses.create(address, [RoutingType.MULTICAST])
+            addresses.create(address, [RoutingType.MULTICAST])
         management = options.configuration.management
         self.message_counters = MessageCounters(
-            core,
+            queues=addresses.queues,
+            timers=self._loop,
+            clock_ms=self.clock_ms,
             is_enabled=management.message_counter_enabled,
             sample_period_ms=management.message_counter_sample_period_ms,
             day_count_max=management.message_counter_max_day_history,
         )
-        core.management = Management(core, options.management, Resources(self).find)
-        core.notifications = NotificationMessages(
-            core, self.node_id, options.notifications, lambda: self.is_started
+        self.management = Management(
+            postoffice=self.postoffice,
+            security=self.security,
+            storage=self.storage,
+            timers=self._loop,
+            options=options.management,
+            resource=Resources(self).find,
         )
 
     def _deploy(self) -> None:
@@ -368,9 +506,14 @@ class Broker:
         """
         options = self.options
         deployment = Deployment(
-            self.core,
             self.administration,
             kept=(options.notifications.address, options.management.address),
+            addresses=self.postoffice.addresses,
+            settings=self.settings,
+            storage=self.storage,
+            notifications=self.notifications,
+            retroactive=self.retroactive,
+            parse_filter=parse_filter,
             deletes=options.deletes_unconfigured,
         )
         errors = deployment.apply(options.addresses, options.queues, options.diverts)
@@ -382,14 +525,15 @@ class Broker:
             )
 
     def _start_timers(self, protocol: CoreProtocol) -> None:
-        options, core = self.options, self.core
+        options, all_addresses = self.options, self.postoffice.addresses
         timers = self._timers = Timers(self._loop, self._storage_failed)
-        context = core.storage.new_context()
-        expiry, addresses = ExpiryScanner(core), AddressScanner(core)
+        context = self.storage.new_context()
+        expiry = ExpiryScanner(self._loop, all_addresses.queues)
+        addresses = AddressScanner(all_addresses, self.settings, self.clock_ms)
         if self._stores is not None:
             disk = DiskMonitor(
                 self._stores.folders,
-                core.postoffice.addresses.memory,
+                all_addresses.memory,
                 max_usage_percent=options.max_disk_usage,
                 min_free=options.min_disk_free,
             )
@@ -397,10 +541,12 @@ class Broker:
             timers.every(options.disk_scan_period, disk.look)
         timers.every(options.message_expiry_scan_period, expiry.scan)
         timers.every(options.address_queue_scan_period, addresses.scan)
-        slow = SlowConsumers(core, self._owners, self._kill)
+        slow = SlowConsumers(
+            self.clock_ms, all_addresses.queues, self.notifications, self._owners, self._kill
+        )
         timers.every(_SLOW_CONSUMER_SCAN_MS, lambda: self._look_for(slow))
         timers.every(
-            options.transaction_timeout_scan_period, lambda: core.transactions.reap(context)
+            options.transaction_timeout_scan_period, lambda: self.transactions.reap(context)
         )
         timers.every(options.connection_ttl_check_interval, protocol.check)
         timers.every(options.server_dump_interval, self._dump)
@@ -408,7 +554,8 @@ class Broker:
             timers.every(options.refresh_period, self._reload.look)
 
     def _dump(self) -> None:
-        log.info("AMQ221004: %s", server_dump(self.core, len(self.connections)))
+        memory, count = self.postoffice.addresses.memory, len(self.connections)
+        log.info("AMQ221004: %s", server_dump(memory, self.paging, count))
 
     def _look_for(self, slow: SlowConsumers) -> None:
         """Look at all queues only if any setting asks for it: there may be very many."""
@@ -534,9 +681,9 @@ class Broker:
 
     async def _moved(self) -> None:
         """Wait for what is on its way to another address: it was delivered too often already."""
-        while self.core.dead_letters.is_moving and self.failure is None:  # noqa: ASYNC110 - rare.
+        while self.dead_letters.is_moving and self.failure is None:  # noqa: ASYNC110 - rare.
             await asyncio.sleep(LOOK_AGAIN_S)
-        self.core.dead_letters.give_up()
+        self.dead_letters.give_up()
 
     async def _give_up(self) -> None:
         stores, self._stores = self._stores, None
@@ -554,18 +701,17 @@ class Broker:
             if self._pinned is not None:
                 self._pinned.close()
             if self._is_composed:
-                if self.core.retroactive is not None:
-                    self.core.retroactive.close()
-                self.core.postoffice.close()
+                self.retroactive.close()
+                self.postoffice.close()
 
     def _close(self, stores: Stores) -> None:
         in_good_order = self.failure is None and self._is_composed
-        paging = self.core.paging if self._is_composed else None
+        paging = self.paging if self._is_composed else None
         try:
             if in_good_order:
                 if paging is not None:
                     paging.stop()
-                self.core.storage.stop()
+                self.storage.stop()
         finally:
             if paging is not None:
                 paging.close()
@@ -597,10 +743,10 @@ class Broker:
             BrokerError: the name and the password are refused.
         """
         try:
-            return self.core.security.authenticate(user, password)
+            return self.security.authenticate(user, password)
         except BrokerError:
             log.warning("AMQ222216: Security problem while authenticating %r from %s", user, remote)
-            self.core.notifications.wrong_login(user, remote)
+            self.notifications.wrong_login(user, remote)
             raise
 
     def connected(self, connection: Handler) -> None:
@@ -608,13 +754,13 @@ class Broker:
         origin = connection.origin
         self.connections[origin.connection_id] = connection
         self.connection_count_total += 1
-        self.core.notifications.connection(NotificationType.CONNECTION_CREATED, origin)
+        self.notifications.connection(NotificationType.CONNECTION_CREATED, origin)
 
     def disconnected(self, connection: Handler) -> None:
         """Its socket is gone; sessions of it may still be taken up on another one."""
         origin = connection.origin
         self.connections.pop(origin.connection_id, None)
-        self.core.notifications.connection(NotificationType.CONNECTION_DESTROYED, origin)
+        self.notifications.connection(NotificationType.CONNECTION_DESTROYED, origin)
 
     def create_session(
         self,
@@ -633,12 +779,45 @@ class Broker:
             raise BrokerError(ErrorCode.SESSION_CREATION_REJECTED, "AMQ229034: Server not started")
         if name in self.sessions:
             raise BrokerError(ErrorCode.SESSION_CREATION_REJECTED, f"session {name} exists")
-        self.core.resource_limits.check_session(user, (one.user for one in self.sessions.values()))
-        session = Session(self.core, self.administration, name, user, options, temporary, origin)
+        self._resource_limits.check_session(user, (one.user for one in self.sessions.values()))
+        session = self.new_session(name, user, options, temporary, origin)
         self.sessions[name] = session
         self.session_count_total += 1
-        self.core.notifications.session(NotificationType.SESSION_CREATED, session)
+        self.notifications.session(NotificationType.SESSION_CREATED, session)
         return session
+
+    def new_session(
+        self,
+        name: str,
+        user: str | None,
+        options: SessionOptions,
+        temporary: set[str],
+        origin: Origin = IN_PROCESS,
+    ) -> Session:
+        """Make a session that is not listed; its caller closes it."""
+        return Session(
+            name,
+            user,
+            options,
+            temporary,
+            origin,
+            postoffice=self.postoffice,
+            administration=self.administration,
+            dead_letters=self.dead_letters,
+            transactions=self.transactions,
+            limits=self.limits,
+            marks=self._marks,
+            resource_limits=self._resource_limits,
+            security=self.security,
+            management=self.management,
+            notifications=self.notifications,
+            storage=self.storage,
+            large=self.large,
+            history=self.history,
+            clock_ms=self.clock_ms,
+            settings=self.settings,
+            parse_filter=parse_filter,
+        )
 
     def close_session(self, session: Session, *, has_failed: bool) -> None:
         """End a session and forget it."""
@@ -647,7 +826,7 @@ class Broker:
             del self.sessions[session.name]
         session.close(has_failed=has_failed)
         if is_known:
-            self.core.notifications.session(NotificationType.SESSION_CLOSED, session)
+            self.notifications.session(NotificationType.SESSION_CLOSED, session)
 
     def has_metadata(self, session: Session, key: str, value: str) -> bool:
         """Whether another session says this of itself."""

@@ -7,22 +7,23 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from broker.core import Core
+    from broker.paging.paging import Paging
+    from broker.queues.memory import GlobalMemory
 
 __all__ = ["server_dump"]
 
 
-def server_dump(core: Core, connection_count: int) -> str:
+def server_dump(memory: GlobalMemory, paging: Paging | None, connection_count: int) -> str:
     """The state of a broker in one line; only addresses that page are named.
 
     Args:
-        core: of the broker.
+        memory: of all addresses.
+        paging: of the broker; None where nothing is kept.
         connection_count: open ones.
     """
-    memory = core.postoffice.addresses.memory
-    paging = () if core.paging is None else core.paging.stores.items()
+    stores = () if paging is None else paging.stores.items()
     pages = ", ".join(
-        f"{name} {len(store.pages)} pages" for name, store in sorted(paging) if store.is_paging
+        f"{name} {len(store.pages)} pages" for name, store in sorted(stores) if store.is_paging
     )
     return (
         f"messages: {memory.count} in memory, {memory.size} bytes of "

@@ -6,7 +6,6 @@ from broker.queues.consumer cimport Consumer
 from broker.model.message cimport Message
 from broker.routing.postoffice cimport PostOffice
 from broker.sessions.session_large cimport LargeWork
-from broker.storage.manager cimport StorageManager
 from broker.routing.cached_routes cimport CachedRoute
 
 
@@ -15,10 +14,18 @@ cdef class Session(LargeWork):
     cdef bint _acknowledges_alone
     cdef object _addresses
     cdef object _administration
+    cdef object _clock_ms
+    cdef object _limits
+    cdef object _management
+    cdef object _marks
+    cdef object _notifications
+    cdef object _parse_filter
     cdef PostOffice _postoffice
-    cdef bint _sends_alone
-    cdef StorageManager _storage
+    cdef object _resource_limits
     cdef dict _routes
+    cdef object _security
+    cdef bint _sends_alone
+    cdef object _settings
     cdef public dict consumers
     cdef public object name
     cdef public object options

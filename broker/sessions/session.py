@@ -22,25 +22,34 @@ from broker.queues.consumer import Consumer
 from broker.routing.large_copies import LARGE_SIZE
 from broker.routing.postoffice import Routing
 from broker.sessions.session_large import LargeWork
-from broker.transactions.transaction import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from broker.core import Core
     from broker.model.message import Message
     from broker.model.routing_type import RoutingType
-    from broker.notifications import Origin
-    from broker.queues.consumer import Sink
+    from broker.notifications import Notifications, Origin
+    from broker.ports import Management, Security, Settings
+    from broker.queues.consumer import Filter, Sink
+    from broker.queues.limits import Limits
     from broker.queues.queue import Queue
     from broker.queues.reference import Reference
     from broker.routing.addresses import Address
     from broker.routing.administration import Administration
     from broker.routing.cached_routes import CachedRoute
+    from broker.routing.dead_letters import DeadLetters
+    from broker.routing.postoffice import PostOffice
     from broker.sessions.producer import Producer
+    from broker.sessions.resource_limits import ResourceLimits
+    from broker.sessions.send_marks import SendMarks
     from broker.settings.queue_defaults import QueueRequest
     from broker.settings.settings import AddressSettings
     from broker.storage.context import After
+    from broker.storage.history import MessageHistory
+    from broker.storage.large_bodies import LargeBodies
+    from broker.storage.manager import StorageManager
+    from broker.transactions.transaction import Transaction
+    from broker.transactions.xa import XaTransactions
 
 __all__ = ["AddressQuery", "QueueQuery", "Session", "SessionOptions"]
 
@@ -90,13 +99,27 @@ class Session(LargeWork):
     """See the module's text.
 
     Args:
-        core: of the broker.
-        administration: makes queues and addresses.
         name: the client's; unique in the broker.
         user: who was authenticated; None is anonymous.
         options: how the client wants it.
         temporary: names of the connection's temporary queues, which its end deletes.
         origin: the connection; another one when the session is taken up there.
+        postoffice: where messages go.
+        administration: makes queues and addresses.
+        dead_letters: takes what a client found expired.
+        transactions: where the session's begin, and those of a manager are found.
+        limits: what producers may send when something is full.
+        marks: what is written into messages.
+        resource_limits: what one user may have.
+        security: who may do what.
+        management: answers messages to the management address; None without one.
+        notifications: who tells of what happens.
+        storage: where records go.
+        large: bodies of large messages; None without storage for them.
+        history: of the message journal; None where none is kept.
+        clock_ms: wall clock, ms since 1970.
+        settings: of addresses.
+        parse_filter: a selector's text to a Filter; raises BrokerError 103.
 
     Attributes:
         consumers: by the protocol's number.
@@ -109,19 +132,46 @@ class Session(LargeWork):
 
     def __init__(
         self,
-        core: Core,
-        administration: Administration,
         name: str,
         user: str | None,
         options: SessionOptions,
         temporary: set[str],
         origin: Origin = IN_PROCESS,
+        *,
+        postoffice: PostOffice,
+        administration: Administration,
+        dead_letters: DeadLetters,
+        transactions: XaTransactions,
+        limits: Limits,
+        marks: SendMarks,
+        resource_limits: ResourceLimits,
+        security: Security,
+        management: Management | None,
+        notifications: Notifications,
+        storage: StorageManager,
+        large: LargeBodies | None,
+        history: MessageHistory | None,
+        clock_ms: Callable[[], int],
+        settings: Settings,
+        parse_filter: Callable[[str], Filter | None],
     ) -> None:
-        self._core = core
+        self._postoffice = postoffice
+        self._addresses = postoffice.addresses
         self._administration = administration
-        self._postoffice = core.postoffice
-        self._addresses = core.postoffice.addresses
-        self._storage = core.storage
+        self._dead_letters = dead_letters
+        self._transactions = transactions
+        self._limits = limits
+        self._marks = marks
+        self._resource_limits = resource_limits
+        self._security = security
+        self._management = management
+        self._notifications = notifications
+        self._storage = storage
+        self._large = large
+        self._history = history
+        self._clock_ms = clock_ms
+        self._settings = settings
+        self._parse_filter = parse_filter
         self._sends_alone = options.auto_commit_sends
         self._acknowledges_alone = options.auto_commit_acks
         self._routes: dict[str | None, CachedRoute] = {}
@@ -130,8 +180,8 @@ class Session(LargeWork):
         self.options = options
         self.temporary = temporary
         self.origin = origin
-        self.created_ms = core.clock_ms()
-        self.context = core.storage.new_context()
+        self.created_ms = clock_ms()
+        self.context = storage.new_context()
         self.consumers: dict[int, Consumer] = {}
         self.metadata: dict[str, str] = {}
         self.producers: dict[int | str | None, Producer] = {}
@@ -142,7 +192,7 @@ class Session(LargeWork):
         is_local = not options.is_xa and not (
             options.auto_commit_sends and options.auto_commit_acks
         )
-        self.tx: Transaction | None = Transaction(core) if is_local else None
+        self.tx: Transaction | None = transactions.begin() if is_local else None
 
     # --- sending ------------------------------------------------------------------------------
 
@@ -206,7 +256,7 @@ class Session(LargeWork):
         message, copies = self.take_upload()
         if body_size >= 0:
             message.set(LARGE_SIZE, PropertyType.LONG, body_size)
-        with self._core.dead_letters.using(copies):
+        with self._dead_letters.using(copies):
             return self.send(message, done, *arguments)
 
     def _send(self, message: Message, tx: Transaction | None) -> Routing:
@@ -218,20 +268,19 @@ class Session(LargeWork):
         elif self._default_address is None:
             self._default_address = name
         address, queue = split_fqqn(name)
-        management = self._core.management
+        management = self._management
         if management is not None and address == management.address:
             self._check("manage", address, queue)
             management.handle(self.user, message)
             self.context.note()
             return Routing.ROUTED
-        core = self._core
         until_s = self._check("send", address, queue)
-        core.marks.put(message, self.user, core.settings.match(address), core.clock_ms)
+        self._marks.put(message, self.user, self._settings.match(address), self._clock_ms)
         for other in self._postoffice.queues_by_id(message):
             if other.binding.address != address:
                 self._check("send", other.binding.address, other.name)
         self._prepare_address(address, queue, message.routing_type)
-        if not self._core.limits.admits(address, message):
+        if not self._limits.admits(address, message):
             return Routing.NO_BINDINGS
         result = self._postoffice.route(message, self.context, tx)
         if until_s is not None and queue is None and tx is None:
@@ -243,7 +292,9 @@ class Session(LargeWork):
         known = self._routes.get(address)
         if known is not None and known.holds(self._addresses.version):
             return
-        route = self._postoffice.cached_route(address, until_s)
+        route = None
+        if not self._marks.are_put(self._settings.match(address)):
+            route = self._postoffice.cached_route(address, until_s)
         if route is None:
             self._routes.pop(address, None)
             return
@@ -258,9 +309,9 @@ class Session(LargeWork):
             BrokerError: the user may not; a notification is sent.
         """
         try:
-            return self._core.security.check(self.user, permission, address, queue)
+            return self._security.check(self.user, permission, address, queue)
         except BrokerError:
-            self._core.notifications.forbidden(self.user, permission, address)
+            self._notifications.forbidden(self.user, permission, address)
             raise
 
     def _prepare_address(
@@ -271,7 +322,7 @@ class Session(LargeWork):
             # Nearly always: it is there, with a queue. Then nothing is made or refused, even where
             # the message gets nowhere, by its routing type or the queue that it names (as
             # PostOfficeImpl.simpleRoute).
-            route = self._core.postoffice.route_of(address)
+            route = self._postoffice.route_of(address)
             if route.anycast or route.multicast:
                 return
             if found.diverts and queue is None and routing_type in found.routing_types:
@@ -286,7 +337,7 @@ class Session(LargeWork):
 
         It fails instead where the address is full and says so (FAIL).
         """
-        self._core.limits.request_credits(address, grant)
+        self._limits.request_credits(address, grant)
 
     # --- consuming ----------------------------------------------------------------------------
 
@@ -314,9 +365,9 @@ class Session(LargeWork):
             raise BrokerError(
                 ErrorCode.ILLEGAL_STATE, f"session {self.name} has a consumer {consumer_id}"
             )
-        wanted = self._core.parse_filter(filter_text) if filter_text else None
+        wanted = self._parse_filter(filter_text) if filter_text else None
         queue.check_consumer(is_browser=is_browser)
-        notifications = self._core.notifications
+        notifications = self._notifications
         consumer = Consumer(
             consumer_id,
             queue,
@@ -368,7 +419,7 @@ class Session(LargeWork):
 
     def _tell_closed(self, consumer: Consumer) -> None:
         if not consumer.is_browser:
-            self._core.notifications.consumer(NotificationType.CONSUMER_CLOSED, consumer, self)
+            self._notifications.consumer(NotificationType.CONSUMER_CLOSED, consumer, self)
 
     def _close(self, consumer: Consumer, *, has_failed: bool) -> None:
         consumer.close(has_failed=has_failed)
@@ -438,7 +489,7 @@ class Session(LargeWork):
         reference = consumer.take_back(message_id)
         # A non-destructive queue may have lost it meanwhile.
         if reference.consumer is consumer or reference.level >= 0:
-            self._core.dead_letters.expire(reference)
+            self._dead_letters.expire(reference)
 
     # --- local transactions -------------------------------------------------------------------
 
@@ -452,13 +503,13 @@ class Session(LargeWork):
         if tx is None:
             if self.options.is_xa:
                 return None
-            tx = self.tx = Transaction(self._core)
+            tx = self.tx = self._transactions.begin()
         tx.check_usable()
         return tx
 
     def _next_tx(self) -> Transaction | None:
         """Give what the session works for behind a local commit or rollback."""
-        return None if self.options.is_xa else Transaction(self._core)
+        return None if self.options.is_xa else self._transactions.begin()
 
     def commit(self, done: After, *arguments: object) -> None:
         """Let all since the last commit count; `done(error, *arguments)` once that is durable.
@@ -477,7 +528,7 @@ class Session(LargeWork):
     def _local_tx(self) -> Transaction:
         if self.options.is_xa and self.tx is not None and self.tx.xid is not None:
             raise BrokerError(ErrorCode.ILLEGAL_STATE, "an XA transaction is ended by its manager")
-        return self.tx if self.tx is not None else Transaction(self._core)
+        return self.tx if self.tx is not None else self._transactions.begin()
 
     def rollback(
         self, done: After, *arguments: object, considers_last_delivered: bool = False
@@ -537,7 +588,7 @@ class Session(LargeWork):
         self._check(kind, request.address, request.name)
         if request.address not in self._addresses.by_name:
             self._check("createAddress", request.address, None)
-        self._core.resource_limits.check_queue(self.user, self._addresses.queues.values())
+        self._resource_limits.check_queue(self.user, self._addresses.queues.values())
         if is_shared:
             queue = self._administration.create_shared_queue(request)
         else:
@@ -571,22 +622,22 @@ class Session(LargeWork):
             plain,
             address,
             queue,
-            self._core.settings.match(address),
+            self._settings.match(address),
             is_management=self._is_management(plain),
         )
 
     def query_address(self, name: str) -> AddressQuery:
         """Tell what is known of an address name, patterns that match it included."""
-        route = self._core.postoffice.route_of(name)
+        route = self._postoffice.route_of(name)
         return AddressQuery(
             self._addresses.by_name.get(name),
             tuple(queue.name for queue in (*route.anycast, *route.multicast)),
-            self._core.settings.match(name),
+            self._settings.match(name),
             is_management=self._is_management(name),
         )
 
     def _is_management(self, name: str) -> bool:
-        return self._core.management is not None and name == self._core.management.address
+        return self._management is not None and name == self._management.address
 
     # --- the end ------------------------------------------------------------------------------
 

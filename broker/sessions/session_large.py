@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.model.message import Message
+    from broker.routing.dead_letters import DeadLetters
     from broker.routing.large_copies import BodyCopies
-    from broker.storage.large_bodies import LargeUpload
+    from broker.storage.history import MessageHistory
+    from broker.storage.large_bodies import LargeBodies, LargeUpload
+    from broker.storage.manager import StorageManager
 
 __all__ = ["LargeWork"]
 
@@ -26,6 +29,12 @@ __all__ = ["LargeWork"]
 class LargeWork(XaWork):
     """The part of a Session that is about large messages."""
 
+    _storage: StorageManager
+    _dead_letters: DeadLetters
+    # None without storage for large messages.
+    _large: LargeBodies | None
+    # None where none is kept.
+    _history: MessageHistory | None
     # Where a message without an address goes.
     _default_address: str | None
     # A large message whose body is not complete.
@@ -42,12 +51,12 @@ class LargeWork(XaWork):
             JournalIOError: its file cannot be made.
         """
         self.drop_upload()
-        if self._core.large is None:
+        if self._large is None:
             raise BrokerError(
                 ErrorCode.NOT_IMPLEMENTED, "a broker that persists nothing keeps no large messages"
             )
-        message.message_id = self._core.storage.new_id()
-        self._body = self._core.large.create(message.message_id, is_durable=message.durable)
+        message.message_id = self._storage.new_id()
+        self._body = self._large.create(message.message_id, is_durable=message.durable)
         message.large = self._body
         self._upload = message
 
@@ -60,7 +69,7 @@ class LargeWork(XaWork):
         """
         body = self._large_body()
         assert self._upload is not None, "it has the body"
-        history = self._core.history
+        history = self._history
         try:
             body.append(chunk)
             if history is not None and self._upload.durable:
@@ -96,7 +105,7 @@ class LargeWork(XaWork):
                     return False
                 if message.address is None:
                     message.address = self._default_address
-                self._copies = self._core.dead_letters.copies_for(body, message, 0)
+                self._copies = self._dead_letters.copies_for(body, message, 0)
             return self._copies is None or self._copies.is_complete(callback)
         except JournalIOError:
             self.drop_upload()

@@ -13,10 +13,10 @@ from broker.transactions.transaction import TransactionState
 from broker.transactions.xa import XaCode, XaError
 
 if TYPE_CHECKING:
-    from broker.core import Core
     from broker.model.xid import Xid
     from broker.storage.context import After, OperationContext
     from broker.transactions.transaction import Transaction
+    from broker.transactions.xa import XaTransactions
 
 __all__ = ["XaWork"]
 
@@ -29,7 +29,7 @@ class XaWork:
         context: what the session waits by.
     """
 
-    _core: Core
+    _transactions: XaTransactions
     tx: Transaction | None
     context: OperationContext
     # None: the broker's own. Of this session alone: a client must not shorten another's.
@@ -43,7 +43,7 @@ class XaWork:
         """
         self._check_free()
         self._drop_local()
-        self.tx = self._core.transactions.start(xid)
+        self.tx = self._transactions.start(xid)
         self.tx.timeout_ms = self._xa_timeout_ms
 
     def xa_join(self, xid: Xid) -> None:
@@ -53,7 +53,7 @@ class XaWork:
             XaError: the session works for one, or there is none of that name.
         """
         self._check_free()
-        found = self._core.transactions.get(xid)
+        found = self._transactions.get(xid)
         if found.state is TransactionState.SUSPENDED:
             raise XaError(XaCode.PROTOCOL, f"Cannot join tx, it is suspended {xid}")
         self._drop_local()
@@ -92,7 +92,7 @@ class XaWork:
             self.tx = None
             return
         # A suspended one may be ended without being resumed.
-        found = self._core.transactions.get(xid)
+        found = self._transactions.get(xid)
         if found.state is TransactionState.ACTIVE:
             # Ended before: managers that do it twice, in Artemis too, are not told off.
             return
@@ -121,7 +121,7 @@ class XaWork:
             XaError: the session works for one, or it was not suspended.
         """
         self._check_free()
-        found = self._core.transactions.get(xid)
+        found = self._transactions.get(xid)
         if found.state is not TransactionState.SUSPENDED:
             raise XaError(XaCode.PROTOCOL, f"Cannot resume transaction, it is not suspended {xid}")
         found.state = TransactionState.ACTIVE
@@ -142,7 +142,7 @@ class XaWork:
             XaError: it cannot be prepared.
         """
         self._check_not_working(xid, "prepare")
-        self._core.transactions.prepare(xid, self.context, done, *arguments)
+        self._transactions.prepare(xid, self.context, done, *arguments)
 
     def xa_commit(self, xid: Xid, one_phase: bool, done: After, *arguments: object) -> None:
         """Let it count; `done(error, *arguments)` once that is durable.
@@ -151,7 +151,7 @@ class XaWork:
             XaError: it cannot be committed.
         """
         self._check_not_working(xid, "commit")
-        self._core.transactions.commit(xid, self.context, done, *arguments, one_phase=one_phase)
+        self._transactions.commit(xid, self.context, done, *arguments, one_phase=one_phase)
 
     def xa_rollback(self, xid: Xid, done: After, *arguments: object) -> None:
         """Let it not count; `done(error, *arguments)` once that is durable.
@@ -163,7 +163,7 @@ class XaWork:
             XaError: it cannot be rolled back.
         """
         self._check_not_working(xid, "roll back")
-        tx = self._core.transactions.take(xid)
+        tx = self._transactions.take(xid)
         self._rollback(tx, has_failed=False, first_was_delivered=False)
         self.context.after(done, *arguments)
 
@@ -178,27 +178,27 @@ class XaWork:
             XaError: nothing was decided about this one.
         """
         self._check_not_working(xid, "forget")
-        self._core.transactions.forget(xid, self.context)
+        self._transactions.forget(xid, self.context)
         self.context.after(done, *arguments)
 
     def xa_failed(self, xid: Xid) -> None:
         """The client was away: what it did for this transaction may be incomplete."""
         error = BrokerError(ErrorCode.TRANSACTION_ROLLED_BACK, f"the connection broke during {xid}")
-        found = self._core.transactions.find(xid)
+        found = self._transactions.find(xid)
         if found is None:
-            found = self._core.transactions.start(xid)
+            found = self._transactions.start(xid)
         found.fail(error)
         self._drop_local()
         self.tx = found
 
     def xa_in_doubt(self) -> tuple[Xid, ...]:
         """Give the names of all that wait for a decision."""
-        return self._core.transactions.in_doubt()
+        return self._transactions.in_doubt()
 
     @property
     def xa_timeout_seconds(self) -> int:
         """How long a transaction may take by the broker's configuration, as Artemis says."""
-        return self._core.transactions.timeout_ms // 1000
+        return self._transactions.timeout_ms // 1000
 
     def xa_set_timeout(self, seconds: int) -> None:
         """Let what this session works for, and begins from now on, take so long.

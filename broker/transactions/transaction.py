@@ -16,26 +16,42 @@ Threads: the event loop's alone; nothing here waits.
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker.errors import BrokerError, ErrorCode
-from broker.paging.recovered_transactions import RecoveredTransactionHistory
 from broker.storage.context import Admission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from broker.core import Core
     from broker.model.xid import Xid
     from broker.paging.transactions import PagedPart
     from broker.queues.consumer import Consumer
+    from broker.queues.counters import Counters
     from broker.queues.queue import Queue
     from broker.queues.reference import Reference
-    from broker.routing.duplicates import DuplicateCache
     from broker.storage.context import After, OperationContext
     from broker.storage.manager import StorageManager
 
-__all__ = ["Transaction", "TransactionState"]
+__all__ = ["DuplicateIds", "Transaction", "TransactionState"]
+
+
+class DuplicateIds(Protocol):
+    """The ids that an address has seen; `broker.routing.duplicates` has them."""
+
+    address: str
+    rejected_count: int
+
+    def __contains__(self, duplicate_id: bytes) -> bool: ...
+
+    def record(self, duplicate_id: bytes, tx_id: int | None) -> int:
+        """Record an id, which counts from the commit on; the record's id, 0 without one."""
+
+    def add(self, duplicate_id: bytes, record_id: int) -> None:
+        """Remember an id from now on."""
+
+    def forget(self, duplicate_id: bytes) -> bool:
+        """Forget one id whose record is gone; whether it was there."""
 
 
 class TransactionState(enum.Enum):
@@ -56,7 +72,9 @@ class Transaction:
     """See the module's text.
 
     Args:
-        core: of the broker.
+        storage: where records go.
+        counters: for metrics.
+        now_ms: when it begins, ms since 1970.
         xid: the name a transaction manager gave it; None for a local one.
         tx_id: of its records; None takes a new one.
 
@@ -73,9 +91,10 @@ class Transaction:
     """
 
     __slots__ = (
-        "_core",
+        "_counters",
         "_duplicate_ids",
         "_error",
+        "_storage",
         "acknowledged",
         "consumers",
         "has_records",
@@ -89,20 +108,28 @@ class Transaction:
         "xid",
     )
 
-    def __init__(self, core: Core, xid: Xid | None = None, tx_id: int | None = None) -> None:
-        self._core = core
+    def __init__(
+        self,
+        storage: StorageManager,
+        counters: Counters,
+        now_ms: int,
+        xid: Xid | None = None,
+        tx_id: int | None = None,
+    ) -> None:
+        self._storage = storage
+        self._counters = counters
         self.xid = xid
-        self.tx_id = core.storage.new_id() if tx_id is None else tx_id
+        self.tx_id = storage.new_id() if tx_id is None else tx_id
         self.state = TransactionState.ACTIVE
         self.sends: list[Reference] = []
         self.acknowledged: list[Reference] = []
         self.consumers: dict[Reference, Consumer] = {}
         self.has_records = False
         self.paged: PagedPart | None = None
-        self.started_ms = core.clock_ms()
+        self.started_ms = now_ms
         self.timeout_ms: int | None = None
         self.is_late = False
-        self._duplicate_ids: list[tuple[DuplicateCache, bytes, int]] = []
+        self._duplicate_ids: list[tuple[DuplicateIds, bytes, int]] = []
         self._error: BrokerError | None = None
 
     @property
@@ -142,14 +169,14 @@ class Transaction:
         if consumer is not None:
             self.consumers[reference] = consumer
 
-    def has_duplicate_id(self, cache: DuplicateCache, duplicate_id: bytes) -> bool:
+    def has_duplicate_id(self, cache: DuplicateIds, duplicate_id: bytes) -> bool:
         """Whether a message of this transaction carries the id already."""
         return any(
             cache is other and duplicate_id == found for other, found, _ in self._duplicate_ids
         )
 
     def add_duplicate_id(
-        self, cache: DuplicateCache, duplicate_id: bytes, record_id: int | None = None
+        self, cache: DuplicateIds, duplicate_id: bytes, record_id: int | None = None
     ) -> None:
         """An address sees this id when it commits; None as its record's id records it now."""
         if record_id is None:
@@ -174,7 +201,7 @@ class Transaction:
         for cache, duplicate_id, _ in self._duplicate_ids:
             if self.state is not TransactionState.PREPARED and duplicate_id in cache:
                 cache.rejected_count += 1
-                self._core.counters.duplicates += 1
+                self._counters.duplicates += 1
                 self.fail(_duplicate(cache.address))
         if self.state is TransactionState.ROLLBACK_ONLY:
             raise self._error or BrokerError(
@@ -233,7 +260,7 @@ class Transaction:
 
         Behind what it put into pages: or a crash could leave the one without the other.
         """
-        storage = self._core.storage
+        storage = self._storage
         if not self.has_records:
             context.after(done, *arguments)
         elif self.paged is None:
@@ -247,11 +274,8 @@ class Transaction:
 
     def _note_late(self, then: Callable[[], object]) -> None:
         """Where it commits what an earlier life put into pages, tell the history; then go on."""
-        core, paged = self._core, self.paged
-        is_commit = self.state is TransactionState.COMMITTED
-        if is_commit and paged is not None and paged.loaded and core.history is not None:
-            assert core.paging is not None, "it has pages"
-            RecoveredTransactionHistory(core.paging, core.history, paged.loaded, then).go_on()
+        if self.state is TransactionState.COMMITTED and self.paged is not None:
+            self.paged.note_recovered(then)
         else:
             then()
 
@@ -266,7 +290,7 @@ class Transaction:
         self._record_paged()
         self.state = TransactionState.COMMITTED
         if self.paged is not None:
-            self.paged.committing(self._core.history)
+            self.paged.committing()
         if not was_prepared:
             # At once: who sends the same id now comes behind this commit.
             for cache, duplicate_id, record_id in self._duplicate_ids:
@@ -305,7 +329,7 @@ class Transaction:
         if self.has_records:
             # At once: what goes back to its queues may be acknowledged by others in this turn, and
             # a start must not find the transaction in doubt that had it before.
-            self._core.storage.rollback(self.tx_id)
+            self._storage.rollback(self.tx_id)
             context.note()
         if self.paged is not None:
             self.paged.rolled_back()

@@ -20,9 +20,12 @@ from broker.errors import BrokerError
 from broker.transactions.transaction import Transaction, TransactionState
 
 if TYPE_CHECKING:
-    from broker.core import Core
+    from collections.abc import Callable
+
     from broker.model.xid import Xid
+    from broker.queues.counters import Counters
     from broker.storage.context import After, OperationContext
+    from broker.storage.manager import StorageManager
 
 __all__ = ["TIMEOUT_MS_DEFAULT", "XaCode", "XaError", "XaTransactions"]
 
@@ -60,15 +63,26 @@ class XaError(Exception):
 
 
 class XaTransactions:
-    """All of them, by their names.
+    """All of them, by their names; local ones, which have none, begin here too.
 
     Args:
-        core: of the broker.
+        storage: where records go.
+        clock_ms: wall clock, ms since 1970.
+        counters: for metrics.
         timeout_ms: of one that is not prepared (transaction-timeout).
     """
 
-    def __init__(self, core: Core, timeout_ms: int = TIMEOUT_MS_DEFAULT) -> None:
-        self._core = core
+    def __init__(
+        self,
+        *,
+        storage: StorageManager,
+        clock_ms: Callable[[], int],
+        counters: Counters,
+        timeout_ms: int = TIMEOUT_MS_DEFAULT,
+    ) -> None:
+        self._storage = storage
+        self._clock_ms = clock_ms
+        self._counters = counters
         self.timeout_ms = timeout_ms
         self._by_xid: dict[Xid, Transaction] = {}
         # Ended by an operator: the record's id, and whether it was committed.
@@ -76,6 +90,15 @@ class XaTransactions:
 
     def __len__(self) -> int:
         return len(self._by_xid)
+
+    def begin(self, xid: Xid | None = None, tx_id: int | None = None) -> Transaction:
+        """Begin a transaction that is not found by its name: a local one, or a loaded one.
+
+        Args:
+            xid: the name a transaction manager gave it; None for a local one.
+            tx_id: of its records; None takes a new one.
+        """
+        return Transaction(self._storage, self._counters, self._clock_ms(), xid, tx_id)
 
     def find(self, xid: Xid) -> Transaction | None:
         """Give a transaction; None where there is none of that name."""
@@ -104,7 +127,7 @@ class XaTransactions:
         """
         if xid in self._by_xid:
             raise XaError(XaCode.DUPLICATE_XID, f"Cannot start tx, there is already an xid {xid}")
-        made = self._by_xid[xid] = Transaction(self._core, xid)
+        made = self._by_xid[xid] = self.begin(xid)
         return made
 
     def load(self, transaction: Transaction) -> None:
@@ -210,7 +233,7 @@ class XaTransactions:
         else:
             found.rollback(context)
             context.after(done)
-        record_id = self._core.storage.store_heuristic_completion(xid, is_commit=is_commit)
+        record_id = self._storage.store_heuristic_completion(xid, is_commit=is_commit)
         context.note()
         self._heuristic[xid] = (record_id, is_commit)
         return True
@@ -225,12 +248,12 @@ class XaTransactions:
         if found is None:
             raise XaError(XaCode.NO_SUCH_XID, f"nothing to forget of {xid}")
         if found[0]:
-            self._core.storage.delete_heuristic_completion(found[0])
+            self._storage.delete_heuristic_completion(found[0])
             context.note()
 
     def reap(self, context: OperationContext) -> int:
         """Roll back what takes too long; how many."""
-        now_ms = self._core.clock_ms()
+        now_ms = self._clock_ms()
         late = [
             (xid, one)
             for xid, one in self._by_xid.items()

@@ -3,17 +3,26 @@
 import heapq
 from collections import deque
 
-from broker.core import Core
 from broker.model.address import WildcardConfiguration
 from broker.model.message import Message
 from broker.model.properties import PropertyType
 from broker.model.routing_type import RoutingType
+from broker.notifications import IN_PROCESS, NullNotifier
+from broker.queues.counters import Counters
+from broker.queues.factory import QueueFactory
 from broker.queues.limits import Limits
 from broker.queues.memory import GlobalMemory
+from broker.routing.addresses import Addresses
 from broker.routing.administration import Administration
 from broker.routing.dead_letters import DeadLetters
+from broker.routing.duplicates import DuplicateCaches
+from broker.routing.message_copies import MessageCopies
 from broker.routing.postoffice import PostOffice
+from broker.security.allow_all import AllowAll
 from broker.selector.filters import parse_filter
+from broker.server.scanner import ExpiryScanner
+from broker.sessions.resource_limits import ResourceLimits
+from broker.sessions.send_marks import SendMarks
 from broker.sessions.session import Session, SessionOptions
 from broker.settings.queue_defaults import QueueRequest
 from broker.settings.settings import AddressSettings, SettingsRepository
@@ -107,31 +116,109 @@ class Sink:
         return [message.message_id for message in self.got]
 
 
-class Bench:
-    """Core and sessions over some storage, by default none."""
+class Switched:
+    """Who may do what: as a test has said last."""
 
-    def __init__(self, storage=None, loop=None, **core):
-        self.loop = loop or FakeLoop()
-        self.settings = SettingsRepository()
-        self.core = Core(
-            storage=storage or NullStorage(),
-            loop=self.loop,
-            clock_ms=lambda: START_MS + round(self.loop.now_s * 1000),
-            settings=self.settings,
+    def __init__(self, given):
+        self.given = given
+
+    def __getattr__(self, name):
+        return getattr(self.given, name)
+
+
+class Bench:
+    """The parts of a broker, and sessions, over some storage, by default none."""
+
+    def __init__(
+        self,
+        storage=None,
+        loop=None,
+        *,
+        security=None,
+        notifications=None,
+        marks=None,
+        resource_limits=None,
+        id_cache_size=20_000,
+        management_address=None,
+    ):
+        self.loop = loop = loop or FakeLoop()
+        self.storage = storage = storage or NullStorage()
+        self.settings = settings = SettingsRepository()
+        self.clock_ms = clock_ms = lambda: START_MS + round(loop.now_s * 1000)
+        self.parse_filter = parse_filter
+        self._security = Switched(security or AllowAll())
+        self.notifications = notifications = notifications or NullNotifier()
+        self.management = self.paging = self.retroactive = None
+        self.marks = marks or SendMarks()
+        self.resource_limits = resource_limits or ResourceLimits({})
+        self.counters = Counters()
+        queue_factory = QueueFactory(
+            storage=storage,
+            timers=loop,
+            clock_ms=clock_ms,
+            settings=settings,
             parse_filter=parse_filter,
-            **core,
         )
-        self.core.postoffice = PostOffice(self.core, GlobalMemory(), WildcardConfiguration())
-        self.core.dead_letters = DeadLetters(self.core, random_number=lambda: 0.5)
-        self.core.transactions = XaTransactions(self.core)
-        self.core.limits = Limits(self.core)
-        self.addresses = self.core.postoffice.addresses
-        self.administration = Administration(self.core)
+        duplicates = DuplicateCaches(storage, settings, size=id_cache_size)
+        self.addresses = Addresses(
+            storage=storage,
+            clock_ms=clock_ms,
+            settings=settings,
+            notifications=notifications,
+            queue_factory=queue_factory,
+            duplicates=duplicates,
+            memory=GlobalMemory(),
+            wildcards=WildcardConfiguration(),
+        )
+        copies = MessageCopies(storage)
+        self.transactions = XaTransactions(
+            storage=storage, clock_ms=clock_ms, counters=self.counters
+        )
+        self.postoffice = PostOffice(
+            addresses=self.addresses,
+            duplicates=duplicates,
+            paging=None,
+            storage=storage,
+            clock_ms=clock_ms,
+            settings=settings,
+            transactions=self.transactions,
+            copies=copies,
+            counters=self.counters,
+        )
+        self.dead_letters = queue_factory.dead_letters = DeadLetters(
+            postoffice=self.postoffice,
+            transactions=self.transactions,
+            copies=copies,
+            storage=storage,
+            timers=loop,
+            clock_ms=clock_ms,
+            settings=settings,
+            counters=self.counters,
+            notifications=notifications,
+            random_number=lambda: 0.5,
+        )
+        self.limits = Limits(
+            settings=settings,
+            addresses=self.addresses.by_name,
+            memory=self.addresses.memory,
+            pages={},
+            counters=self.counters,
+            management_address=management_address,
+        )
+        self.administration = Administration(self.addresses, settings)
         self._names = 0
 
     @property
+    def security(self):
+        return self._security.given
+
+    @security.setter
+    def security(self, given):
+        self._security.given = given
+
+    @property
     def now_ms(self):
-        return self.core.clock_ms()
+        return self.clock_ms()
 
     def set(self, match="#", **settings):
         """Set address settings."""
@@ -145,17 +232,40 @@ class Bench:
             )
         )
 
+    def new_session(self, name, user, options, temporary, origin=IN_PROCESS):
+        """Begin a session, as a broker does."""
+        return Session(
+            name,
+            user,
+            options,
+            temporary,
+            origin,
+            postoffice=self.postoffice,
+            administration=self.administration,
+            dead_letters=self.dead_letters,
+            transactions=self.transactions,
+            limits=self.limits,
+            marks=self.marks,
+            resource_limits=self.resource_limits,
+            security=self._security,
+            management=self.management,
+            notifications=self.notifications,
+            storage=self.storage,
+            large=None,
+            history=None,
+            clock_ms=self.clock_ms,
+            settings=self.settings,
+            parse_filter=parse_filter,
+        )
+
     def session(self, **options):
         """Begin a session."""
         self._names += 1
-        return Session(
-            self.core,
-            self.administration,
-            f"session-{self._names}",
-            None,
-            SessionOptions(**options),
-            set(),
-        )
+        return self.new_session(f"session-{self._names}", None, SessionOptions(**options), set())
+
+    def scan_expired(self):
+        """Look for expired messages, as a broker does from time to time."""
+        ExpiryScanner(self.loop, self.addresses.queues).scan()
 
     def transacted(self):
         return self.session(auto_commit_sends=False, auto_commit_acks=False)

@@ -29,7 +29,7 @@ def options(folder, **acceptor):
 
 def test_a_port_in_use_is_told_before_data_are_loaded(tmp_path, monkeypatch):
     loads = []
-    monkeypatch.setattr(broker.server.server, "recover", lambda *found: loads.append(found))
+    monkeypatch.setattr(broker.server.server, "recover", lambda *_, **parts: loads.append(parts))
 
     async def start(port):
         await Broker(options(tmp_path, port=port)).start()
@@ -47,14 +47,14 @@ def test_while_data_are_loaded_the_port_is_taken_and_no_client_can_connect(tmp_p
     recover = broker.server.server.recover
     made = Broker(options(tmp_path))
 
-    def look(*found):
+    def look(*found, **parts):
         port = made.acceptors[0].port
         with socket.socket() as other, pytest.raises(ConnectionRefusedError):
             other.connect(("127.0.0.1", port))
         with socket.socket() as other, pytest.raises(OSError, match="in use"):
             other.bind(("127.0.0.1", port))
         seen.append(port)
-        return recover(*found)
+        return recover(*found, **parts)
 
     monkeypatch.setattr(broker.server.server, "recover", look)
 
@@ -87,7 +87,7 @@ def test_of_two_that_took_a_port_at_once_the_later_one_is_told():
 
 
 def test_a_failed_start_gives_the_port_up(tmp_path, monkeypatch):
-    def fail(*_):
+    def fail(*_, **parts):
         raise BrokerError(1, "no")
 
     monkeypatch.setattr(broker.server.server, "recover", fail)

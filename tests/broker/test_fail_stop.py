@@ -77,7 +77,7 @@ def test_the_broker_ends_with_status_1_and_loses_nothing(tmp_path, where, caplog
                 await life.send(message("kept"))
 
     def work(life):
-        queue = life.broker.core.postoffice.addresses.queues["q"]
+        queue = life.broker.postoffice.addresses.queues["q"]
         queue.pause()
         session = life.session()
         session.create_consumer(0, "q", FaultySink()).receive_credits(-1)

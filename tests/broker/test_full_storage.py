@@ -3,7 +3,6 @@
 import pytest
 
 from broker.errors import BrokerError, ErrorCode, broker_error
-from broker.server.scanner import ExpiryScanner
 from broker.storage.manager import NullStorage
 from tests.broker.bench import START_MS, Answers, Bench, done, message
 
@@ -139,7 +138,7 @@ def test_expired_messages_wait_for_room(bench, storage, full):
     send(bench, "late", expiration=START_MS + 1000)
     bench.loop.pass_time(2)
     storage.full = {full}
-    ExpiryScanner(bench.core).scan()
+    bench.scan_expired()
     bench.loop.pass_time(5)
     found = "expired" if full == "messages" else "q.expired"
     assert found not in bench.addresses.queues or not bench.addresses.queues[found].message_count
@@ -162,7 +161,7 @@ def test_what_waits_for_room_is_forgotten_with_the_broker(bench, storage):
     storage.full = {"messages"}
     session.rollback(done, considers_last_delivered=True)
     bench.loop.pass_time(1)
-    bench.core.dead_letters.give_up()
+    bench.dead_letters.give_up()
     storage.full = set()
     bench.loop.pass_time(5)
     assert dead.message_count == 0

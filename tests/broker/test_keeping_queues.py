@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from broker.server.scanner import ExpiryScanner
 from tests.broker.bench import Bench, Sink, done, message
 from tests.broker.test_recovery import Life
 
@@ -20,7 +19,7 @@ def purge(bench, queue):
 
 
 def expire(bench, queue):
-    bench.core.dead_letters.expire(next(queue.references()))
+    bench.dead_letters.expire(next(queue.references()))
 
 
 def another(bench, queue):
@@ -81,7 +80,7 @@ def test_a_message_that_was_seen_expires_once():
     bench.loop.jump(2)
 
     for _ in range(2):
-        ExpiryScanner(bench.core).scan()
+        bench.scan_expired()
         bench.loop.run_turns()
 
     assert expired.message_count == 1

@@ -84,12 +84,8 @@ class World(Life):
         diverts = (DIVERT,) if how == "diverted" else ()
         super().__init__(folder, store=store, settings=settings, diverts=diverts)
 
-    @property
-    def core(self):
-        return self.broker.core
-
     def queue_of(self, name):
-        return self.core.postoffice.addresses.queues[name]
+        return self.broker.postoffice.addresses.queues[name]
 
     async def begin(self):
         for name in ("q", "to", "other"):
@@ -112,10 +108,10 @@ class World(Life):
         """Let a reference go `how`; a task."""
         if how == "moved":
             return asyncio.ensure_future(
-                self.drive(self.core.dead_letters.move_to_queue(reference, self.queue_of("to")))
+                self.drive(self.broker.dead_letters.move_to_queue(reference, self.queue_of("to")))
             )
         if how == "expired":
-            self.core.dead_letters.expire(reference)
+            self.broker.dead_letters.expire(reference)
         else:
             self.queue_of("q").take(reference)
             reference.delivery_count = 1
@@ -245,7 +241,7 @@ def test_a_crash_at_any_row_leaves_it_in_one_place(tmp_path, copying, how):
                 assert waiting == ([] if how == "diverted" and not is_last else [body(SIZE)])
                 if is_last:
                     assert world.contents("q") == []
-                await durable(world.core.storage.after)
+                await durable(world.broker.storage.after)
             # Bodies without a message are gone.
             assert len(bodies_in(world.database)) == len(waiting)
             shutil.rmtree(folder)
@@ -262,7 +258,7 @@ def test_a_queue_that_is_deleted_meanwhile_takes_it_along(tmp_path, copying):
             world.out(next(queue.references()), "killed")
             await world.until(copying.has_begun.is_set)
 
-            world.core.postoffice.addresses.delete_queue("q")
+            world.broker.postoffice.addresses.delete_queue("q")
             copying.may_pass.set()
 
             await world.until(lambda: queue.delivering_count == 0)

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from broker.server.scanner import ExpiryScanner
 from broker.settings.settings import AddressSettings, SettingsRepository
 from journal.errors import RecordTooLarge
 from tests.broker.bench import Bench, done, message
@@ -25,8 +24,8 @@ def test_a_target_that_is_gone_takes_nothing():
     (reference,) = queue.references()
     bench.addresses.delete_queue("t")
 
-    assert not at_once(bench.core.dead_letters.move_to_queue(reference, target))
-    assert not at_once(bench.core.dead_letters.copy_to_queue(reference, target))
+    assert not at_once(bench.dead_letters.move_to_queue(reference, target))
+    assert not at_once(bench.dead_letters.copy_to_queue(reference, target))
 
     assert bench.consume("q").bodies == ["1"]
     assert (queue.message_count, queue.delivering_count) == (1, 1)
@@ -40,12 +39,8 @@ class Narrow(Life):
         found.add("#", AddressSettings(**settings))
         super().__init__(folder, settings=found)
 
-    @property
-    def core(self):
-        return self.broker.core
-
     def queue_of(self, name):
-        return self.core.postoffice.addresses.queues[name]
+        return self.broker.postoffice.addresses.queues[name]
 
     async def send_largest(self, **properties):
         """Send the largest message that the storage takes; its body."""
@@ -86,12 +81,14 @@ def test_a_message_that_just_fitted_is_kept_as_a_large_one(tmp_path, how):
             if how == "expired":
                 reference.message.expiration = 1
                 queue.has_expiring = True
-                ExpiryScanner(life.core).scan()
+                life.scan_expired()
             elif how == "killed":
-                life.core.dead_letters.kill(reference)
+                life.broker.dead_letters.kill(reference)
             else:
-                assert at_once(life.core.dead_letters.move_to_queue(reference, life.queue_of("to")))
-            await durable(life.core.storage.after)
+                assert at_once(
+                    life.broker.dead_letters.move_to_queue(reference, life.queue_of("to"))
+                )
+            await durable(life.broker.storage.after)
             assert (queue.message_count, queue.delivering_count) == (0, 0)
             (moved,) = life.queue_of("to").references()
             assert content(moved) == body
@@ -114,20 +111,20 @@ def test_where_there_is_no_room_for_large_ones_either(tmp_path, how, caplog):
         async with Narrow(tmp_path, expiry_address="to") as life:
             for name in ("q", "t", "to"):
                 await life.queue(name)
-            life.core.large = None
+            life.broker.dead_letters._large = None
             body = await life.send_largest()
             queue = life.queue_of("q")
             (reference,) = queue.references()
             if how == "expired":
                 reference.message.expiration = 1
                 queue.has_expiring = True
-                ExpiryScanner(life.core).scan()
-                await durable(life.core.storage.after)
+                life.scan_expired()
+                await durable(life.broker.storage.after)
                 assert "is dropped" in caplog.text
                 assert queue.message_count == 0
             else:
                 with pytest.raises(RecordTooLarge):
-                    at_once(life.core.dead_letters.move_to_queue(reference, life.queue_of("to")))
+                    at_once(life.broker.dead_letters.move_to_queue(reference, life.queue_of("to")))
                 assert [content(one) for one in queue.references()] == [body]
                 assert queue.message_count == 1
             assert queue.delivering_count == 0

@@ -11,9 +11,9 @@ import pytest
 
 from broker.cli.isolation import WatchedBroker
 from broker.options import BrokerOptions
-from broker.server.network_check import NetworkCheck
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.transport.acceptor import AcceptorOptions
+from broker.transport.network_check import NetworkCheck
 from tests.broker.log_lines import Lines
 
 # Of TEST-NET-1: no machine has it.

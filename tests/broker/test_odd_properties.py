@@ -79,7 +79,7 @@ def test_on_any_queue(name):
     bench.consume("q", filter_text="NOT (colour = 17)", consumer_id=0)
     session = bench.transacted()
     other = bench.consume("q", session=session, consumer_id=1)
-    divert = Divert(bench.core, DIVERT)
+    divert = Divert(DIVERT, parse_filter=bench.parse_filter)
     bench.addresses.by_name["q"].diverts["d"] = divert
     bench.addresses.version += 1
     refused = 0
@@ -95,7 +95,7 @@ def test_on_any_queue(name):
         bench.loop.run_turns()
     bench.loop.pass_time(120)
     for reference in list(queue.references()):
-        bench.core.dead_letters.expire(reference)
+        bench.dead_letters.expire(reference)
     bench.loop.run_turns()
 
     # One list of queue ids that is not a multiple of 8 bytes.

@@ -9,6 +9,7 @@ from broker.errors import BrokerError
 from broker.model.routing_type import RoutingType
 from broker.model.xid import Xid
 from broker.options import BrokerOptions
+from broker.server.scanner import ExpiryScanner
 from broker.server.server import Broker
 from broker.sessions.session import SessionOptions
 from broker.settings.queue_defaults import QueueRequest
@@ -75,8 +76,13 @@ class Life:
         sink.consumer.receive_credits(-1)
         return sink
 
+    def scan_expired(self):
+        """Look for expired messages, as the broker does from time to time."""
+        queues = self.broker.postoffice.addresses.queues
+        ExpiryScanner(asyncio.get_running_loop(), queues).scan()
+
     def bodies(self, name="q"):
-        queue = self.broker.core.postoffice.addresses.queues[name]
+        queue = self.broker.postoffice.addresses.queues[name]
         return [bytes(one.message.body).decode() for one in queue.references()]
 
 
@@ -123,9 +129,9 @@ def test_messages_queues_and_what_was_acknowledged(tmp_path, how):
 
     async def after(life):
         assert life.bodies() == ["2", "3"]
-        queue = life.broker.core.postoffice.addresses.queues["q"]
+        queue = life.broker.postoffice.addresses.queues["q"]
         assert queue.binding.max_consumers == 7
-        assert life.broker.core.postoffice.addresses.memory.count == 2
+        assert life.broker.postoffice.addresses.memory.count == 2
         sink = life.consume()
         await durable(lambda done: sink.session.acknowledge(0, sink.ids[1], done))
         assert len(life.broker._stores.messages) == 0
@@ -160,11 +166,11 @@ def test_delivery_counts_and_scheduled_times(tmp_path):
         session.acknowledge(0, sink.ids[0], lambda error: None)
         session.stop()
         await durable(session.rollback)
-        later = life.broker.core.clock_ms() + 3_600_000
+        later = life.broker.clock_ms() + 3_600_000
         await life.send(message("later", _AMQ_SCHED_DELIVERY=later))
 
     async def after(life):
-        queue = life.broker.core.postoffice.addresses.queues["q"]
+        queue = life.broker.postoffice.addresses.queues["q"]
         assert queue.scheduled_count == 1
         assert life.consume().counts == [2]
 
@@ -238,14 +244,14 @@ def test_deleted_paused_and_temporary_queues(tmp_path):
             await life.queue(name)
         await life.queue("temporary", is_temporary=True, is_durable=False)
         await life.send(message("1", "gone"), message("2", "paused"))
-        addresses = life.broker.core.postoffice.addresses
+        addresses = life.broker.postoffice.addresses
         addresses.delete_queue("gone")
         addresses.pause_queue(addresses.queues["paused"], is_paused=True, is_kept=True)
         await durable(life.session().context.after)
-        await durable(life.broker.core.storage.after)
+        await durable(life.broker.storage.after)
 
     async def after(life):
-        queues = life.broker.core.postoffice.addresses.queues
+        queues = life.broker.postoffice.addresses.queues
         assert list(queues) == ["paused"]
         assert queues["paused"].is_paused
         assert life.consume("paused").bodies == []
@@ -268,7 +274,7 @@ def test_no_client_gets_a_success_after_the_storage_failed(tmp_path):
         await life.broker.start()
         await life.queue()
         session = life.session()
-        storage = life.broker.core.storage
+        storage = life.broker.storage
         told = []
         failure = JournalIOError(5, "the disk is gone")
         session.send(message("1"), told.append)
@@ -313,7 +319,7 @@ def test_spilled_messages_are_as_they_were(tmp_path, monkeypatch):
         sink = await all_of(life, "q", 300)
         await durable(lambda done: sink.session.acknowledge(0, sink.ids[99], done))
         sink.session.close(has_failed=False)
-        queue = life.broker.core.postoffice.addresses.queues["other"]
+        queue = life.broker.postoffice.addresses.queues["other"]
         for reference in list(queue.references())[:50]:
             reference.message.copy()
         sink = await all_of(life, "other", 300)
@@ -330,7 +336,7 @@ def test_spilled_messages_are_as_they_were(tmp_path, monkeypatch):
         sink = await all_of(life, "q", 200)
         await durable(lambda done: sink.session.acknowledge(0, sink.ids[-1], done))
         assert len(life.broker._stores.messages) == 0
-        assert life.broker.core.postoffice.addresses.memory.size == 0
+        assert life.broker.postoffice.addresses.memory.size == 0
 
     async def lives():
         for part in (first, second, third):

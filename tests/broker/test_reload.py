@@ -5,12 +5,12 @@ import contextlib
 
 import pytest
 
-from broker.config.file import ConfigurationFile
-from broker.config.options import broker_options, security_of
 from broker.errors import BrokerError
 from broker.model.message import Message
 from broker.model.routing_type import RoutingType
 from broker.options import BrokerOptions
+from broker.options.file import ConfigurationFile
+from broker.options.from_config import broker_options, security_of
 from broker.security.permission import Permission
 from broker.server.server import Broker
 from broker.sessions.session import SessionOptions
@@ -80,7 +80,7 @@ def diverts(*found):
 
 
 def names(broker):
-    return {name for name in broker.core.postoffice.addresses.queues if "activemq" not in name}
+    return {name for name in broker.postoffice.addresses.queues if "activemq" not in name}
 
 
 def run(instance, before, after, look):
@@ -107,7 +107,7 @@ def test_new_addresses_and_queues_are_there(instance):
 
 def test_changed_attributes_of_a_queue_hold(instance):
     def look(broker):
-        binding = broker.core.postoffice.addresses.queues["q"].binding
+        binding = broker.postoffice.addresses.queues["q"].binding
         return binding.max_consumers, binding.filter, binding.routing_type
 
     after = (
@@ -148,7 +148,7 @@ def test_force_spares_queues_and_addresses_that_clients_made(instance):
             made.create_queue(_request("mine", "a"))
             made.create_queue(_request("auto", "b", is_auto_created=True))
             broker.reload_configuration()
-            has_own = "activemq.notifications" in broker.core.postoffice.addresses.by_name
+            has_own = "activemq.notifications" in broker.postoffice.addresses.by_name
             return names(broker), has_own
 
     assert asyncio.run(serve()) == ({"mine", "auto"}, True)
@@ -164,7 +164,7 @@ def test_a_queue_goes_to_another_address(instance):
     force = settings("<config-delete-queues>FORCE</config-delete-queues>")
 
     def look(broker):
-        return broker.core.postoffice.addresses.queues["q"].binding.address
+        return broker.postoffice.addresses.queues["q"].binding.address
 
     found = run(instance, force + addresses(a={"q": ""}), force + addresses(b={"q": ""}), look)
 
@@ -175,7 +175,7 @@ def test_address_settings_change_and_those_of_operators_stay(instance):
     instance.write(settings("<max-delivery-attempts>3</max-delivery-attempts>"))
 
     def look(broker):
-        match = broker.core.settings.match
+        match = broker.settings.match
         return match("a").max_delivery_attempts, match("mine").max_delivery_attempts
 
     async def serve():
@@ -222,7 +222,7 @@ def test_security_settings_change_for_those_who_are_connected(instance):
 def look_at_diverts(broker):
     return {
         one.record.name: (address.name, one.record.forwarding_address, one.is_exclusive)
-        for address in broker.core.postoffice.addresses.by_name.values()
+        for address in broker.postoffice.addresses.by_name.values()
         for one in address.diverts.values()
     }
 
@@ -280,8 +280,8 @@ def test_a_bad_file_changes_nothing(instance, wrong):
                 broker.reload_configuration()
             assert "\n" not in str(caught.value)
             assert "broker.xml" in str(caught.value)
-            assert "new" not in broker.core.postoffice.addresses.by_name
-            return names(broker), broker.core.settings.match("a").max_delivery_attempts
+            assert "new" not in broker.postoffice.addresses.by_name
+            return names(broker), broker.settings.match("a").max_delivery_attempts
 
     assert asyncio.run(serve()) == ({"q"}, 3)
 
@@ -335,7 +335,7 @@ def test_permissions_that_an_operator_gave_stay(instance):
             broker.stored_permissions.add("a", {Permission.SEND: "given"})
             instance.write(of("other"), head="")
             broker.reload_configuration()
-            found = dict(broker.core.security.permissions.items())
+            found = dict(broker.security.permissions.items())
             assert found["a"].roles == {Permission.SEND: frozenset({"given"})}
 
     asyncio.run(life())

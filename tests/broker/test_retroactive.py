@@ -23,7 +23,16 @@ MULTICAST, ANYCAST = RoutingType.MULTICAST, RoutingType.ANYCAST
 @pytest.fixture
 def bench():
     made = Bench()
-    made.core.retroactive = Retroactive(made.core, PREFIX, DEFAULT_WILDCARDS.delimiter)
+    made.addresses.listener = Retroactive(
+        postoffice=made.postoffice,
+        storage=made.storage,
+        timers=made.loop,
+        settings=made.settings,
+        notifications=made.notifications,
+        parse_filter=made.parse_filter,
+        prefix=PREFIX,
+        delimiter=DEFAULT_WILDCARDS.delimiter,
+    )
     made.set("news", retroactive_message_count=2, default_address_routing_type=MULTICAST)
     made.addresses.create("news", [MULTICAST, ANYCAST])
     return made

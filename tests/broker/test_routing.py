@@ -48,7 +48,7 @@ def test_a_route_follows_every_change_of_patterns():
             elif addresses.by_name[name].queues:
                 addresses.delete_queue(random.choice(list(addresses.by_name[name].queues)))
         sent_to = random.choice(literal)
-        route = bench.core.postoffice.route_of(sent_to)
+        route = bench.postoffice.route_of(sent_to)
         assert {one.name for one in route.anycast} == {
             queue.name
             for queue in addresses.queues.values()
@@ -67,6 +67,6 @@ def test_a_queue_on_a_pattern_costs_the_same_however_many_there_are(monkeypatch)
 
     for number in range(100):
         bench.queue(f"q{number}", f"a{number}.#")
-        assert bench.core.postoffice.route_of(f"a{number}.b").anycast
+        assert bench.postoffice.route_of(f"a{number}.b").anycast
 
     assert len(added) == 100

@@ -16,7 +16,7 @@ def test_what_a_line_says():
     bench.session().send(message(), done)
     bench.loop.run_turns()
 
-    line = server_dump(bench.core, 3)
+    line = server_dump(bench.addresses.memory, bench.paging, 3)
 
     assert line.startswith("messages: 1 in memory, ")
     assert "paging: none; " in line

@@ -7,8 +7,8 @@ import pytest
 from broker.client import errors
 from broker.client.aio import AsyncClient
 from broker.options import BrokerOptions
-from broker.queues.slow_consumers import SlowConsumers
 from broker.server.server import Broker
+from broker.sessions.slow_consumers import SlowConsumers
 from broker.settings.policies import SlowConsumerPolicy, SlowConsumerUnit
 from broker.settings.settings import AddressSettings, SettingsRepository
 from broker.transport.acceptor import AcceptorOptions
@@ -23,7 +23,9 @@ class Watched(ManagedBench):
         self.queue("q")
         self.killed = []
         self.slow = SlowConsumers(
-            self.core,
+            self.clock_ms,
+            self.addresses.queues,
+            self.notifications,
             lambda: {
                 consumer: session
                 for session in self.sessions.values()

@@ -59,7 +59,7 @@ async def start_and_stop(folder, work):
 
 async def nothing(broker):
     """A start that finds messages."""
-    assert broker.core.postoffice.addresses.queues[QUEUE].message_count == COUNT
+    assert broker.postoffice.addresses.queues[QUEUE].message_count == COUNT
 
 
 @pytest.mark.parametrize("found", [False, True], ids=["sent", "found by a start"])

@@ -10,7 +10,6 @@ import pytest
 from broker.model.routing_type import RoutingType
 from broker.model.xid import Xid
 from broker.queues.reference import StoredRun
-from broker.server.scanner import ExpiryScanner
 from broker.storage import pinned_files, spill_file
 from journal.errors import JournalIOError
 from tests.broker.bench import message
@@ -36,11 +35,11 @@ async def taken(life, count, name="q"):
 
 
 def queue_of(life, name="q"):
-    return life.broker.core.postoffice.addresses.queues[name]
+    return life.broker.postoffice.addresses.queues[name]
 
 
 def memory_of(life):
-    memory = life.broker.core.postoffice.addresses.memory
+    memory = life.broker.postoffice.addresses.memory
     return memory.size, memory.count
 
 
@@ -266,9 +265,8 @@ def test_who_looks_for_expired_messages_makes_no_others(tmp_path):
     async def second(life):
         before = parts_of(life)
         assert sum(before) == 698
-        life.broker.core.clock_ms = lambda: FAR_MS + 1
-        scanner = ExpiryScanner(life.broker.core)
-        scanner.scan()
+        queue_of(life).clock_ms = lambda: FAR_MS + 1
+        life.scan_expired()
         async with asyncio.timeout(END_S):
             while queue_of(life).message_count > 698:  # noqa: ASYNC110 -- the loop has to turn
                 await asyncio.sleep(0)

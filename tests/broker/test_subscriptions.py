@@ -4,7 +4,6 @@ import pytest
 
 from broker.errors import BrokerError, ErrorCode
 from broker.model.routing_type import RoutingType
-from broker.server.scanner import ExpiryScanner
 from broker.settings.queue_defaults import QueueRequest
 from tests.broker.bench import START_MS, Bench, done, message
 
@@ -170,7 +169,7 @@ def test_without_the_pause_groups_move_at_once(bench):
 
 EMPTIES = {
     "purged": lambda bench, queue: queue.remove_all(),
-    "expired": lambda bench, queue: (bench.loop.pass_time(5), ExpiryScanner(bench.core).scan()),
+    "expired": lambda bench, queue: (bench.loop.pass_time(5), bench.scan_expired()),
 }
 
 

@@ -4,12 +4,12 @@ import struct
 
 import pytest
 
-from broker.core import AllowAll
 from broker.errors import BrokerError, ErrorCode
 from broker.model.routing_type import RoutingType
 from broker.model.xid import Xid
 from broker.records.binding_records import Divert
 from broker.routing.postoffice import Routing
+from broker.security.allow_all import AllowAll
 from broker.settings.policies import AddressFullPolicy
 from broker.transactions.xa import XaCode, XaError
 from tests.broker.bench import Answers, Bench, done, message
@@ -117,11 +117,11 @@ def test_the_second_message_with_an_id_is_dropped(bench, value):
 
     assert (first, second) == (Routing.ROUTED, Routing.DUPLICATE)
     assert bodies(bench) == ["1"]
-    assert bench.core.counters.duplicates == 1
+    assert bench.counters.duplicates == 1
 
 
 def test_who_sends_it_again_is_told_when_the_first_is_durable(bench):
-    store = bench.core.storage.completions.messages
+    store = bench.storage.completions.messages
     told = Answers()
     # To an address that is found at once: otherwise it waits for what is made for it.
     bench.session().send(message("1", _AMQ_DUPL_ID="a", _AMQ_ROUTING_TYPE=1), done)
@@ -273,7 +273,7 @@ def test_what_a_prepared_one_took_is_seen_again_once_its_rollback_is_durable(ben
     session.xa_prepare(XID, done)
     session.close(has_failed=True)
     answers = Answers()
-    stored = bench.core.storage.completions.messages
+    stored = bench.storage.completions.messages
 
     # As long as the next record is on its way.
     stored.appended += 1
@@ -389,7 +389,7 @@ def test_what_takes_too_long_is_rolled_back(bench):
     session.xa_end(XID, has_failed=False)
     bench.loop.pass_time(301)
 
-    assert bench.core.transactions.reap(session.context) == 1
+    assert bench.transactions.reap(session.context) == 1
     assert bodies(bench) == []
 
 
@@ -398,7 +398,7 @@ def test_what_takes_too_long_while_somebody_works_for_it_ends_as_late(bench):
     session.xa_start(XID)
     session.send(message("1"), done)
     bench.loop.pass_time(301)
-    assert bench.core.transactions.reap(session.context) == 1
+    assert bench.transactions.reap(session.context) == 1
 
     with pytest.raises(BrokerError):
         session.send(message("2"), done)
@@ -416,16 +416,16 @@ def test_a_session_s_time_for_transactions_is_its_own(bench):
     short.xa_set_timeout(10)
     bench.loop.pass_time(11)
 
-    assert bench.core.transactions.reap(short.context) == 1
+    assert bench.transactions.reap(short.context) == 1
     assert (short.tx.is_late, other.tx.is_late) == (True, False)
     # What is begun later takes the same time, and with 0 the configured one again.
     assert (short.xa_timeout_seconds, short.tx.timeout_ms) == (300, 10_000)
     other.xa_set_timeout(5)
     other.xa_set_timeout(0)
     bench.loop.pass_time(288)
-    assert bench.core.transactions.reap(other.context) == 0
+    assert bench.transactions.reap(other.context) == 0
     bench.loop.pass_time(2)
-    assert bench.core.transactions.reap(other.context) == 1
+    assert bench.transactions.reap(other.context) == 1
 
 
 @pytest.mark.parametrize("is_commit", [True, False])
@@ -436,7 +436,7 @@ def test_an_operator_s_decision_is_remembered_until_it_is_forgotten(bench, is_co
     session.xa_end(XID, has_failed=False)
     session.xa_prepare(XID, done)
 
-    bench.core.transactions.end_heuristically(XID, session.context, done, is_commit=is_commit)
+    bench.transactions.end_heuristically(XID, session.context, done, is_commit=is_commit)
 
     assert bodies(bench) == (["1"] if is_commit else [])
     with pytest.raises(XaError) as told:
@@ -490,7 +490,7 @@ def test_unroutable_messages_are_counted(bench):
     bench.addresses.create("empty", [RoutingType.MULTICAST])
 
     assert bench.session().send(message("1", "empty"), done) is Routing.NO_BINDINGS
-    assert bench.core.counters.unrouted == 1
+    assert bench.counters.unrouted == 1
 
 
 def test_unroutable_messages_may_go_to_the_dead_letter_address():
@@ -531,7 +531,7 @@ def test_diverts(bench, is_exclusive):
         routing_type=RoutingType.STRIP,
         transformer=None,
     )
-    bench.addresses.by_name["q"].diverts["d"] = LiveDivert(bench.core, record)
+    bench.addresses.by_name["q"].diverts["d"] = LiveDivert(record, parse_filter=bench.parse_filter)
     bench.addresses.version += 1
     session = bench.session()
     session.send(message("1", kind="x"), done)
@@ -602,7 +602,7 @@ def test_an_id_without_a_queue_is_logged_and_the_others_count(bench, caplog):
 
 def test_a_message_names_no_queue_that_its_user_may_not_send_to(bench):
     other = bench.queue("other")
-    bench.core.security = OnlyTo("q")
+    bench.security = OnlyTo("q")
 
     with pytest.raises(BrokerError) as refused:
         bench.session().send(message("1", _AMQ_ROUTE_TO=ids_of(other.queue_id)), done)

@@ -13,7 +13,7 @@ from broker.options import BrokerOptions, WebOptions
 from broker.server.server import Broker
 from broker.sessions.resource_limits import ResourceLimits, UserLimits
 from broker.sessions.send_marks import SendMarks
-from broker.sessions.session import Session, SessionOptions
+from broker.sessions.session import SessionOptions
 from broker.settings.queue_defaults import QueueRequest
 from broker.settings.settings import AddressSettings, SettingsRepository
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
@@ -26,7 +26,7 @@ WAIT_S = 60
 
 
 def session_of(bench, user, **options):
-    return Session(bench.core, bench.administration, "s", user, SessionOptions(**options), set())
+    return bench.new_session("s", user, SessionOptions(**options), set())
 
 
 def sent(bench, user, **properties):

@@ -43,7 +43,7 @@ def guard():
 @pytest.fixture
 def bench(guard):
     made = Bench(security=guard)
-    guard.on_change(made.core.postoffice.addresses.changed)
+    guard.on_change(made.postoffice.addresses.changed)
     made.queue()
     return made
 
@@ -151,7 +151,6 @@ def test_a_full_broker_and_a_full_disk(bench, session):
 def test_a_divert_that_comes_later_takes_its_part(bench, session):
     bench.queue("other")
     divert = Divert(
-        bench.core,
         DivertRecord(
             name="d",
             address="q",
@@ -162,6 +161,7 @@ def test_a_divert_that_comes_later_takes_its_part(bench, session):
             routing_type=RoutingType.ANYCAST,
             transformer=None,
         ),
+        parse_filter=bench.parse_filter,
     )
     bench.addresses.by_name["q"].diverts["d"] = divert
     bench.addresses.changed()

@@ -72,6 +72,42 @@ def module_uses(root):
                     yield Use(str(file.relative_to(root)), target)
 
 
+def circles(uses):
+    """Sets of two modules or more, of which each is used by each, by way of others or not.
+
+    Without packages themselves: `from a.b import c` uses a.b.c.
+    """
+    uses = [use for use in uses if "/__init__." not in use.file]
+    modules = {_module(use.file) for use in uses}
+    graph = {module: set() for module in modules}
+    for use in uses:
+        # `from a import b` uses a.b, a module or what is in one.
+        target = use.target if use.target in modules else use.target.rpartition(".")[0]
+        if target in modules:
+            graph[_module(use.file)].add(target)
+    reached = {module: _reached(graph, module) for module in graph}
+    found = []
+    for module in sorted(graph):
+        circle = {one for one in reached[module] if module in reached[one]}
+        if len(circle) > 1 and circle not in found:
+            found.append(circle)
+    return found
+
+
+def _module(file):
+    return file.rpartition(".")[0].replace("/", ".")
+
+
+def _reached(graph, module):
+    """What a module uses, by way of others or not."""
+    reached, left = set(), [module]
+    while left:
+        for target in graph[left.pop()] - reached:
+            reached.add(target)
+            left.append(target)
+    return reached
+
+
 def header_uses(root):
     """Every header that a Cython file declares from or a C file includes."""
     for package in PACKAGES:

@@ -9,8 +9,8 @@ import pytest
 from broker.cli.guard import run
 from broker.cli.main import broker
 from broker.config import ConfigError, load
-from broker.config.options import broker_options, security_of
 from broker.config.unsupported import without_effect
+from broker.options.from_config import broker_options, security_of
 from broker.security import Users
 from broker.security.masking import mask_text
 from tests.interop.artemis import ArtemisUnavailableError

@@ -68,7 +68,7 @@ async def story(folder, monkeypatch):
             has_notes = bool(part.notes)
             committing(part, noted)
             if has_notes:
-                life.broker.core.storage.sync()
+                life.broker.storage.sync()
                 crashed.append(life.crash_copy("noted"))
                 is_copied.set()
 
@@ -96,7 +96,7 @@ async def story(folder, monkeypatch):
         await durable(session.xa_commit, DECIDED, False)
         # The broker's own; it has the files copied, too.
         await replay(life, "broker", "q", "copies", None)
-        queues = life.broker.core.postoffice.addresses.queues
+        queues = life.broker.postoffice.addresses.queues
         assert queues["copies"].message_count == 5 + COUNT
     return folder
 

@@ -8,10 +8,10 @@ import pytest
 from broker.cli.guard import run
 from broker.cli.main import COMMANDS, broker
 from broker.config import load
-from broker.config.options import broker_options, security_of
 from broker.config.unsupported import without_effect
 from broker.errors import BrokerError
 from broker.model.routing_type import RoutingType
+from broker.options.from_config import broker_options, security_of
 from journal.masking import unmask
 
 

@@ -5,9 +5,9 @@ import pytest
 from broker.config import load
 from broker.config.bootstrap import render_bootstrap_xml
 from broker.config.errors import ConfigError
-from broker.config.options import broker_options
 from broker.config.unsupported import NOTIFICATION_PLUGIN, without_effect
 from broker.options import ManagementOptions, NotificationOptions, WebOptions
+from broker.options.from_config import broker_options
 
 
 @pytest.fixture

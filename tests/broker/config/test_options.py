@@ -5,14 +5,14 @@ import asyncio
 import pytest
 
 from broker.config import ConfigError, load
-from broker.config.options import (
+from broker.config.unsupported import without_effect
+from broker.model.routing_type import RoutingType
+from broker.options.from_config import (
     broker_options,
     memory_limit_bytes,
     network_check_of,
     security_of,
 )
-from broker.config.unsupported import without_effect
-from broker.model.routing_type import RoutingType
 from broker.security.login_config import read_login
 from broker.server.server import Broker
 from tests.broker.certificates import openssl

@@ -10,11 +10,13 @@ from broker.model.encoding import BodyReader, BodyWriter
 from broker.model.message import Message
 from broker.model.properties import PropertyType
 from broker.options import BrokerOptions
+from broker.recovery.replay import Replay
 from broker.server.server import Broker
 from broker.server.stored_connectors import StoredConnectors
 from broker.server.stored_permissions import StoredPermissions
 from broker.server.stored_settings import StoredSettings
-from tests.broker.bench import Bench, done
+from broker.storage.manager import NullStorage
+from tests.broker.bench import Bench, FakeLoop, done
 
 ANSWERS = "answers"
 
@@ -26,28 +28,59 @@ class Failed(Exception):
 class ManagedBench(Bench):
     """Is what management sees of a broker, too."""
 
-    def __init__(self, storage=None, loop=None, options=None, **core):
-        super().__init__(storage, loop, **core)
-        self.options = options or BrokerOptions(name="bench", settings=self.settings)
+    def __init__(self, storage=None, loop=None, options=None):
+        storage, loop = storage or NullStorage(), loop or FakeLoop()
+        given = options or BrokerOptions(name="bench")
         self.node_id = "node"
-        self.is_started, self.is_stopping = True, False
+        self.is_started, self.is_stopping = False, False
+        notifications = NotificationMessages(
+            storage,
+            lambda: self.now_ms,
+            self.node_id,
+            given.notifications,
+            lambda: self.is_started,
+        )
+        super().__init__(
+            storage,
+            loop,
+            notifications=notifications,
+            management_address=given.management.address,
+        )
+        notifications.postoffice = self.postoffice
+        self.options = options or BrokerOptions(name="bench", settings=self.settings)
+        self.replay = Replay(
+            history=None,
+            postoffice=self.postoffice,
+            storage=self.storage,
+            large=None,
+            clock_ms=self.clock_ms,
+            parse_filter=self.parse_filter,
+        )
         self.started_ms = self.now_ms
         self.connection_count_total = self.session_count_total = 0
         self.connections, self.sessions, self.acceptors, self.web = {}, {}, [], []
-        self.stored_settings = StoredSettings(self.core.storage, self.settings)
-        self.stored_permissions = StoredPermissions(
-            self.core.storage, self.core.security.permissions
-        )
+        self.stored_settings = StoredSettings(self.storage, self.settings)
+        self.stored_permissions = StoredPermissions(self.storage, self.security.permissions)
         self.stored_connectors = StoredConnectors(
-            self.core.storage, self.options.configuration.cluster.connectors
+            self.storage, self.options.configuration.cluster.connectors
         )
         self.message_counters = MessageCounters(
-            self.core, is_enabled=False, sample_period_ms=10_000, day_count_max=10
+            queues=self.addresses.queues,
+            timers=self.loop,
+            clock_ms=self.clock_ms,
+            is_enabled=False,
+            sample_period_ms=10_000,
+            day_count_max=10,
         )
-        self.core.management = Management(self.core, self.options.management, Resources(self).find)
-        self.core.notifications = NotificationMessages(
-            self.core, self.node_id, self.options.notifications, lambda: self.is_started
+        self.management = Management(
+            postoffice=self.postoffice,
+            security=self._security,
+            storage=self.storage,
+            timers=self.loop,
+            options=self.options.management,
+            resource=Resources(self).find,
         )
+        self.is_started = True
         self.manager = self.session()
         self.queue(ANSWERS, is_durable=False)
         self.answers = self.consume(ANSWERS, session=self.manager)

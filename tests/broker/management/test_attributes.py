@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from broker.config import load
-from broker.config.options import broker_options
 from broker.config.properties import configuration_properties
 from broker.management.errors import ManagementError
 from broker.management.registry import Resources
 from broker.options import BrokerOptions, WebOptions
+from broker.options.from_config import broker_options
 from broker.server.server import Broker
 from tests.broker.certificates import Authority
 from tests.broker.management.managed import Failed, ManagedBench
@@ -237,7 +237,7 @@ def test_connectors_last_over_a_restart(tmp_path):
             call(life, "addConnector", "a", "tcp://two:2")
             call(life, "addConnector", "b", "tcp://three:3")
             call(life, "removeConnector", "b")
-            await durable(life.broker.core.storage.after)
+            await durable(life.broker.storage.after)
         async with Life(tmp_path) as life:
             ((name, _, parameters),) = call(life, "getConnectors")
             assert (name, parameters) == ("a", {"host": "two", "port": "2"})

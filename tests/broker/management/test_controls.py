@@ -367,7 +367,7 @@ def test_settings_hold_at_once(bench):
     with pytest.raises(Failed, match="maxDeliveryAttempts"):
         bench.call("broker", "addAddressSettings", "a.#", '{"maxDeliveryAttempts":"x"}')
     bench.call("broker", "removeAddressSettings", "a.#")
-    assert bench.core.settings.match("a.b").max_delivery_attempts == 10
+    assert bench.settings.match("a.b").max_delivery_attempts == 10
 
 
 def test_a_divert_is_made_seen_and_removed(bench):
@@ -425,10 +425,10 @@ def test_wildcards_and_types_of_queues_are_told(bench):
 
 
 def test_a_broker_whose_disk_is_full_can_be_managed(bench):
-    bench.core.postoffice.addresses.memory.set_disk_full(is_full=True)
+    bench.postoffice.addresses.memory.set_disk_full(is_full=True)
     granted = []
 
-    bench.session().request_credits(bench.core.management.address, granted.append)
+    bench.session().request_credits(bench.management.address, granted.append)
 
     assert granted == [False]
 

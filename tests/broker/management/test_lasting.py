@@ -17,7 +17,7 @@ def call(life, resource, operation, *arguments):
 
 
 async def settled(life):
-    await durable(life.broker.core.storage.after)
+    await durable(life.broker.storage.after)
 
 
 def test_an_address_that_is_resumed_stays_so(tmp_path):
@@ -28,10 +28,10 @@ def test_an_address_that_is_resumed_stays_so(tmp_path):
             call(life, "address.q", "pause")
             call(life, "address.q", "resume")
             await settled(life)
-            queue = life.broker.core.postoffice.addresses.queues["q"]
+            queue = life.broker.postoffice.addresses.queues["q"]
             assert (queue.is_paused, queue.status_record_id) == (False, 0)
         async with Life(tmp_path) as life:
-            assert not life.broker.core.postoffice.addresses.queues["q"].is_paused
+            assert not life.broker.postoffice.addresses.queues["q"].is_paused
 
     asyncio.run(lives())
 
@@ -44,11 +44,11 @@ def test_a_paused_address_stays_so_when_it_is_changed(tmp_path):
             call(life, "broker", "updateAddress", "q", "ANYCAST,MULTICAST")
             await settled(life)
         async with Life(tmp_path) as life:
-            assert life.broker.core.postoffice.addresses.queues["q"].is_paused
+            assert life.broker.postoffice.addresses.queues["q"].is_paused
             call(life, "address.q", "resume")
             await settled(life)
         async with Life(tmp_path) as life:
-            assert not life.broker.core.postoffice.addresses.queues["q"].is_paused
+            assert not life.broker.postoffice.addresses.queues["q"].is_paused
 
     asyncio.run(lives())
 
@@ -82,14 +82,14 @@ def test_a_setting_that_cannot_be_replaced_is_the_old_one_still(tmp_path, monkey
                     call(life, "broker", "addAddressSettings", "a.#", '{"maxDeliveryAttempts":4}')
             await settled(life)
         async with Life(tmp_path) as life:
-            assert life.broker.core.settings.match("a.b").max_delivery_attempts == 3
+            assert life.broker.settings.match("a.b").max_delivery_attempts == 3
             call(life, "broker", "addAddressSettings", "a.#", '{"maxDeliveryAttempts":5}')
             await settled(life)
         async with Life(tmp_path) as life:
-            assert life.broker.core.settings.match("a.b").max_delivery_attempts == 5
+            assert life.broker.settings.match("a.b").max_delivery_attempts == 5
             call(life, "broker", "removeAddressSettings", "a.#")
             await settled(life)
         async with Life(tmp_path) as life:
-            assert life.broker.core.settings.match("a.b").max_delivery_attempts == -1
+            assert life.broker.settings.match("a.b").max_delivery_attempts == -1
 
     asyncio.run(lives())

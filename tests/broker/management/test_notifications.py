@@ -62,7 +62,7 @@ def test_consumers_and_sessions_that_come_and_go():
     session.user, session.origin = "ann", ORIGIN
     assert [kind for kind, _ in bench.told] == ["BINDING_ADDED"]
 
-    bench.core.notifications.session(NotificationType.SESSION_CREATED, session)
+    bench.notifications.session(NotificationType.SESSION_CREATED, session)
     bench.consume("q", session, filter_text="n = 1")
     bench.consume("q", session, consumer_id=1, is_browser=True)
     session.close_consumer(0)
@@ -119,12 +119,12 @@ def test_what_somebody_may_not():
         def check(self, user, permission, address, queue):
             raise BrokerError(ErrorCode.SECURITY_EXCEPTION, "no")
 
-    bench.core.security = Closed()
+    bench.security = Closed()
     session = bench.session()
     session.user = "eve"
     with pytest.raises(BrokerError):
         session.create_address("a", [RoutingType.ANYCAST], is_auto_created=False)
-    bench.core.notifications.wrong_login("eve", "1.2.3.4:5")
+    bench.notifications.wrong_login("eve", "1.2.3.4:5")
 
     forbidden = {"_AMQ_Address": "a", "_AMQ_CheckType": "CREATE_ADDRESS", "_AMQ_User": "eve"}
     login = {
@@ -150,7 +150,7 @@ def test_a_wrong_password_of_an_operators_message_is_told():
         def check(self, user, permission, address, queue):
             pass
 
-    bench.core.security = Closed()
+    bench.security = Closed()
     with pytest.raises(Failed, match="no"):
         bench.call("queue.q", "sendMessage", {}, 3, "text", False, "eve", "guess")
 
@@ -165,8 +165,8 @@ def events(bench):
     session = bench.session()
     session.send(message("1"), done)
     session.send(message("2", expiration=bench.now_ms + 5), done)
-    bench.core.notifications.connection(NotificationType.CONNECTION_CREATED, ORIGIN)
-    bench.core.notifications.session(NotificationType.SESSION_CREATED, session)
+    bench.notifications.connection(NotificationType.CONNECTION_CREATED, ORIGIN)
+    bench.notifications.session(NotificationType.SESSION_CREATED, session)
     sink = bench.consume("q", credits=0)
     sink.consumer.receive_credits(1)
     bench.loop.pass_time(1)
@@ -197,4 +197,4 @@ def test_no_notification_before_the_broker_serves_or_without_a_listener():
 
     bench.queue("another")
 
-    assert bench.core.counters.unrouted == 0
+    assert bench.counters.unrouted == 0

@@ -38,7 +38,7 @@ async def replay(life, resource, *arguments):
     work = Resources(life.broker).find(resource).invoke("replay", arguments)
     for delay_s in work:
         await asyncio.sleep(delay_s or 0)
-    await durable(life.broker.core.storage.after)
+    await durable(life.broker.storage.after)
 
 
 def run(tmp_path, story, **changes):
@@ -150,7 +150,7 @@ def test_a_large_message_has_its_body_again(tmp_path):
 
         await replay(life, "broker", "q", "copies", None)
 
-        (found,) = life.broker.core.postoffice.addresses.queues["copies"].references()
+        (found,) = life.broker.postoffice.addresses.queues["copies"].references()
         assert found.message.large.read(0, 1 << 20).decode() == body
 
     run(tmp_path, story)
@@ -180,7 +180,7 @@ def test_a_large_message_that_is_gone_comes_back_whole(tmp_path):
         await consume_all(life, "copies")
         await replay(life, "broker", "copies", "q", None)
 
-        (found,) = life.broker.core.postoffice.addresses.queues["q"].references()
+        (found,) = life.broker.postoffice.addresses.queues["q"].references()
         assert found.message.large.read(0, len(body) + 1) == body
 
     run(tmp_path, story)
@@ -218,13 +218,13 @@ def test_what_went_into_pages_comes_back(tmp_path):
             session = life.session(auto_commit_sends=False)
             await life.send(message(end, n=0), session=session)
             await durable(getattr(session, end))
-        assert life.broker.core.paging.stores["q"].is_paging
+        assert life.broker.paging.stores["q"].is_paging
 
         await replay(life, "broker", "q", "copies", None)
 
-        queue = life.broker.core.postoffice.addresses.queues["copies"]
+        queue = life.broker.postoffice.addresses.queues["copies"]
         assert queue.message_count == 21
-        history = life.broker.core.history
+        history = life.broker.history
         told = [one for one in history.messages() if one is not None]
         texts = [decode_message(one.message_id, one.body) for one in told]
         sent = [one.get("n") for one in texts if one.address == "q"]
@@ -245,7 +245,7 @@ def test_a_crash_leaves_the_history_what_pages_have(tmp_path):
             copy = life.crash_copy("crashed")
         async with Life(copy, store=with_history(copy), settings=paging_soon()) as life:
             await replay(life, "broker", "q", "copies", None)
-            assert life.broker.core.postoffice.addresses.queues["copies"].message_count == 20
+            assert life.broker.postoffice.addresses.queues["copies"].message_count == 20
 
     asyncio.run(lives())
 
@@ -267,12 +267,12 @@ def test_a_large_message_that_was_prepared_in_a_page_comes_back_whole(tmp_path):
         async with Life(tmp_path, **options) as life:
             await durable(life.session(is_xa=True).xa_commit, DECIDED, False)
             # Its file goes with its page.
-            queue = life.broker.core.postoffice.addresses.queues["q"]
+            queue = life.broker.postoffice.addresses.queues["q"]
             async with asyncio.timeout(60):
                 while queue.message_count or list((tmp_path / "largemessages").iterdir()):
                     await consume_all(life)
             await replay(life, "broker", "q", "copies", "n IS NULL")
-            (found,) = life.broker.core.postoffice.addresses.queues["copies"].references()
+            (found,) = life.broker.postoffice.addresses.queues["copies"].references()
             assert found.message.large.read(0, len(body) + 1) == body
 
     asyncio.run(lives())
@@ -318,7 +318,7 @@ def test_what_was_prepared_in_pages_is_sent_at_its_commit_after_a_restart(
             await prepare(life, REFUSED, message(f"refused {FILLER}"))
             await prepare(life, DECIDED, *map(message, texts), message("weak", durable=False))
             await prepare(life, Xid(1, b"b", b"open"), message(f"open {FILLER}"))
-            assert len(life.broker.core.paging.stores["q"].pages) > 3
+            assert len(life.broker.paging.stores["q"].pages) > 3
             if how == "crash":
                 folder = life.crash_copy("crashed")
         async with life_in(folder) as life:
@@ -328,12 +328,12 @@ def test_what_was_prepared_in_pages_is_sent_at_its_commit_after_a_restart(
             await asyncio.gather(decided, durable(session.xa_rollback, REFUSED))
             await life.send(message("later"))
             await replay(life, "broker", "q", "copies", None)
-            queues = life.broker.core.postoffice.addresses.queues
+            queues = life.broker.postoffice.addresses.queues
             assert queues["copies"].message_count == 5 + 20 + 1
             assert queues["q"].message_count == 5 + 21 + 1
         async with life_in(folder) as life:
             await replay(life, "broker", "q", "copies", None)
-            queues = life.broker.core.postoffice.addresses.queues
+            queues = life.broker.postoffice.addresses.queues
             assert queues["copies"].message_count == 2 * (5 + 20 + 1)
         return folder
 

@@ -132,7 +132,7 @@ class Refusing:
 @pytest.mark.parametrize("refused", [("manage", "activemq.management"), ("send", ANSWERS)])
 def test_without_permission_nothing_is_done(bench, refused):
     queue = bench.queue("q")
-    bench.core.security = Refusing(refused)
+    bench.security = Refusing(refused)
 
     with pytest.raises(BrokerError, match="AMQ229032"):
         bench.request("queue.q", "pause", [])
@@ -145,14 +145,14 @@ def test_operations_may_need_permissions_of_their_own():
     options = BrokerOptions(management=ManagementOptions(rbac_prefix="mops"))
     bench = ManagedBench(options=options)
     queue = bench.queue("q")
-    bench.core.security = Refusing(("edit", "mops.queue.q.pause"))
+    bench.security = Refusing(("edit", "mops.queue.q.pause"))
 
     assert bench.get("queue.q", "messageCount") == 0
     with pytest.raises(Failed, match="AMQ229032"):
         bench.call("queue.q", "pause")
 
     assert not queue.is_paused
-    assert ("view", "mops.queue.q.getMessageCount") in bench.core.security.asked
+    assert ("view", "mops.queue.q.getMessageCount") in bench.security.asked
 
 
 def test_a_long_operation_lets_others_in(bench):
@@ -175,7 +175,7 @@ def test_every_operation_of_artemis_that_is_there_can_be_called_by_name(bench):
     """A name that the table has and no method: found here instead of by an operator."""
     bench.queue("q")
     for resource in ("broker", "queue.q", "address.q"):
-        control = bench.core.management._resource(resource)
+        control = bench.management._resource(resource)
         for name in sorted(control.names()):
             if not name.startswith(("get", "is")) or control._find(name, ()) is None:
                 continue

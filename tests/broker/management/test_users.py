@@ -34,8 +34,8 @@ def door(etc):
 @pytest.fixture
 def bench(etc):
     made = ManagedBench()
-    security = made.core.security = door(etc)
-    made.stored_permissions = StoredPermissions(made.core.storage, security.permissions)
+    security = made.security = door(etc)
+    made.stored_permissions = StoredPermissions(made.storage, security.permissions)
     # Who sends the requests of this bench has to be a user.
     security.authenticate("admin", "secret")
     made.manager.user = "admin"
@@ -54,11 +54,11 @@ def test_users_are_added_changed_and_removed(bench, etc):
     assert listed(bench, "guest") == {"guest": ["readers", "writers"]}
     assert listed(bench, "stranger") == {}
     assert "guest = ENC(1024:" in (etc / USERS_FILE).read_text()
-    assert bench.core.security.authenticate("guest", "first") == "guest"
+    assert bench.security.authenticate("guest", "first") == "guest"
     bench.call("broker", "resetUser", "guest", "second", None, False)
     with pytest.raises(BrokerError, match="Unable to validate user"):
-        bench.core.security.authenticate("guest", "first")
-    assert bench.core.security.authenticate("guest", "second") == "guest"
+        bench.security.authenticate("guest", "first")
+    assert bench.security.authenticate("guest", "second") == "guest"
     assert listed(bench, "guest") == {"guest": ["readers", "writers"]}
     bench.call("broker", "resetUser", "guest", "third", "readers")
     assert "guest = third\n" in (etc / USERS_FILE).read_text()
@@ -66,7 +66,7 @@ def test_users_are_added_changed_and_removed(bench, etc):
     bench.call("broker", "removeUser", "guest")
     assert listed(bench) == {"admin": ["amq"]}
     with pytest.raises(BrokerError, match="Unable to validate user"):
-        bench.core.security.authenticate("guest", "third")
+        bench.security.authenticate("guest", "third")
     # What people wrote into the files is still there.
     assert (etc / USERS_FILE).read_text() == "# the users\nadmin = secret\n"
     assert (etc / ROLES_FILE).read_text() == "# the roles\namq = admin\n"
@@ -138,7 +138,7 @@ def test_processes_that_change_users_at_once_lose_none(etc):
 
 def may(bench, permission, address="a.b"):
     try:
-        bench.core.security.check("guest", permission, address, None)
+        bench.security.check("guest", permission, address, None)
     except BrokerError:
         return False
     return True
@@ -146,7 +146,7 @@ def may(bench, permission, address="a.b"):
 
 def test_permissions_are_given_and_taken(bench):
     bench.call("broker", "addUser", "guest", "x", "readers", True)
-    bench.core.security.authenticate("guest", "x")
+    bench.security.authenticate("guest", "x")
     assert not may(bench, "send")
 
     bench.call("broker", "addSecuritySettings", "a.#", "readers,amq", "amq", *("",) * 5)
@@ -171,8 +171,8 @@ def test_logins_and_permissions_are_counted(bench):
     names = ("authenticationSuccessCount", "authenticationFailureCount")
     before = [bench.get("broker", name) for name in names]
     with pytest.raises(BrokerError, match="Unable"):
-        bench.core.security.authenticate("admin", "wrong")
-    bench.core.security.authenticate("admin", "secret")
+        bench.security.authenticate("admin", "wrong")
+    bench.security.authenticate("admin", "secret")
     assert [bench.get("broker", name) for name in names] == [one + 1 for one in before]
 
     refused = bench.get("broker", "authorizationFailureCount")
@@ -195,9 +195,9 @@ def test_permissions_last_over_a_restart(tmp_path, etc):
             call(life, "addSecuritySettings", "a", "two", *("",) * 6)
             call(life, "addSecuritySettings", "b", "one", *("",) * 6)
             call(life, "removeSecuritySettings", "b")
-            await durable(life.broker.core.storage.after)
+            await durable(life.broker.storage.after)
         async with Life(tmp_path / "data") as life:
-            found = dict(life.broker.core.security.permissions.items())
+            found = dict(life.broker.security.permissions.items())
             assert found == {"a": RoleTable({Permission.SEND: frozenset({"two"})})}
 
     asyncio.run(lives())

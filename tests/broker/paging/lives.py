@@ -3,7 +3,6 @@
 import asyncio
 
 from broker.options import BrokerOptions
-from broker.server.scanner import ExpiryScanner
 from broker.settings.policies import AddressFullPolicy
 from broker.settings.settings import AddressSettings, SettingsRepository
 from tests.broker import test_recovery
@@ -30,10 +29,10 @@ class Life(test_recovery.Life):
 
     @property
     def paging(self):
-        return self.broker.core.paging
+        return self.broker.paging
 
     def queue_of(self, name="q"):
-        return self.broker.core.postoffice.addresses.queues[name]
+        return self.broker.postoffice.addresses.queues[name]
 
     def pages(self, address="q"):
         """Numbers of the page files that are there."""
@@ -63,13 +62,13 @@ class Life(test_recovery.Life):
 
     def look_for_expired(self):
         """As the broker does from time to time."""
-        ExpiryScanner(self.broker.core).scan()
+        self.scan_expired()
 
     def is_quiet(self):
         """Whether nothing is under way on the disk."""
         paging = self.paging
         return (
-            self.broker.core.storage.completions.is_idle
+            self.broker.storage.completions.is_idle
             and not paging._writing._jobs
             and not paging._reading._jobs
             and not paging._doomed_records

@@ -102,7 +102,7 @@ def test_a_transaction_counts_while_its_pages_are_being_counted(tmp_path, monkey
             taken = len(sink.got)
             await life.acknowledge(sink, sink.ids[taken - 1])
         await life.until(lambda: 1 not in stores[name].pages)
-        await durable(life.broker.core.storage.after)
+        await durable(life.broker.storage.after)
         await life.until(life.is_quiet)
         sink.session.close(has_failed=False)
         counts.go_on()
@@ -168,9 +168,9 @@ def test_an_address_may_go_while_its_pages_are_written(tmp_path, monkeypatch, is
                 await asyncio.sleep(0)
                 for number in range(100, 200):
                     session.send(message(str(number)), lambda error: None)
-            life.broker.core.postoffice.addresses.delete("q", force=True)
+            life.broker.postoffice.addresses.delete("q", force=True)
         await life.until(life.is_quiet)
-        await durable(life.broker.core.storage.after)
+        await durable(life.broker.storage.after)
         await life.until(life.is_quiet)
         assert life.broker.failure is None
         assert not life.pages()
@@ -226,7 +226,7 @@ def test_a_folder_is_not_removed_before_the_pages_of_its_next_use(tmp_path):
         sink = life.consume()
         await life.until(lambda: len(sink.got) == 30)
         sink.session.stop()
-        storage = life.broker.core.storage
+        storage = life.broker.storage
         admission = Admission()
         storage.new_context().after_admission(admission, lambda error: None)
         sink.session.acknowledge(0, sink.ids[-1], lambda error: None)
@@ -238,7 +238,7 @@ def test_a_folder_is_not_removed_before_the_pages_of_its_next_use(tmp_path):
         life.session().send(message(), lambda error: None)
         assert store.is_paging
         filling.rollback(lambda error: None)
-        life.broker.core.postoffice.addresses.delete_queue("q")
+        life.broker.postoffice.addresses.delete_queue("q")
         await life.until(lambda: not store.is_paging)
         admission.open(lambda storage: None, storage)
         storage.completions.run_due()
@@ -254,7 +254,7 @@ def test_a_folder_is_not_removed_before_the_pages_of_its_next_use(tmp_path):
 def test_an_address_that_is_made_anew_has_one_folder(tmp_path, monkeypatch):
     async def before(life):
         folders = FolderCount(monkeypatch, life.folder)
-        addresses = life.broker.core.postoffice.addresses
+        addresses = life.broker.postoffice.addresses
         for start in (0, 100, 200):
             session = life.session()
             wanted = QueueRequest(name="q", address="q", routing_type=RoutingType.ANYCAST)
@@ -338,7 +338,7 @@ def test_a_rollback_is_recorded_at_once_and_seen_by_others_later(tmp_path, monke
             other = life.session(**XA)
             other.xa_rollback(XID, lambda error: None)
             taker = life.consume()
-            messages = life.broker.core.storage.completions.messages
+            messages = life.broker.storage.completions.messages
             await life.until(lambda: messages.is_durable)
             assert taker.got == []
             copy_of(life.folder, tmp_path / "copy")
@@ -347,7 +347,7 @@ def test_a_rollback_is_recorded_at_once_and_seen_by_others_later(tmp_path, monke
 
     async def after():
         async with Life(tmp_path / "copy", settings=WIDE) as life:
-            assert life.broker.core.transactions.in_doubt() == ()
+            assert life.broker.transactions.in_doubt() == ()
             assert life.queue_of().message_count == 20
 
     lives(tmp_path, before, settings=WIDE)
@@ -372,7 +372,7 @@ def test_what_was_rolled_back_before_its_pages_were_written_is_not_in_doubt(tmp_
         await life.until(life.is_quiet)
 
     async def after(life):
-        assert life.broker.core.transactions.in_doubt() == ()
+        assert life.broker.transactions.in_doubt() == ()
         assert await life.drain(20) == list(range(20))
 
     lives(tmp_path, before, after, how="crash", settings=WIDE)
@@ -392,7 +392,7 @@ def test_what_another_has_acknowledged_does_not_come_back_with_a_transaction(tmp
         # As if somebody had it since, and the rollback before that had been lost.
         for number in range(5):
             life.paging.appends.acknowledge(life.queue_of().queue_id, 1, number, None, True)
-        await durable(life.broker.core.storage.after)
+        await durable(life.broker.storage.after)
 
     async def after(life):
         session = life.session(**XA)
@@ -408,7 +408,7 @@ def test_pages_of_a_deleted_queue_go_after_its_record(tmp_path):
     async def part(life):
         await life.queue()
         await life.send_numbers(range(60))
-        bindings = life.broker.core.storage.completions.bindings
+        bindings = life.broker.storage.completions.bindings
         before = bindings.appended
         seen = []
         real = life.paging.change
@@ -418,7 +418,7 @@ def test_pages_of_a_deleted_queue_go_after_its_record(tmp_path):
             real(work, done)
 
         life.paging.change = change
-        life.broker.core.postoffice.addresses.delete_queue("q")
+        life.broker.postoffice.addresses.delete_queue("q")
         await life.until(lambda: not life.pages())
         assert seen
         assert min(seen) > before
@@ -433,7 +433,7 @@ def test_a_transaction_whose_pages_went_with_their_queue_is_forgotten(tmp_path):
         session = life.session(auto_commit_sends=False)
         for number in range(100):
             session.send(message(str(number), "t"), lambda error: None)
-        life.broker.core.postoffice.addresses.delete_queue("q")
+        life.broker.postoffice.addresses.delete_queue("q")
         await life.until(lambda: not life.pages("t"))
         await life.until(life.is_quiet)
         await durable(session.commit)
@@ -453,13 +453,13 @@ def test_a_prepared_transaction_with_a_short_record_leaves_nothing_behind(tmp_pa
         await life.until(lambda: len(sink.got) == 20)
         await life.acknowledge(sink, sink.ids[19])
         await life.send_numbers(range(100, 120), session=session)
-        storage = life.broker.core.storage
+        storage = life.broker.storage
         storage._messages.add(storage.new_id(), 39, b"short", tx=session.tx.tx_id, wait=False)
         session.xa_end(XID, has_failed=False)
         await durable(session.xa_prepare, XID)
 
     async def after(life):
-        assert life.broker.core.transactions.in_doubt() == ()
+        assert life.broker.transactions.in_doubt() == ()
         assert len(life.paging.transactions) == 0
         assert await life.drain(20) == list(range(20))
         await life.until(lambda: not life.pages())

@@ -48,9 +48,9 @@ def test_what_artemis_has_in_pages_is_found_and_comes(tmp_path):
 
     async def live():
         async with Life(folder) as life:
-            queues = life.broker.core.postoffice.addresses.queues_by_id
+            queues = life.broker.postoffice.addresses.queues_by_id
             found = {one: queues[one].pages.unread_count for one in QUEUE_IDS}
-            (xid,) = life.broker.core.transactions.in_doubt()
+            (xid,) = life.broker.transactions.in_doubt()
             session = life.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
             await durable(session.xa_commit, xid, False)
             more = queues[7].pages.unread_count - found[7]

@@ -18,7 +18,7 @@ WIDE = {"max_read_page_bytes": 1024 * 1024}
 def test_a_page_does_not_overtake_what_is_on_its_way_to_the_journal(tmp_path):
     async def part(life):
         await life.queue()
-        storage = life.broker.core.storage
+        storage = life.broker.storage
         # What the journal has made durable comes into its queue only when this is open.
         admission = Admission()
         storage.new_context().after_admission(admission, lambda error: None)
@@ -167,7 +167,7 @@ def test_a_time_of_delivery_may_be_any_number(tmp_path):
         await life.queue()
         await life.send_numbers(range(20))
         later = message("later")
-        due_ms = life.broker.core.clock_ms() + 3_600_000
+        due_ms = life.broker.clock_ms() + 3_600_000
         later.set("_AMQ_SCHED_DELIVERY", PropertyType.DOUBLE, float(due_ms))
         await durable(life.session().send, later)
         assert await life.drain(20) == list(range(20))
@@ -219,7 +219,7 @@ def test_what_was_put_off_comes_before_what_the_same_transaction_sent_later(tmp_
         for number in range(23, 26):
             session.send(message(str(number)), lambda error: None)
         admission = Admission()
-        storage = life.broker.core.storage
+        storage = life.broker.storage
         storage.new_context().after_admission(admission, lambda error: None)
         session.commit(lambda error: None)
         page = life.paging.stores["q"].pages[1]
@@ -245,7 +245,7 @@ def test_the_last_of_several_acknowledgements_and_of_each_page_is_waited_for(tmp
         await life.until(lambda: len(sink.got) == 100)
         delivering = [one for one in sink.consumer.delivering if isinstance(one, PagedReference)]
         pages = {one.page.number for one in delivering}
-        counter = life.broker.core.storage.completions.messages
+        counter = life.broker.storage.completions.messages
         known = counter.appended
         # All but the last one: its page stays, and every other one is deleted behind its record.
         sink.session.acknowledge(0, sink.ids[98], lambda error: None)

@@ -88,7 +88,7 @@ def test_the_table_of_a_deleted_address_is_dropped(tmp_path, new_database, kind)
         await life.queue("q", address="t", routing_type=RoutingType.MULTICAST)
         await life.send_numbers(range(40), "t")
         assert page_tables(database)
-        life.broker.core.postoffice.addresses.delete("t", force=True)
+        life.broker.postoffice.addresses.delete("t", force=True)
         await life.until(lambda: not page_tables(database))
 
     async def after(life):

@@ -252,8 +252,8 @@ def test_a_deleted_queue_takes_its_pages_along(tmp_path, how):
         sink = life.consume("gone")
         await life.until(lambda: len(sink.got) == 100)
         await life.acknowledge(sink, sink.ids[50])
-        life.broker.core.postoffice.addresses.delete_queue("gone")
-        await durable(life.broker.core.storage.after)
+        life.broker.postoffice.addresses.delete_queue("gone")
+        await durable(life.broker.storage.after)
         await life.until(lambda: not life.pages("topic"))
 
     async def after(life):

@@ -43,7 +43,7 @@ def test_fifty_times_the_memory_drains_in_order_in_bounded_memory(tmp_path):
             for number in range(start, start + 499):
                 session.send(message(f"{number} {body}"), lambda error: None)
             await durable(session.send, message(f"{start + 499} {body}"))
-        queue, memory = life.queue_of(), life.broker.core.postoffice.addresses.memory
+        queue, memory = life.queue_of(), life.broker.postoffice.addresses.memory
         assert queue.message_count == 10_000
         assert memory.size < 210 * 1024
         tracemalloc.start()
@@ -149,7 +149,7 @@ def test_messages_expire_in_pages_without_a_consumer(tmp_path):
     async def part(life):
         await life.queue()
         await life.queue("late")
-        now_ms = life.broker.core.clock_ms()
+        now_ms = life.broker.clock_ms()
         await life.send_numbers(range(12), expiration=now_ms - 1)
         await life.send_numbers(range(100, 150), expiration=now_ms - 1)
         await life.send_numbers([7])
@@ -222,7 +222,7 @@ def test_a_queue_bound_to_a_pattern_has_pages_of_its_own(tmp_path):
 def test_what_is_due_later_waits_after_it_left_its_page(tmp_path):
     async def part(life):
         await life.queue()
-        due_ms = life.broker.core.clock_ms() + 3_600_000
+        due_ms = life.broker.clock_ms() + 3_600_000
         await life.send_numbers(range(20))
         await life.send_numbers(range(100, 105), _AMQ_SCHED_DELIVERY=due_ms)
         await life.send_numbers(range(20, 40))
@@ -376,7 +376,7 @@ def test_a_queue_whose_pages_are_not_counted_yet_is_not_taken_for_empty(tmp_path
             await life.acknowledge(sink, sink.ids[number], is_individual=True)
 
     async def after(life):
-        assert "q" in life.broker.core.postoffice.addresses.queues
+        assert "q" in life.broker.postoffice.addresses.queues
         assert not life.queue_of().has_at_most(1000)
         assert await life.drain(240) == list(range(10, 250))
 

@@ -48,7 +48,7 @@ def test_what_is_not_durable_yet_counts_before_the_client_is_told(tmp_path):
     async def run():
         async with Life(tmp_path / "data", acceptors=ACCEPTORS) as life:
             await life.queue()
-            storage = life.broker.core.storage
+            storage = life.broker.storage
             first = Caller(life)
             first.begin("s")
             admission = Admission()

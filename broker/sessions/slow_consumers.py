@@ -19,8 +19,7 @@ from broker.settings.policies import SlowConsumerPolicy
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from broker.core import Core
-    from broker.notifications import Subject
+    from broker.notifications import Notifications, Subject
     from broker.queues.consumer import Consumer
     from broker.queues.queue import Queue
     from broker.settings.settings import AddressSettings
@@ -42,29 +41,34 @@ class SlowConsumers:
     """See the module's text.
 
     Args:
-        core: of the broker.
+        clock_ms: wall clock, ms since 1970.
+        queues: all there are, by name.
+        notifications: who tells of slow ones.
         owners: gives whose each consumer is.
         kill: ends the connection of a client, and tells it why.
     """
 
     def __init__(
         self,
-        core: Core,
+        clock_ms: Callable[[], int],
+        queues: Mapping[str, Queue],
+        notifications: Notifications,
         owners: Callable[[], Mapping[Consumer, Subject]],
         kill: Callable[[Subject], object],
     ) -> None:
-        self._core = core
+        self._clock_ms = clock_ms
+        self._queues = queues
+        self._notifications = notifications
         self._owners = owners
         self._kill = kill
         self._seen: dict[Queue, _Seen] = {}
 
     def look(self) -> None:
         """Look at the queues whose period is over."""
-        now_ms = self._core.clock_ms()
-        queues = self._core.postoffice.addresses.queues.values()
+        now_ms = self._clock_ms()
         watched = {
             queue: settings
-            for queue in queues
+            for queue in self._queues.values()
             if (settings := queue.settings).slow_consumer_threshold >= 0
         }
         self._seen = {queue: seen for queue, seen in self._seen.items() if queue in watched}
@@ -113,4 +117,4 @@ class SlowConsumers:
         if policy is SlowConsumerPolicy.KILL:
             self._kill(owner)
         else:
-            self._core.notifications.consumer(NotificationType.CONSUMER_SLOW, consumer, owner)
+            self._notifications.consumer(NotificationType.CONSUMER_SLOW, consumer, owner)

@@ -1,4 +1,4 @@
-"""What a broker is started with, as plain values; `broker.config` makes them of a broker.xml."""
+"""What a broker is started with, as plain values; `from_config` makes them of a broker.xml."""
 
 from __future__ import annotations
 

@@ -23,13 +23,13 @@ from broker.records.binding_records import Divert, Transformer
 from broker.security.facade import SecurityFacade
 from broker.security.login_config import read_login
 from broker.security.manager import SecurityManager
-from broker.server.network_check import NetworkCheck
 from broker.sessions.resource_limits import UserLimits
 from broker.settings.queue_defaults import QueueRequest
 from broker.settings.settings import SettingsRepository
 from broker.settings.value_types import BOOLEAN, INT, TEXTS, Kind, at_least
 from broker.storage.open import REPLACEABLE, FileStoreOptions
 from broker.transport.acceptor import AcceptorOptions
+from broker.transport.network_check import NetworkCheck
 from journal.errors import OptionError
 
 if TYPE_CHECKING:

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.config.load import load
-from broker.config.options import broker_options
-from broker.server.reload import Reloadable
+from broker.options.from_config import broker_options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from broker.config.load import BrokerConfig
+    from broker.model.routing_type import RoutingType
+    from broker.records.binding_records import Divert
+    from broker.security.permission import RoleTable
+    from broker.settings.queue_defaults import QueueRequest
+    from broker.settings.settings import AddressSettings
 
-__all__ = ["ConfigurationFile"]
+__all__ = ["ConfigurationFile", "Reloadable"]
+
+
+class Reloadable(NamedTuple):
+    """What of a configuration is applied without a restart.
+
+    Attributes:
+        permissions: roles by match; None where security is off.
+        address_settings: by match.
+        addresses: with their routing types.
+        queues: as their creators ask for them.
+        diverts: a name once.
+    """
+
+    permissions: Sequence[tuple[str, RoleTable]] | None
+    address_settings: Sequence[tuple[str, AddressSettings]]
+    addresses: Sequence[tuple[str, tuple[RoutingType, ...]]]
+    queues: Sequence[QueueRequest]
+    diverts: Sequence[Divert]
 
 
 class ConfigurationFile:
