@@ -13,7 +13,7 @@ import click
 
 from broker.cli.connect import connected, connecting
 from broker.client.errors import ClientError
-from journal.cli.folder import example
+from journal.commands.output import example
 
 if TYPE_CHECKING:
     from collections.abc import Callable

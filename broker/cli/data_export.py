@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from broker.cli.stored_data import data_options, layout_of, open_stored
+from broker.cli.stored_data import data_options, open_stored
+from broker.config.layout import layout_of
 from broker.model.encoding import RecordFormatError
 from broker.printing.live_messages import LiveMessages
 from broker.printing.xml.export import UNDEFINED_PREFIX, Exporter
-from journal.cli.folder import example
-from journal.cli.guard import DAMAGED, say
-from journal.cli.progress import Progress
+from journal.commands.guard import DAMAGED
+from journal.commands.output import example, say
+from journal.commands.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

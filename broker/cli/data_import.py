@@ -15,9 +15,8 @@ from broker.cli.instance import INSTANCE
 from broker.cli.offline import broker_on
 from broker.client import AckMode
 from broker.printing.xml.reader import DocumentError, read_document, read_sorted
-from journal.cli.folder import example
-from journal.cli.guard import say
-from journal.cli.progress import Progress
+from journal.commands.output import example, say
+from journal.commands.progress import Progress
 
 if TYPE_CHECKING:
     from typing import BinaryIO

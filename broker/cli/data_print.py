@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from broker.cli.stored_data import TITLES, data_options, layout_of, open_stored
+from broker.cli.stored_data import TITLES, data_options, open_stored
+from broker.config.layout import layout_of
 from broker.model.encoding import RecordFormatError
 from broker.model.wire import RecordType
 from broker.printing.journal_decoder import JournalDecoder
@@ -14,14 +15,15 @@ from broker.printing.live_messages import LiveMessages
 from broker.printing.print_data import section_lines
 from broker.printing.print_pages import PagePrinter
 from broker.storage.node_lock import stored_node_id
-from journal.cli.folder import example, write_lines
-from journal.cli.guard import DAMAGED, say
-from journal.cli.progress import Progress
+from journal.commands.guard import DAMAGED
+from journal.commands.output import example, say, write_lines
+from journal.commands.progress import Progress
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from broker.cli.stored_data import Layout, StoredData
+    from broker.cli.stored_data import StoredData
+    from broker.config.layout import Layout
     from journal.tools.stored import StoredRecords
 
 __all__ = ["print_command"]

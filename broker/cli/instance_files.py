@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from broker.cli.instance import BROKER_XML
 from broker.config import load
 from broker.config.bootstrap import BOOTSTRAP_XML, render_bootstrap_xml
 from broker.config.errors import ConfigError
+from broker.config.layout import BROKER_XML
 from broker.config.options import broker_options, security_of
 from broker.config.template import render_broker_xml, render_login_config
 from broker.security.login_config import LOGIN_CONFIG

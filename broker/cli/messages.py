@@ -14,10 +14,9 @@ import click
 from broker.cli.connect import Destination, DestinationType, connected, connecting
 from broker.client import AckMode, make_message
 from broker.model.routing_type import RoutingType
-from journal.cli.engine_options import SIZE
-from journal.cli.folder import example
-from journal.cli.guard import say
-from journal.cli.progress import Progress
+from journal.commands.output import example, say
+from journal.commands.parameters import SIZE
+from journal.commands.progress import Progress
 from journal.options import parse_duration_ns
 
 if TYPE_CHECKING:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from broker.cli.instance import BROKER_XML
-from broker.cli.stored_data import layout_of
 from broker.client.blocking.runner import Runner
 from broker.config import load
+from broker.config.layout import BROKER_XML, layout_of
 from broker.config.options import broker_options
 from broker.errors import BrokerError
 from broker.options import BrokerOptions, ManagementOptions

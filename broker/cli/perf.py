@@ -15,13 +15,13 @@ from broker.cli.instance import INSTANCE
 from broker.cli.load import ConsumerLoad, Load, Measured, ProducerLoad
 from broker.cli.messages import Seconds
 from broker.cli.perf_view import PerfView
-from broker.cli.stored_data import layout_of
 from broker.client.aio import AsyncClient
 from broker.client.errors import ClientError
-from journal.cli.bench import journal_bench
-from journal.cli.engine_options import SIZE
-from journal.cli.folder import example
-from journal.cli.guard import run
+from broker.config.layout import layout_of
+from journal.commands.bench import journal_bench
+from journal.commands.guard import run
+from journal.commands.output import example
+from journal.commands.parameters import SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

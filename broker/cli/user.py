@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from broker.cli.instance import INSTANCE, users_of
-from broker.cli.passwords import PASSWORD_VARIABLE, asked_password
-from journal.cli.folder import example
-from journal.cli.guard import say
+from journal.commands.output import example, say
+from journal.commands.passwords import PASSWORD_VARIABLE, asked_password
 
 if TYPE_CHECKING:
     from pathlib import Path

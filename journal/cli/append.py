@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from journal.cli.engine_options import SIZE, engine_options
-from journal.cli.folder import example
-from journal.cli.progress import Progress
-from journal.cli.session import loaded_store
-from journal.cli.sources import access_options
+from journal.commands.engine_options import engine_options
+from journal.commands.output import example
+from journal.commands.parameters import SIZE
+from journal.commands.progress import Progress
+from journal.commands.session import loaded_store
+from journal.commands.sources import access_options
 from journal.errors import WrongUse
 from journal.tools.answers import Answers, write_all
 from journal.tools.feed import feed_lines

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from journal.cli.engine_options import engine_options, shown_by
-from journal.cli.folder import example
-from journal.cli.guard import DAMAGED, say
-from journal.cli.progress import Progress
-from journal.cli.session import opened_store
-from journal.cli.sources import access_options, is_url, open_records
+from journal.commands.engine_options import engine_options, shown_by
+from journal.commands.guard import DAMAGED
+from journal.commands.output import example, say
+from journal.commands.progress import Progress
+from journal.commands.session import opened_store
+from journal.commands.sources import access_options, open_records
 from journal.tools.copy import Copier
+from journal.tools.stored import is_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import click
 
-from journal.cli.engine_options import engine_options
-from journal.cli.folder import example
-from journal.cli.session import loaded_store
-from journal.cli.sources import access_options
+from journal.commands.engine_options import engine_options
+from journal.commands.output import example
+from journal.commands.session import loaded_store
+from journal.commands.sources import access_options
 from journal.tools.answers import Answers, write_all
 from journal.tools.feed import feed_lines
 from journal.tools.script import Script

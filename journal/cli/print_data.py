@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from journal.cli.decoders import find_decoder
-from journal.cli.engine_options import takes_common_options
-from journal.cli.folder import example, folder_options, write_lines
-from journal.cli.guard import DAMAGED, say
+from journal.cli.folder import folder_options
 from journal.cli.json_lines import live_objects, raw_objects
 from journal.cli.plain_text import file_lines, live_lines
-from journal.cli.progress import Progress
-from journal.cli.sources import access_options, open_records
+from journal.commands.engine_options import takes_common_options
+from journal.commands.guard import DAMAGED
+from journal.commands.output import example, say, write_lines
+from journal.commands.progress import Progress
+from journal.commands.sources import access_options, open_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,11 +9,12 @@ from typing import Any
 
 import click
 
-from journal.cli.engine_options import engine_options, journal_options
-from journal.cli.folder import example, refuse_locked
-from journal.cli.guard import DAMAGED, say
-from journal.cli.progress import Progress
-from journal.cli.session import loaded_journal
+from journal.commands.engine_options import engine_options, journal_options
+from journal.commands.guard import DAMAGED
+from journal.commands.output import example, say
+from journal.commands.progress import Progress
+from journal.commands.session import loaded_journal
+from journal.commands.sources import refuse_locked
 from journal.errors import WrongUse
 from journal.folder import guess_name
 from journal.tools.recover import recover_folder

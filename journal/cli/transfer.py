@@ -10,12 +10,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from journal.cli.engine_options import engine_options, takes_common_options
-from journal.cli.folder import example, folder_options, write_lines
-from journal.cli.guard import DAMAGED, say
-from journal.cli.progress import Progress
-from journal.cli.session import loaded_store
-from journal.cli.sources import access_options, open_records
+from journal.cli.folder import folder_options
+from journal.commands.engine_options import engine_options, takes_common_options
+from journal.commands.guard import DAMAGED
+from journal.commands.output import example, say, write_lines
+from journal.commands.progress import Progress
+from journal.commands.session import loaded_store
+from journal.commands.sources import access_options, open_records
 from journal.tools.transfer import Importer, TransferTarget, export_lines
 
 if TYPE_CHECKING:

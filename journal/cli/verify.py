@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
-from journal.cli.engine_options import takes_common_options
-from journal.cli.folder import example, folder_options
-from journal.cli.guard import DAMAGED, say
-from journal.cli.progress import Progress
-from journal.cli.sources import access_options, open_records
+from journal.cli.folder import folder_options
+from journal.commands.engine_options import takes_common_options
+from journal.commands.guard import DAMAGED
+from journal.commands.output import example, say
+from journal.commands.progress import Progress
+from journal.commands.sources import access_options, open_records
 
 __all__ = ["verify"]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from journal.cli.folder import example, write_lines
-from journal.cli.guard import DAMAGED, say
+from journal.commands.guard import DAMAGED
+from journal.commands.output import example, say, write_lines
 from pipeline.audit import NEEDED, Limits, findings, summary
 from pipeline.audit_queues import Cluster
 from pipeline.cli.sources import nodes_of, read, source_options, spark_of, steps_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from journal.cli.engine_options import SIZE
-from journal.cli.folder import example
+from journal.commands.output import example
+from journal.commands.parameters import SIZE
 from pipeline.cli.sources import read, source_options, spark_of
 from pipeline.export import FORMATS, Target
 from pipeline.export import export as write

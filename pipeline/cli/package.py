@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from journal.cli.folder import example
+from journal.commands.output import example
 from pipeline.package import package as write_package
 
 __all__ = ["package"]

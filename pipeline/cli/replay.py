@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from broker.cli.passwords import PASSWORD_VARIABLE
 from broker.selector import SelectorError, parse, translate_jms
-from journal.cli.folder import example, write_lines
-from journal.cli.guard import DAMAGED, say
-from journal.cli.progress import Progress
+from journal.commands.guard import DAMAGED
+from journal.commands.output import example, say, write_lines
+from journal.commands.passwords import PASSWORD_VARIABLE
+from journal.commands.progress import Progress
 from journal.remote import RemotePath
 from pipeline.broker_options import BrokerOptions
 from pipeline.cli.sources import read, source_options, spark_of

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from journal.cli.folder import example
+from journal.commands.output import example
 from journal.errors import WrongUse
 from journal.extras import install_line
 from pipeline.audit_queues import Cluster, frame_of, queues_of
