@@ -162,7 +162,10 @@ def create(
     force: bool,
     no_web: bool,
 ) -> None:
-    """Make the instance DIRECTORY: etc/broker.xml, users and roles, data/."""
+    """Make the instance DIRECTORY.
+
+    It has etc/broker.xml, users and roles, and data/.
+    """
     _refuse_empty(click.get_current_context())
     others = tuple(filter(None, map(str.strip, (static_cluster or "").split(","))))
     for other in others:

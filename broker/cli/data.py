@@ -81,7 +81,10 @@ def each(folder: Path, action: Callable[[Place], None]) -> int:
 
 @click.group(no_args_is_help=False, epilog=example("broker data print my-broker"))
 def data() -> None:
-    """Look at and care for what a broker has stored; files, or tables of a database."""
+    """Look at and care for what a broker has stored.
+
+    That is in files, or in tables of a database.
+    """
 
 
 for one in (print_command, export, imp, recover):
@@ -92,7 +95,10 @@ for one in (print_command, export, imp, recover):
 @click.argument("folder", metavar="DIR", type=INSTANCE)
 @click.option("--live", is_flag=True, help="Also while a broker runs on it.")
 def stat_command(folder: Path, *, live: bool) -> int:
-    """Show how many records and bytes there are, and how many of them count."""
+    """Show how many records and bytes there are.
+
+    Also how many of them count.
+    """
 
     def stat(place: Place) -> None:
         with (

@@ -51,10 +51,11 @@ def export(
     is_live: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Export addresses, queues and messages as XML that Artemis's `data imp` reads, and ours.
+    """Export addresses, queues and messages as XML.
 
-    DIR is an instance, on files or a database, or a data folder of ours or Artemis's. Nothing
-    in it is touched. Exit status 1: something could not be exported; standard error says what.
+    Artemis's `data imp` reads it, and ours. DIR is an instance, on files or a database, or a data
+    folder of ours or Artemis's. Nothing in it is touched. Exit status 1: something could not be
+    exported; standard error says what.
     """
     layout = layout_of(folder, given)
     with (

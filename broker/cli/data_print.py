@@ -57,9 +57,10 @@ def print_command(
     is_live: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Print queues, addresses, messages, transactions and pages, in Artemis's wording.
+    """Print queues, addresses, messages, transactions and pages.
 
-    DIR is an instance, on files or a database, or a data folder of ours or Artemis's.
+    The wording is Artemis's. DIR is an instance, on files or a database, or a data folder of ours
+    or Artemis's.
     """
     layout = layout_of(folder, given)
     node_id = stored_node_id(layout.messages) if layout.database is None else None

@@ -65,11 +65,12 @@ def recover(
     bodies: Path | None,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Salvage messages out of a journal, acknowledged and rolled back ones too.
+    """Salvage messages out of a journal.
 
-    DIR is an instance, or a data folder; --journal alone names a bare journal. Nothing in it is
-    touched. `broker data exp DIR --journal TARGET` makes XML of what was found. Exit status 1:
-    something was damaged, or could not be written; standard error says what.
+    Acknowledged and rolled back ones are among them. DIR is an instance, or a data folder;
+    --journal alone names a bare journal. Nothing in it is touched. `broker data exp DIR --journal
+    TARGET` makes XML of what was found. Exit status 1: something was damaged, or could not be
+    written; standard error says what.
     """
     layout = layout_of(folder, given, needs_all=False)
     if target.exists() and any(target.iterdir()):

@@ -120,7 +120,10 @@ def producer(
     *,
     durable: bool,
 ) -> None:
-    """Send messages; each durable one is on the broker's disk before this ends."""
+    """Send messages.
+
+    Each durable one is on the broker's disk before this ends.
+    """
     content = bytes(size) if text is None else text
     named = dict(_property(one) for one in properties)
 
@@ -199,7 +202,10 @@ def consumer(
     *,
     is_json: bool,
 ) -> None:
-    """Take messages and print them, one a line; of a topic those that come from now on."""
+    """Take messages and print them, one a line.
+
+    Of a topic, those that come from now on.
+    """
     if timeout_ms is not None:
         timeout_s = timeout_ms / 1000
     taken = 0

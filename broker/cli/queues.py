@@ -398,7 +398,10 @@ def update_address(
     anycast: bool | None,
     multicast: bool | None,
 ) -> None:
-    """Change the routing types of an address; those given are all it has then."""
+    """Change the routing types of an address.
+
+    Those given are all it has then.
+    """
     types = _names_of(anycast, multicast)
     with connected(url, user, password) as session:
         session.manage("broker", "updateAddress", name, types)

@@ -27,7 +27,10 @@ PLAINTEXT = click.option("--plaintext", is_flag=True, help="Keep the password in
     no_args_is_help=False, epilog=example("broker user add my-broker --user guest --role readers")
 )
 def user() -> None:
-    """The users of an instance; a running broker sees the change at the next login."""
+    """The users of an instance.
+
+    A running broker sees a change at the next login.
+    """
 
 
 @user.command(epilog=example("broker user add my-broker --user guest --role readers"))

@@ -50,11 +50,11 @@ def locks(
     is_json: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Show who holds the leases of a broker in the database URL (JDBC or SQLAlchemy).
+    """Show who holds the leases of a broker in a database.
 
-    How long a lease lasts is told by the database's clock. A holder whose lease is broken, and who
-    lives, finds out before he writes anything more, and stops. Exit status 1: the lease changed
-    hands while it was to be broken.
+    URL is JDBC's or SQLAlchemy's. How long a lease lasts is told by the database's clock. A holder
+    whose lease is broken, and who lives, finds out before he writes anything more, and stops. Exit
+    status 1: the lease changed hands while it was to be broken.
     """
     with closing(Database(options_of(access_to(url, given)))) as database:
         found = read_locks(database)

@@ -55,7 +55,9 @@ def append(
     sync: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> None:
-    """Add COUNT records of SIZE bytes, or a record for every line, and print `ACK ID` for each.
+    """Add COUNT records of SIZE bytes, or one for every line.
+
+    For each it prints `ACK ID`.
 
     TARGET is a folder, or the URL of a database (JDBC or SQLAlchemy).
 

@@ -21,11 +21,12 @@ __all__ = ["compact"]
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @engine_options
 def compact(folder: str, *, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - click's.
-    """Compact the journal in SOURCE in place: live records are written together, dead ones go.
+    """Compact the journal in SOURCE in place.
 
-    May be killed at any point: what the journal holds is the same before, after and in between. In
-    a database, where deleted records are gone at once, it tidies up what Artemis and crashes
-    leave: rows of transactions that have ended, or that were left open.
+    Live records are written together, dead ones go. May be killed at any point: what the journal
+    holds is the same before, after and in between. In a database, where deleted records are gone at
+    once, it tidies up what Artemis and crashes leave: rows of transactions that have ended, or that
+    were left open.
     """
     what, before, after = compact_store(folder, given)
     if as_json:

@@ -56,13 +56,14 @@ def copy(
     as_json: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Copy the records of SOURCE to TARGET: live ones in order, then prepared transactions.
+    """Copy the records of SOURCE to TARGET.
 
-    Each is a folder, or the URL of a database (JDBC or SQLAlchemy). Lossless, and all of it is
-    durable when the command ends. SOURCE is only read. TARGET may be new, and must be empty. A copy
-    that was cut short, by whatever, is ended by the same command with --resume. The options of
-    writing are TARGET's; a folder keeps the names and the file size of SOURCE's files. Damage of
-    SOURCE is named on standard error, and makes the exit status 1.
+    Live ones come in order, then prepared transactions. Each is a folder, or the URL of a database
+    (JDBC or SQLAlchemy). Lossless, and all of it is durable when the command ends. SOURCE is only
+    read. TARGET may be new, and must be empty. A copy that was cut short, by whatever, is ended by
+    the same command with --resume. The options of writing are TARGET's; a folder keeps the names
+    and the file size of SOURCE's files. Damage of SOURCE is named on standard error, and makes the
+    exit status 1.
     """
     if resume and merge:
         raise click.UsageError("--resume or --merge, not both")

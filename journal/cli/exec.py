@@ -43,7 +43,9 @@ EXAMPLE: Final = r"printf 'add 1 cafe\nbegin\nadd 1 beef tx=2\ncommit 2\n' | jou
 @access_options()
 @engine_options
 def exec_script(folder: str, script: str | None, *, sync: bool, **given: Any) -> None:  # noqa: ANN401 - click's.
-    """Run the operations in SCRIPT, or on standard input, on the journal in TARGET.
+    """Run the operations of a script on the journal in TARGET.
+
+    They are in SCRIPT, or on standard input.
 
     TARGET is a folder, or the URL of a database (JDBC or SQLAlchemy).
 

@@ -55,12 +55,13 @@ def print_data(
     decoder: str | None,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Print the live records of the journal in SOURCE, then its prepared and failed transactions.
+    """Print the live records of the journal in SOURCE.
 
-    SOURCE is a folder, or the URL of a database: `file` and `offset` are then its table and the
-    row's seq. Writes nothing. Damage is named on standard error, and makes the exit status 1. The
-    text is in the wording of Artemis's `data print`. With --raw a folder that a compaction
-    was cut off in is shown as it is; without, as recovery will leave it.
+    Then come its prepared and failed transactions. SOURCE is a folder, or the URL of a database:
+    `file` and `offset` are then its table and the row's seq. Writes nothing. Damage is named on
+    standard error, and makes the exit status 1. The text is in the wording of Artemis's `data
+    print`. With --raw a folder that a compaction was cut off in is shown as it is; without, as
+    recovery will leave it.
     """
     if raw and form == "ids":
         raise click.UsageError("--format ids is of the live view; leave --raw out")

@@ -52,11 +52,11 @@ def recover(
     extension: str | None,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Salvage every readable record of the journal in DIR into a new journal in DIR2.
+    """Salvage the readable records of DIR into a journal in DIR2.
 
-    Nothing in DIR is touched. Live records come first, then all others that can be read, deleted
-    ones too: use --only-live if the deletes are to be trusted. What could not be read is named on
-    standard error. Exit status 1 if something was read but could not be written.
+    DIR2 is new. Nothing in DIR is touched. Live records come first, then all others that can be
+    read, deleted ones too: use --only-live if the deletes are to be trusted. What could not be read
+    is named on standard error. Exit status 1 if something was read but could not be written.
     """
     name = guess_name(folder, prefix, extension)
     refuse_locked(folder, is_live=is_live)

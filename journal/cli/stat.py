@@ -53,9 +53,10 @@ def stat(
     as_json: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> None:
-    """Print how many records and bytes the journal in SOURCE has, and how many are live.
+    """Print how many records and bytes SOURCE has.
 
-    SOURCE is a folder, or the URL of a database (JDBC or SQLAlchemy).
+    Also how many of them are live. SOURCE is a folder, or the URL of a database (JDBC or
+    SQLAlchemy).
     """
     options: dict[str, Any] = {
         "user_version": user_version,

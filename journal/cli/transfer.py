@@ -36,11 +36,11 @@ def export(
     user_version: int,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Write the live records and prepared transactions of the journal in SOURCE as JSON lines.
+    """Write the records of the journal in SOURCE as JSON lines.
 
-    SOURCE is a folder, or the URL of a database. Lossless: `journal import` makes the same journal
-    of them. Writes nothing to SOURCE. Damage is named on standard error, and makes the exit status
-    1.
+    That is live records and prepared transactions. SOURCE is a folder, or the URL of a database.
+    Lossless: `journal import` makes the same journal of them. Writes nothing to SOURCE. Damage is
+    named on standard error, and makes the exit status 1.
     """
     with (
         open_records(folder, given, is_live=is_live, user_version=user_version) as records,
@@ -78,7 +78,9 @@ def import_lines(
     as_json: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> None:
-    """Add the records in FILE, or on standard input, to the journal in TARGET, which may be new.
+    """Add records from JSON lines to the journal in TARGET.
+
+    They are in FILE, or on standard input. The journal may be new.
 
     TARGET is a folder, or the URL of a database (JDBC or SQLAlchemy).
 

@@ -31,12 +31,12 @@ def verify(
     as_json: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Read all of the journal in SOURCE and print each damage as FILE:OFFSET: what.
+    """Read all of the journal in SOURCE and print each damage.
 
-    SOURCE is a folder, or the URL of a database: then rows that contradict each other are named, as
-    TABLE:SEQ: what. Writes nothing. Exit status 1 if there is any damage. Unacknowledged bytes
-    that a crash leaves, such as a torn tail of files with checksums, are named on standard error
-    and are not damage.
+    A line is FILE:OFFSET: what. SOURCE is a folder, or the URL of a database: then rows that
+    contradict each other are named, as TABLE:SEQ: what. Writes nothing. Exit status 1 if there is
+    any damage. Unacknowledged bytes that a crash leaves, such as a torn tail of files with
+    checksums, are named on standard error and are not damage.
     """
     with (
         open_records(folder, given, is_live=is_live, user_version=user_version) as records,

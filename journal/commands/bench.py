@@ -44,7 +44,7 @@ CURVE_BYTES_MAX: Final = 200_000_000
 @click.command(
     "journal-bench",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=example("journal-bench --type ASYNCIO --count 200000 --size 1024 --producers 16 --sync"),
+    epilog=example("journal-bench --count 200000 --size 1024 --producers 16 --sync"),
 )
 @click.option(
     "--count",

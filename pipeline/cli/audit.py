@@ -75,7 +75,9 @@ def audit(
     as_json: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Find messages that are stuck, expired, lost, duplicated, out of order, never acknowledged.
+    """Find messages that are stuck, expired, lost or duplicated.
+
+    Also those that are out of order, or were never acknowledged.
 
     SOURCE is an instance or a data folder, with bindings and messages, or a glob of these; or the
     URL of a database. Damage is a finding, too. Prints how many there are by node, address and

@@ -59,8 +59,9 @@ def export(
     append: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Export what is in SOURCE: instances, data folders, journal folders, globs, URLs of databases.
+    """Export what is in SOURCE.
 
+    SOURCE is an instance, a data folder, a journal folder, a glob, or the URL of a database.
     Parquet is partitioned, messages by node, address and hour (UTC) of their timestamp. Nothing in
     SOURCE is touched. Exit status 1: something in it is damaged, and nothing was exported.
     """

@@ -136,7 +136,9 @@ def replay(
     as_json: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Send again what was sent to an address, exactly once, to a running broker.
+    """Send again, exactly once, what was sent to an address.
+
+    It goes to a running broker.
 
     SOURCE is an instance, a folder of a journal, of data or of a history
     (journal-retention-directory), or a glob of these; or the URL of a database. The same command
