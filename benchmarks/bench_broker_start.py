@@ -61,7 +61,7 @@ START_TIMEOUT_S = 600
 SERVE = """
 import asyncio, sys
 from benchmarks.bench_broker_start import options_of
-from broker.cli.run import loop_factory
+from broker.transport.event_loop import loop_factory
 from broker.server.server import Broker
 async def main():
     broker = Broker(options_of(sys.argv[1]))

@@ -56,6 +56,45 @@ cdef struct IdEntry:
     uint64_t key
     uint32_t value              # place + 1; 0 = empty
 
+# Of a place_map.
+cdef struct PlaceEntry:
+    uint32_t key                # the lower half of the id
+    uint32_t value              # place + 1; 0 = empty
+
+ctypedef fused Entry:
+    IdEntry
+    PlaceEntry
+
+
+cdef inline Entry *table_grown(Entry *entries, uint64_t room, uint64_t new_room) noexcept nogil:
+    """The entries in a new table, the old one freed; NULL if there is no memory for it."""
+    cdef Entry *grown = <Entry *>table_alloc(new_room * sizeof(Entry))
+    cdef uint64_t mask = new_room - 1, old, slot
+    if grown == NULL:
+        return NULL
+    for old in range(room):
+        if entries[old].value:
+            slot = spread(entries[old].key) & mask
+            while grown[slot].value:
+                slot = (slot + 1) & mask
+            grown[slot] = entries[old]
+    table_free(entries, room * sizeof(Entry))
+    return grown
+
+
+cdef inline void table_remove(Entry *entries, uint64_t mask, uint64_t hole) noexcept nogil:
+    """Empty a slot. The run behind it moves up, so no tombstone is left."""
+    cdef uint64_t slot = hole
+    while True:
+        slot = (slot + 1) & mask
+        if entries[slot].value == 0:
+            break
+        if ((slot - (spread(entries[slot].key) & mask)) & mask) >= ((slot - hole) & mask):
+            entries[hole] = entries[slot]
+            hole = slot
+    entries[hole].value = 0
+
+
 cdef struct IdMap:
     IdEntry *entries
     uint64_t mask

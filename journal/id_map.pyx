@@ -23,25 +23,17 @@ cdef void id_map_free(IdMap *map) noexcept nogil:
 
 cdef int id_map_reserve(IdMap *map, uint64_t count) noexcept nogil:
     """Make room for `count` ids in all without another move; 0 or NO_MEMORY."""
-    cdef uint64_t room = map.mask + 1, old_room = room
-    cdef uint64_t place, old
-    cdef IdEntry *entries = map.entries
+    cdef uint64_t room = map.mask + 1
+    cdef IdEntry *grown
     while count * FILL_PARTS > room * FILL_FULL:
         room *= 2
-    if room == old_room:
+    if room == map.mask + 1:
         return 0
-    map.entries = <IdEntry *>table_alloc(room * sizeof(IdEntry))
-    if map.entries == NULL:
-        map.entries = entries
+    grown = table_grown(map.entries, map.mask + 1, room)
+    if grown == NULL:
         return NO_MEMORY
+    map.entries = grown
     map.mask = room - 1
-    for old in range(old_room):
-        if entries[old].value:
-            place = id_home(map, entries[old].key)
-            while map.entries[place].value:
-                place = (place + 1) & map.mask
-            map.entries[place] = entries[old]
-    table_free(entries, old_room * sizeof(IdEntry))
     return 0
 
 
@@ -77,9 +69,8 @@ cdef int id_map_put(IdMap *map, int64_t key, uint32_t value) noexcept nogil:
 
 
 cdef int64_t id_map_pop(IdMap *map, int64_t key) noexcept nogil:
-    """Remove `key`; its value or -1. The run behind it moves up, so no tombstone is left."""
+    """Remove `key`; its value or -1."""
     cdef uint64_t place = id_home(map, <uint64_t>key)
-    cdef uint64_t hole, home
     cdef int64_t value
     while True:
         if map.entries[place].value == 0:
@@ -88,15 +79,6 @@ cdef int64_t id_map_pop(IdMap *map, int64_t key) noexcept nogil:
             break
         place = (place + 1) & map.mask
     value = <int64_t>map.entries[place].value - 1
-    hole = place
-    while True:
-        place = (place + 1) & map.mask
-        if map.entries[place].value == 0:
-            break
-        home = id_home(map, map.entries[place].key)
-        if ((place - home) & map.mask) >= ((place - hole) & map.mask):
-            map.entries[hole] = map.entries[place]
-            hole = place
-    map.entries[hole].value = 0
+    table_remove(map.entries, map.mask, place)
     map.count -= 1
     return value

@@ -2,9 +2,7 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-cdef struct PlaceEntry:
-    uint32_t tag                # the lower half of the id
-    uint32_t value              # place + 1; 0 = empty
+from journal.id_map cimport PlaceEntry
 
 cdef struct PlaceMap:
     PlaceEntry *entries

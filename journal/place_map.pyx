@@ -10,7 +10,8 @@ Memory: 13 to 26 bytes an id.
 """
 
 from journal.id_map cimport (
-    FILL_FULL, FILL_PARTS, FIRST_ROOM, NO_MEMORY, prefetch, spread, table_alloc, table_free)
+    FILL_FULL, FILL_PARTS, FIRST_ROOM, NO_MEMORY, prefetch, spread, table_alloc, table_free,
+    table_grown, table_remove)
 
 
 cdef inline uint64_t home(const PlaceMap *map, uint32_t tag) noexcept nogil:
@@ -33,20 +34,12 @@ cdef void place_map_free(PlaceMap *map) noexcept nogil:
 
 cdef int grow(PlaceMap *map) noexcept nogil:
     """Twice the room; 0 or NO_MEMORY."""
-    cdef uint64_t old_room = map.mask + 1, old, slot
-    cdef PlaceEntry *entries = map.entries
-    map.entries = <PlaceEntry *>table_alloc(2 * old_room * sizeof(PlaceEntry))
-    if map.entries == NULL:
-        map.entries = entries
+    cdef uint64_t room = map.mask + 1
+    cdef PlaceEntry *grown = table_grown(map.entries, room, 2 * room)
+    if grown == NULL:
         return NO_MEMORY
-    map.mask = 2 * old_room - 1
-    for old in range(old_room):
-        if entries[old].value:
-            slot = home(map, entries[old].tag)
-            while map.entries[slot].value:
-                slot = (slot + 1) & map.mask
-            map.entries[slot] = entries[old]
-    table_free(entries, old_room * sizeof(PlaceEntry))
+    map.entries = grown
+    map.mask = 2 * room - 1
     return 0
 
 
@@ -72,7 +65,7 @@ cdef int64_t place_map_next(const PlaceMap *map, PlaceSearch *search) noexcept n
 cdef inline int64_t candidate(const PlaceMap *map, PlaceSearch *search) noexcept nogil:
     cdef const PlaceEntry *entry = &map.entries[search.slot]
     while entry.value:
-        if entry.tag == search.tag:
+        if entry.key == search.tag:
             return <int64_t>entry.value - 1
         search.slot = (search.slot + 1) & map.mask
         entry = &map.entries[search.slot]
@@ -87,24 +80,16 @@ cdef int place_map_put(PlaceMap *map, int64_t key, uint32_t place) noexcept nogi
     slot = home(map, <uint32_t>key)
     while map.entries[slot].value:
         slot = (slot + 1) & map.mask
-    map.entries[slot].tag = <uint32_t>key
+    map.entries[slot].key = <uint32_t>key
     map.entries[slot].value = place + 1
     map.count += 1
     return 0
 
 
 cdef void place_map_remove(PlaceMap *map, int64_t key, uint32_t place) noexcept nogil:
-    """Remove a key that is there. The run behind it moves up, so no tombstone is left."""
-    cdef uint64_t slot = home(map, <uint32_t>key), hole
+    """Remove a key that is there."""
+    cdef uint64_t slot = home(map, <uint32_t>key)
     while map.entries[slot].value != place + 1:
         slot = (slot + 1) & map.mask
-    hole = slot
-    while True:
-        slot = (slot + 1) & map.mask
-        if map.entries[slot].value == 0:
-            break
-        if ((slot - home(map, map.entries[slot].tag)) & map.mask) >= ((slot - hole) & map.mask):
-            map.entries[hole] = map.entries[slot]
-            hole = slot
-    map.entries[hole].value = 0
+    table_remove(map.entries, map.mask, slot)
     map.count -= 1

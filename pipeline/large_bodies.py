@@ -65,7 +65,7 @@ def open_bodies(place: Place) -> Iterator[Callable[[int], ReadableBody | None]]:
     with ExitStack() as stack:
         folder = place.large_messages
         if place.database is not None:
-            from broker.cli.stored_tables import StoredTables  # Here: files need no SQLAlchemy.
+            from broker.storage.stored_tables import StoredTables  # Here: files need no SQLAlchemy.
             from jdbcstore.database import Database
 
             database = stack.enter_context(closing(Database(place.database)))

@@ -183,7 +183,7 @@ class TableJournal:
 
     def records(self) -> Iterator[LiveRecord]:
         """The live records in load order."""
-        from jdbcstore.cli.records import TableRecords
+        from jdbcstore.tools.records import TableRecords
 
         records = TableRecords(self._snapshot)
         yield from records.records(lambda *_: None)

@@ -59,7 +59,7 @@ def _open_pages(place: Place) -> Iterator[Mapping[str, ReadablePages]]:
         else:
             yield {} if place.paging is None else FileFolders(place.paging).view()
         return
-    from broker.cli.stored_tables import StoredTables  # Here: files need no SQLAlchemy.
+    from broker.storage.stored_tables import StoredTables  # Here: files need no SQLAlchemy.
     from jdbcstore.database import Database
 
     with closing(Database(place.database)) as database:

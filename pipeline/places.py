@@ -17,21 +17,17 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
-from broker.cli.instance import BROKER_XML
-from broker.cli.stored_data import BINDINGS, LARGE_MESSAGES, MESSAGES, PAGING, layout_of
 from broker.config import ConfigError, load
-from broker.options.from_config import broker_options
+from broker.options.layout import BINDINGS, BROKER_XML, LARGE_MESSAGES, MESSAGES, PAGING, layout_of
 from broker.storage.node_lock import STATE_FILE, node_id_of_state, stored_node_id
 from broker.storage.open import FileStoreOptions
-from journal.cli.sources import is_url
 from journal.errors import JournalLocked, WrongUse
 from journal.extras import DATABASES, extra_of_url, is_database_url, missing_package
 from journal.folder import JournalName, guess_name, list_names, parse_name
 from journal.lock import is_locked
 from journal.remote import RemotePath
 from journal.retention import list_history
+from journal.tools.stored import is_url
 from pipeline.object_store import OBJECT_STORES, ObjectPath, find_folders, is_object_url
 
 if TYPE_CHECKING:
@@ -334,7 +330,7 @@ def _folder_place(folder: Path, options: SourceOptions, part: str) -> Place:
     if is_instance or (folder / "journal").is_dir() or (folder / "bindings").is_dir():
         try:
             layout = layout_of(folder, needs_all=False)
-        except (click.ClickException, ConfigError) as error:
+        except ConfigError as error:
             raise WrongUse(str(error)) from None
         if layout.database is not None:
             return _table_place(node, layout.database, part)

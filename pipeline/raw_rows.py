@@ -330,7 +330,7 @@ def table_batches(
         DataLoss: rows contradict each other, and that is asked for; known only at the end.
         JournalIOError: the database fails.
     """
-    from jdbcstore.cli.records import TableRecords  # Here: files need no SQLAlchemy.
+    from jdbcstore.tools.records import TableRecords  # Here: files need no SQLAlchemy.
 
     schema = arrow_schema(columns)
     constants = {"node": place.node, "journal": place.journal, "file_id": 0}

@@ -13,7 +13,7 @@ import click
 
 from broker.cli.connect import connected, connecting
 from broker.client.errors import ClientError
-from journal.cli.folder import example
+from journal.commands.output import example
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,10 @@ def checking(command: Callable[..., object]) -> Callable[..., object]:
 
 @click.group(no_args_is_help=False, epilog=example("broker check node --memoryUsage 80"))
 def check() -> None:
-    """See whether a running broker is as it should be; exit status 1 if not."""
+    """See whether a running broker is as it should be.
+
+    Exit status 1: it is not.
+    """
 
 
 @check.command(epilog=example("broker check node --up --diskUsage 90"))

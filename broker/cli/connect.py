@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from broker.cli.passwords import PASSWORD_VARIABLE
 from broker.client import AckMode, Client
+from journal.commands.passwords import PASSWORD_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from broker.cli.instance import BROKER_XML
 from broker.cli.instance_files import InstanceFiles
-from broker.cli.passwords import PASSWORD_VARIABLE
 from broker.config.cluster import MessageLoadBalancing
 from broker.config.template import InstanceOptions, NamedDestination
 from broker.config.transport import parse_transport
 from broker.model.routing_type import RoutingType
+from broker.options.layout import BROKER_XML
 from broker.settings.policies import AddressFullPolicy
-from journal.cli.folder import example
-from journal.cli.guard import say
+from journal.commands.output import example, say
+from journal.commands.passwords import PASSWORD_VARIABLE
 from journal.options import JournalType
 
 __all__ = ["create"]
@@ -163,7 +162,10 @@ def create(
     force: bool,
     no_web: bool,
 ) -> None:
-    """Make the instance DIRECTORY: etc/broker.xml, users and roles, data/."""
+    """Make the instance DIRECTORY.
+
+    It has etc/broker.xml, users and roles, and data/.
+    """
     _refuse_empty(click.get_current_context())
     others = tuple(filter(None, map(str.strip, (static_cluster or "").split(","))))
     for other in others:

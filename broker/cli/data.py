@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -12,19 +13,20 @@ from broker.cli.data_import import imp
 from broker.cli.data_print import print_command
 from broker.cli.data_recover import recover
 from broker.cli.instance import INSTANCE
-from broker.cli.stored_data import TITLES, layout_of
+from broker.cli.stored_data import TITLES
+from broker.options.layout import layout_of
 from broker.printing.print_data import section_lines
-from journal.cli.folder import example
-from journal.cli.guard import run
-from journal.cli.main import journal
+from journal.commands.guard import attempt
+from journal.commands.output import example, write_figures, write_lines
+from journal.commands.progress import Progress
+from journal.commands.session import compact_store
+from journal.commands.sources import PASSWORD_VARIABLE, USER_VARIABLE, open_records
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 __all__ = ["data"]
-
-PASSWORD_VARIABLE: Final = "QUIVER_DATABASE_PASSWORD"
 
 
 class Place(NamedTuple):
@@ -33,12 +35,12 @@ class Place(NamedTuple):
     Attributes:
         title: of its section.
         source: a folder, or a database's URL.
-        options: for a command of `journal`, such as the table.
+        given: how to get at it, as the options of `journal` say it.
     """
 
     title: str
     source: str
-    options: tuple[str, ...] = ()
+    given: Mapping[str, Any]
 
 
 def places(folder: Path) -> list[Place]:
@@ -46,40 +48,43 @@ def places(folder: Path) -> list[Place]:
 
     Raises:
         ConfigError: its broker.xml cannot be read.
-        click.ClickException: there are none.
+        WrongUse: there are none.
     """
     layout = layout_of(folder)
     store = layout.database
+    sources: list[tuple[str, dict[str, Any]]]
     if store is None:
-        sources: list[tuple[str, tuple[str, ...]]] = [
-            (str(layout.bindings), ()),
-            (str(layout.messages), ()),
-        ]
+        # A folder in use is refused at once.
+        given = {"lock_acquisition_timeout_ms": 0}
+        sources = [(str(layout.bindings), given), (str(layout.messages), given)]
     else:
-        user = () if store.user is None else ("--user", store.user)
-        if store.password is not None:
-            os.environ[PASSWORD_VARIABLE] = store.password
+        # What broker.xml leaves out, the environment may say.
+        login = {
+            "user": store.user or os.environ.get(USER_VARIABLE),
+            "password": store.password or os.environ.get(PASSWORD_VARIABLE),
+        }
         sources = [
-            (store.connection_url, ("--table", table, *user))
+            (store.connection_url, {"table": table, **login})
             for table in (store.bindings_table_name, store.message_table_name)
         ]
     return [Place(title, *source) for title, source in zip(TITLES, sources, strict=False)]
 
 
-def each(folder: Path, command: str, options: Sequence[str] = ()) -> int:
-    """Have `journal` do something with both; the higher of the two exit statuses."""
+def each(folder: Path, action: Callable[[Place], None]) -> int:
+    """Do something with both, also if one fails; the higher of the two exit statuses."""
     status = 0
     for place in places(folder):
-        for line in section_lines(place.title):
-            click.echo(line)
-        words = [command, place.source, *place.options, *options]
-        status = max(status, run(journal, "journal", words))
+        write_lines(section_lines(place.title))
+        status = max(status, attempt(partial(action, place), "journal"))
     return status
 
 
 @click.group(no_args_is_help=False, epilog=example("broker data print my-broker"))
 def data() -> None:
-    """Look at and care for what a broker has stored; files, or tables of a database."""
+    """Look at and care for what a broker has stored.
+
+    That is in files, or in tables of a database.
+    """
 
 
 for one in (print_command, export, imp, recover):
@@ -90,12 +95,29 @@ for one in (print_command, export, imp, recover):
 @click.argument("folder", metavar="DIR", type=INSTANCE)
 @click.option("--live", is_flag=True, help="Also while a broker runs on it.")
 def stat_command(folder: Path, *, live: bool) -> int:
-    """Show how many records and bytes there are, and how many of them count."""
-    return each(folder, "stat", ("--live",) if live else ())
+    """Show how many records and bytes there are.
+
+    Also how many of them count.
+    """
+
+    def stat(place: Place) -> None:
+        with (
+            open_records(place.source, place.given, is_live=live) as records,
+            Progress("stat") as progress,
+        ):
+            figures = records.stat(progress)
+        write_figures(figures)
+
+    return each(folder, stat)
 
 
 @data.command("compact", epilog=example("broker data compact my-broker"))
 @click.argument("folder", metavar="DIR", type=INSTANCE)
 def compact_command(folder: Path) -> int:
     """Compact both journals in place, while no broker runs on them."""
-    return each(folder, "compact")
+
+    def compact(place: Place) -> None:
+        what, before, after = compact_store(place.source, place.given)
+        click.echo(f"{before} {what} before, {after} after")
+
+    return each(folder, compact)

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from broker.cli.stored_data import data_options, layout_of, open_stored
+from broker.cli.stored_data import data_options, open_stored
 from broker.model.encoding import RecordFormatError
+from broker.options.layout import layout_of
 from broker.printing.live_messages import LiveMessages
 from broker.printing.xml.export import UNDEFINED_PREFIX, Exporter
-from journal.cli.folder import example
-from journal.cli.guard import DAMAGED, say
-from journal.cli.progress import Progress
+from journal.commands.guard import DAMAGED
+from journal.commands.output import example, say
+from journal.commands.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,10 +51,11 @@ def export(
     is_live: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Export addresses, queues and messages as XML that Artemis's `data imp` reads, and ours.
+    """Export addresses, queues and messages as XML.
 
-    DIR is an instance, on files or a database, or a data folder of ours or Artemis's. Nothing
-    in it is touched. Exit status 1: something could not be exported; standard error says what.
+    Artemis's `data imp` reads it, and ours. DIR is an instance, on files or a database, or a data
+    folder of ours or Artemis's. Nothing in it is touched. Exit status 1: something could not be
+    exported; standard error says what.
     """
     layout = layout_of(folder, given)
     with (

@@ -15,9 +15,8 @@ from broker.cli.instance import INSTANCE
 from broker.cli.offline import broker_on
 from broker.client import AckMode
 from broker.printing.xml.reader import DocumentError, read_document, read_sorted
-from journal.cli.folder import example
-from journal.cli.guard import say
-from journal.cli.progress import Progress
+from journal.commands.output import example, say
+from journal.commands.progress import Progress
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -66,11 +65,12 @@ def imp(
     sort: bool,
     legacy_prefixes: bool,
 ) -> None:
-    """Import addresses, queues and messages from XML of ours or of Artemis's `data exp`.
+    """Import addresses, queues and messages from XML.
 
-    They go to the running broker at --url, or into DIR: an instance or a data folder that no broker
-    runs on. A private broker is started on DIR for the duration of the import. Messages get new
-    ids. An address or queue of the same name stays as it is. Exit status 1: the broker refused.
+    It is of our `data exp`, or of Artemis's. They go to the running broker at --url, or into DIR:
+    an instance or a data folder that no broker runs on. A private broker is started on DIR for the
+    duration of the import. Messages get new ids. An address or queue of the same name stays as it
+    is. Exit status 1: the broker refused.
     """
     if sort and str(source) == "-":
         raise click.UsageError("--sort reads twice: give a file")

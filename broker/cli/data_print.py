@@ -6,22 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from broker.cli.stored_data import TITLES, data_options, layout_of, open_stored
+from broker.cli.stored_data import TITLES, data_options, open_stored
 from broker.model.encoding import RecordFormatError
 from broker.model.wire import RecordType
+from broker.options.layout import layout_of
 from broker.printing.journal_decoder import JournalDecoder
 from broker.printing.live_messages import LiveMessages
 from broker.printing.print_data import section_lines
 from broker.printing.print_pages import PagePrinter
 from broker.storage.node_lock import stored_node_id
-from journal.cli.folder import example, write_lines
-from journal.cli.guard import DAMAGED, say
-from journal.cli.progress import Progress
+from journal.commands.guard import DAMAGED
+from journal.commands.output import example, say, write_lines
+from journal.commands.progress import Progress
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from broker.cli.stored_data import Layout, StoredData
+    from broker.cli.stored_data import StoredData
+    from broker.options.layout import Layout
     from journal.tools.stored import StoredRecords
 
 __all__ = ["print_command"]
@@ -55,9 +57,10 @@ def print_command(
     is_live: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Print queues, addresses, messages, transactions and pages, in Artemis's wording.
+    """Print queues, addresses, messages, transactions and pages.
 
-    DIR is an instance, on files or a database, or a data folder of ours or Artemis's.
+    The wording is Artemis's. DIR is an instance, on files or a database, or a data folder of ours
+    or Artemis's.
     """
     layout = layout_of(folder, given)
     node_id = stored_node_id(layout.messages) if layout.database is None else None

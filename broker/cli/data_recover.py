@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from broker.cli.stored_data import data_options, layout_of, open_stored
+from broker.cli.stored_data import data_options, open_stored
+from broker.options.layout import layout_of
 from broker.recovery.recover_messages import MessageRecovery
 from broker.storage.open import messages_options
-from journal.cli.folder import example, refuse_locked
-from journal.cli.guard import DAMAGED, say
-from journal.cli.progress import Progress
-from journal.cli.session import loaded_journal
+from journal.commands.guard import DAMAGED
+from journal.commands.output import example, say
+from journal.commands.progress import Progress
+from journal.commands.session import loaded_journal
+from journal.commands.sources import refuse_locked
 from journal.errors import UnsupportedFormat, WrongUse
 from journal.folder import guess_name
 from journal.reader import read_file
@@ -25,7 +27,7 @@ from journal.tools.recover import recover_folder
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from broker.cli.stored_data import Layout
+    from broker.options.layout import Layout
     from journal.folder import JournalFile
     from journal.reader import FileView, RawRecord
 
@@ -63,11 +65,12 @@ def recover(
     bodies: Path | None,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Salvage messages out of a journal, acknowledged and rolled back ones too.
+    """Salvage messages out of a journal.
 
-    DIR is an instance, or a data folder; --journal alone names a bare journal. Nothing in it is
-    touched. `broker data exp DIR --journal TARGET` makes XML of what was found. Exit status 1:
-    something was damaged, or could not be written; standard error says what.
+    Acknowledged and rolled back ones are among them. DIR is an instance, or a data folder;
+    --journal alone names a bare journal. Nothing in it is touched. `broker data exp DIR --journal
+    TARGET` makes XML of what was found. Exit status 1: something was damaged, or could not be
+    written; standard error says what.
     """
     layout = layout_of(folder, given, needs_all=False)
     if target.exists() and any(target.iterdir()):

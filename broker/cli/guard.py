@@ -1,4 +1,4 @@
-"""From the broker's errors to exit statuses; those of the journal are journal.cli.guard's.
+"""From the broker's errors to exit statuses; those of the journal are journal.commands.guard's.
 
 A configuration or a user that cannot be is unreadable input: one line, exit status 2.
 """
@@ -11,7 +11,7 @@ from broker.client.errors import ClientError
 from broker.config import ConfigError
 from broker.errors import BrokerError
 from broker.security import UserError
-from journal.cli import guard
+from journal.commands import guard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

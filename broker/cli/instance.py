@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from broker.config.errors import ConfigError
+from broker.options.layout import BROKER_XML
 from broker.security.login_config import read_login
 
 if TYPE_CHECKING:
     from broker.security import Users
 
-__all__ = ["BROKER_XML", "INSTANCE", "users_of"]
+__all__ = ["INSTANCE", "users_of"]
 
-BROKER_XML: Final = Path("etc/broker.xml")
 INSTANCE = click.Path(exists=True, file_okay=False, path_type=Path)
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from broker.cli.instance import BROKER_XML
 from broker.config import load
 from broker.config.bootstrap import BOOTSTRAP_XML, render_bootstrap_xml
 from broker.config.errors import ConfigError
 from broker.config.template import render_broker_xml, render_login_config
 from broker.options.from_config import broker_options, security_of
+from broker.options.layout import BROKER_XML
 from broker.security.login_config import LOGIN_CONFIG
 from broker.security.users import ROLES_FILE, USERS_FILE, UserError, Users, write_private
 from journal.errors import OptionError

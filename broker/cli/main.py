@@ -7,14 +7,14 @@ needs.
 
 from __future__ import annotations
 
-import importlib
 import sys
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from broker.cli.guard import run
-from journal.cli.folder import example
+from journal.commands.groups import LazyGroup
+from journal.commands.output import example
 from journal.version import __version__
 
 if TYPE_CHECKING:
@@ -22,42 +22,27 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "broker", "main"]
 
-# Command: its module in this folder, and the name of the click command there.
+# Command: its module, and the name of the click command there.
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
-    "create": ("create", "create"),
-    "run": ("run", "run"),
-    "reload": ("reload", "reload"),
-    "user": ("user", "user"),
-    "mask": ("mask", "mask"),
-    "producer": ("messages", "producer"),
-    "consumer": ("messages", "consumer"),
-    "browser": ("messages", "browser"),
-    "queue": ("queues", "queue"),
-    "address": ("queues", "address"),
-    "data": ("data", "data"),
-    "check": ("check", "check"),
-    "perf": ("perf", "perf"),
+    "create": ("broker.cli.create", "create"),
+    "run": ("broker.cli.run", "run"),
+    "reload": ("broker.cli.reload", "reload"),
+    "user": ("broker.cli.user", "user"),
+    "mask": ("broker.cli.mask", "mask"),
+    "producer": ("broker.cli.messages", "producer"),
+    "consumer": ("broker.cli.messages", "consumer"),
+    "browser": ("broker.cli.messages", "browser"),
+    "queue": ("broker.cli.queues", "queue"),
+    "address": ("broker.cli.queues", "address"),
+    "data": ("broker.cli.data", "data"),
+    "check": ("broker.cli.check", "check"),
+    "perf": ("broker.cli.perf", "perf"),
 }
 
 
-class Commands(click.Group):
-    """The table above as a group."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the table."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import it; None where there is none of that name."""
-        found = COMMANDS.get(cmd_name)
-        if found is None:
-            return None
-        module, name = found
-        return cast("click.Command", getattr(importlib.import_module(f"broker.cli.{module}"), name))
-
-
 @click.group(
-    cls=Commands,
+    cls=LazyGroup,
+    table=COMMANDS,
     no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=example("broker create my-broker --queues orders"),

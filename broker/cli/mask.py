@@ -6,9 +6,9 @@ import json
 
 import click
 
-from broker.cli.passwords import PASSWORD_VARIABLE, asked_password
 from broker.security.masking import mask_text
-from journal.cli.folder import example
+from journal.commands.output import example
+from journal.commands.passwords import PASSWORD_VARIABLE, asked_password
 from journal.masking import KEY_VARIABLE
 
 __all__ = ["mask"]

@@ -14,10 +14,9 @@ import click
 from broker.cli.connect import Destination, DestinationType, connected, connecting
 from broker.client import AckMode, make_message
 from broker.model.routing_type import RoutingType
-from journal.cli.engine_options import SIZE
-from journal.cli.folder import example
-from journal.cli.guard import say
-from journal.cli.progress import Progress
+from journal.commands.output import example, say
+from journal.commands.parameters import SIZE
+from journal.commands.progress import Progress
 from journal.options import parse_duration_ns
 
 if TYPE_CHECKING:
@@ -121,7 +120,10 @@ def producer(
     *,
     durable: bool,
 ) -> None:
-    """Send messages; each durable one is on the broker's disk before this ends."""
+    """Send messages.
+
+    Each durable one is on the broker's disk before this ends.
+    """
     content = bytes(size) if text is None else text
     named = dict(_property(one) for one in properties)
 
@@ -200,7 +202,10 @@ def consumer(
     *,
     is_json: bool,
 ) -> None:
-    """Take messages and print them, one a line; of a topic those that come from now on."""
+    """Take messages and print them, one a line.
+
+    Of a topic, those that come from now on.
+    """
     if timeout_ms is not None:
         timeout_s = timeout_ms / 1000
     taken = 0

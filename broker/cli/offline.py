@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from broker.cli.instance import BROKER_XML
-from broker.cli.stored_data import layout_of
 from broker.client.blocking.runner import Runner
 from broker.config import load
 from broker.errors import BrokerError
 from broker.options import BrokerOptions, ManagementOptions
 from broker.options.from_config import broker_options
+from broker.options.layout import BROKER_XML, layout_of
 from broker.security import SecurityManager
 from broker.security.facade import SecurityFacade
 from broker.server.server import Broker

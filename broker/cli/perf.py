@@ -15,13 +15,13 @@ from broker.cli.instance import INSTANCE
 from broker.cli.load import ConsumerLoad, Load, Measured, ProducerLoad
 from broker.cli.messages import Seconds
 from broker.cli.perf_view import PerfView
-from broker.cli.stored_data import layout_of
 from broker.client.aio import AsyncClient
 from broker.client.errors import ClientError
-from journal.cli.bench import journal_bench
-from journal.cli.engine_options import SIZE
-from journal.cli.folder import example
-from journal.cli.guard import run
+from broker.options.layout import layout_of
+from journal.commands.bench import journal_bench
+from journal.commands.guard import run
+from journal.commands.output import example
+from journal.commands.parameters import SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -157,10 +157,11 @@ CONSUMERS: Final = click.option(
 
 @click.group(no_args_is_help=False, epilog=example("broker perf client --duration 10 --persistent"))
 def perf() -> None:
-    """Measure a running broker, or the disk under one: rates and percentiles of latency.
+    """Measure a running broker, or the disk under one.
 
-    The load is made by one process of Python, which ends at some thousand messages a second
-    however fast the broker is. DESTINATION is queue://TEST where none is given.
+    It shows rates and percentiles of latency. The load is made by one process of Python, which ends
+    at some thousand messages a second however fast the broker is. DESTINATION is queue://TEST where
+    none is given.
     """
 
 
@@ -176,7 +177,10 @@ def producer(**given: Any) -> int:  # noqa: ANN401 - click's.
 @COMMON
 @CONSUMERS
 def consumer(**given: Any) -> int:  # noqa: ANN401 - click's.
-    """Consume messages, those of `perf producer` with the time since they were sent."""
+    """Consume messages.
+
+    Those of `perf producer` show the time since they were sent.
+    """
     return _run(given, None, ConsumerLoad(given["consumers"], given["commit_interval"]))
 
 
@@ -198,9 +202,10 @@ def client(**given: Any) -> int:  # noqa: ANN401 - click's.
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def journal(words: tuple[str, ...]) -> int:
-    """Measure the disk that an instance keeps its messages on: `journal-bench` there.
+    """Measure the disk that an instance keeps its messages on.
 
-    The first word is an instance or a data folder, or nothing; then options of `journal-bench`.
+    It is `journal-bench` there. The first word is an instance or a data folder, or nothing; then
+    options of `journal-bench`.
     """
     options = list(words)
     if options and not options[0].startswith("-"):

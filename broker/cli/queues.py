@@ -14,9 +14,8 @@ from broker.cli.connect import connected, connecting
 from broker.cli.names import named, named_or_all
 from broker.client import ClientError
 from broker.model.routing_type import RoutingType
-from journal.cli.folder import example
-from journal.cli.guard import say
-from journal.cli.progress import Progress
+from journal.commands.output import example, say
+from journal.commands.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -399,7 +398,10 @@ def update_address(
     anycast: bool | None,
     multicast: bool | None,
 ) -> None:
-    """Change the routing types of an address; those given are all it has then."""
+    """Change the routing types of an address.
+
+    Those given are all it has then.
+    """
     types = _names_of(anycast, multicast)
     with connected(url, user, password) as session:
         session.manage("broker", "updateAddress", name, types)

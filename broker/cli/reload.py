@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from broker.cli.connect import connected, connecting
-from journal.cli.folder import example
-from journal.cli.guard import say
+from journal.commands.output import example, say
 
 __all__ = ["reload"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from broker.cli.instance import BROKER_XML, INSTANCE
+from broker.cli.instance import INSTANCE
 from broker.cli.isolation import WatchedBroker
 from broker.cli.logs import FORMATS, set_up
 from broker.cli.serving import serve
@@ -20,15 +20,15 @@ from broker.config.unsupported import without_effect
 from broker.errors import BrokerError
 from broker.options.file import ConfigurationFile
 from broker.options.from_config import broker_options, network_check_of, security_of
+from broker.options.layout import BROKER_XML
 from broker.server.server import Broker
-from journal.cli.folder import example
-from journal.cli.guard import say
+from broker.transport.event_loop import loop_factory
+from journal.commands.output import example, say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["loop_factory", "run"]
+__all__ = ["run"]
 
 log = logging.getLogger("broker")
 
@@ -111,12 +111,3 @@ def _freeze() -> None:
     gc.collect()
     gc.freeze()
     log.debug("%d objects of the start are left out of cycle collections", gc.get_freeze_count())
-
-
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Give what makes uvloop's event loop; None, for asyncio's own, where it has no wheel."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from broker.cli.instance import INSTANCE, users_of
-from broker.cli.passwords import PASSWORD_VARIABLE, asked_password
-from journal.cli.folder import example
-from journal.cli.guard import say
+from journal.commands.output import example, say
+from journal.commands.passwords import PASSWORD_VARIABLE, asked_password
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +27,10 @@ PLAINTEXT = click.option("--plaintext", is_flag=True, help="Keep the password in
     no_args_is_help=False, epilog=example("broker user add my-broker --user guest --role readers")
 )
 def user() -> None:
-    """The users of an instance; a running broker sees the change at the next login."""
+    """The users of an instance.
+
+    A running broker sees a change at the next login.
+    """
 
 
 @user.command(epilog=example("broker user add my-broker --user guest --role readers"))

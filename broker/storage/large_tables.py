@@ -19,7 +19,7 @@ import errno
 import logging
 import re
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from broker.storage.page_work import ThreadWork
 from journal.errors import JournalError, JournalIOError
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from broker.storage.page_work import Job, PageWork
+    from broker.storage.table_files import TableFile, TableFiles
 
 __all__ = ["LargeTable", "TableBody"]
 
@@ -44,39 +45,6 @@ READ_SIZE: Final = 256 << 10
 # For each reader, a part of 1 MiB, which may begin anywhere, and the piece behind it.
 PIECES_KEPT: Final = (1 << 20) // READ_SIZE + 2
 READERS: Final = 2
-
-
-class TableFile(Protocol):
-    """A file in a table: jdbcstore.blobs.SqlFile."""
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-
-    def append(self, data: bytes | bytearray | memoryview) -> None:
-        """Put bytes at the end; durable when it returns."""
-
-    def read_at(self, offset: int, size: int) -> bytes:
-        """Bytes from an offset on."""
-
-    def delete(self) -> None:
-        """Remove it."""
-
-
-class TableFiles(Protocol):
-    """A table of files: jdbcstore.blobs.SqlFiles."""
-
-    def open(self, name: str) -> TableFile:
-        """The file of this name, made if there is none."""
-
-    def find(self, name: str) -> TableFile | None:
-        """The file of this name; None if there is none."""
-
-    def copy_rows(self, source: str, target: str) -> Iterator[int]:
-        """Make a file with the content of another, a part of it with each step."""
-
-    def names(self, extension: str) -> list[str]:
-        """Names of the files with an extension."""
 
 
 class TableBody:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from broker.storage.page_folders import PageFolder
+    from broker.storage.table_files import TableFile, TableFiles
 
 __all__ = ["TableFolders"]
 
@@ -30,42 +31,6 @@ _NAME: Final = re.compile(r"(\d{9,19})\.page")
 PAGE_EXTENSION: Final = "page"
 # Artemis's `.invalidPage` is longer than the column of extensions.
 INVALID_EXTENSION: Final = "invalid"
-
-
-class TableFile(Protocol):
-    """A file in a table: jdbcstore.blobs.SqlFile."""
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-
-    def append(self, data: bytes | bytearray | memoryview) -> None:
-        """Put bytes at the end; durable when it returns."""
-
-    def read_at(self, offset: int, size: int) -> bytes:
-        """Bytes from an offset on."""
-
-    def rename(self, name: str) -> None:
-        """Give it another name."""
-
-    def delete(self) -> None:
-        """Remove it."""
-
-
-class TableFiles(Protocol):
-    """A table of files: jdbcstore.blobs.SqlFiles."""
-
-    def open(self, name: str) -> TableFile:
-        """The file of this name, made if there is none."""
-
-    def find(self, name: str) -> TableFile | None:
-        """The file of this name; None if there is none."""
-
-    def names(self, extension: str) -> list[str]:
-        """Names of the files with an extension."""
-
-    def destroy(self) -> None:
-        """Drop the table."""
 
 
 class TableStores(Protocol):

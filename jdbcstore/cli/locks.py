@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jdbcstore.cli.opener import options_of
 from jdbcstore.database import Database
 from jdbcstore.locks import LOCK_NAMES, break_lock, read_locks
 from jdbcstore.node import NodeState
-from journal.cli.sources import access_to, login_options
+from jdbcstore.tools.opener import options_of
+from journal.commands.output import example, say
+from journal.commands.sources import access_to, login_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,7 @@ UNCHANGED = 1
 DEFAULT_TABLE = "NODE_MANAGER_STORE"
 
 
-@click.command(epilog="\b\nExample:\n  journal locks postgresql://broker@db.example/broker --json")
+@click.command(epilog=example("journal locks postgresql://broker@db.example/broker --json"))
 @click.argument("url")
 @login_options()
 @click.option(
@@ -49,11 +50,11 @@ def locks(
     is_json: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Show who holds the leases of a broker in the database URL (JDBC or SQLAlchemy).
+    """Show who holds the leases of a broker in a database.
 
-    How long a lease lasts is told by the database's clock. A holder whose lease is broken, and who
-    lives, finds out before he writes anything more, and stops. Exit status 1: the lease changed
-    hands while it was to be broken.
+    URL is JDBC's or SQLAlchemy's. How long a lease lasts is told by the database's clock. A holder
+    whose lease is broken, and who lives, finds out before he writes anything more, and stops. Exit
+    status 1: the lease changed hands while it was to be broken.
     """
     with closing(Database(options_of(access_to(url, given)))) as database:
         found = read_locks(database)
@@ -71,15 +72,15 @@ def locks(
 def _break(database: Database, found: Locks, row: int, *, is_agreed: bool) -> int:
     lease = found.leases[row]
     if lease is None or lease.holder is None:
-        click.echo(f"the {LOCK_NAMES[row]}'s lease (row {row}) is free already", err=True)
+        say(f"the {LOCK_NAMES[row]}'s lease (row {row}) is free already")
         return 0
     question = f"Break the {LOCK_NAMES[row]}'s lease (row {row}), {_holding(lease)}?"
     if not is_agreed and not click.confirm(question, err=True):
         raise click.Abort
     if break_lock(database, row, lease.holder):
-        click.echo(f"broken: the {LOCK_NAMES[row]}'s lease of {lease.holder}", err=True)
+        say(f"broken: the {LOCK_NAMES[row]}'s lease of {lease.holder}")
         return 0
-    click.echo(f"not broken: {lease.holder} gave the lease up meanwhile", err=True)
+    say(f"not broken: {lease.holder} gave the lease up meanwhile")
     return UNCHANGED
 
 

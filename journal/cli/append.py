@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from journal.cli.engine_options import SIZE, engine_options
-from journal.cli.folder import example
-from journal.cli.progress import Progress
-from journal.cli.session import loaded_store
-from journal.cli.sources import access_options
+from journal.commands.engine_options import engine_options
+from journal.commands.output import example
+from journal.commands.parameters import SIZE
+from journal.commands.progress import Progress
+from journal.commands.session import loaded_store
+from journal.commands.sources import access_options
 from journal.errors import WrongUse
 from journal.tools.answers import Answers, write_all
 from journal.tools.feed import feed_lines
@@ -54,7 +55,9 @@ def append(
     sync: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> None:
-    """Add COUNT records of SIZE bytes, or a record for every line, and print `ACK ID` for each.
+    """Add COUNT records of SIZE bytes, or one for every line.
+
+    For each it prints `ACK ID`.
 
     TARGET is a folder, or the URL of a database (JDBC or SQLAlchemy).
 

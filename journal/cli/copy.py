@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from journal.cli.engine_options import engine_options, shown_by
-from journal.cli.folder import example
-from journal.cli.guard import DAMAGED, say
-from journal.cli.progress import Progress
-from journal.cli.session import opened_store
-from journal.cli.sources import access_options, is_url, open_records
+from journal.commands.engine_options import engine_options, shown_by
+from journal.commands.guard import DAMAGED
+from journal.commands.output import example, say
+from journal.commands.progress import Progress
+from journal.commands.session import opened_store
+from journal.commands.sources import access_options, open_records
 from journal.tools.copy import Copier
+from journal.tools.stored import is_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,13 +56,14 @@ def copy(
     as_json: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Copy the records of SOURCE to TARGET: live ones in order, then prepared transactions.
+    """Copy the records of SOURCE to TARGET.
 
-    Each is a folder, or the URL of a database (JDBC or SQLAlchemy). Lossless, and all of it is
-    durable when the command ends. SOURCE is only read. TARGET may be new, and must be empty. A copy
-    that was cut short, by whatever, is ended by the same command with --resume. The options of
-    writing are TARGET's; a folder keeps the names and the file size of SOURCE's files. Damage of
-    SOURCE is named on standard error, and makes the exit status 1.
+    Live ones come in order, then prepared transactions. Each is a folder, or the URL of a database
+    (JDBC or SQLAlchemy). Lossless, and all of it is durable when the command ends. SOURCE is only
+    read. TARGET may be new, and must be empty. A copy that was cut short, by whatever, is ended by
+    the same command with --resume. The options of writing are TARGET's; a folder keeps the names
+    and the file size of SOURCE's files. Damage of SOURCE is named on standard error, and makes the
+    exit status 1.
     """
     if resume and merge:
         raise click.UsageError("--resume or --merge, not both")

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import click
 
-from journal.cli.engine_options import engine_options
-from journal.cli.folder import example
-from journal.cli.session import loaded_store
-from journal.cli.sources import access_options
+from journal.commands.engine_options import engine_options
+from journal.commands.output import example
+from journal.commands.session import loaded_store
+from journal.commands.sources import access_options
 from journal.tools.answers import Answers, write_all
 from journal.tools.feed import feed_lines
 from journal.tools.script import Script
@@ -43,7 +43,9 @@ EXAMPLE: Final = r"printf 'add 1 cafe\nbegin\nadd 1 beef tx=2\ncommit 2\n' | jou
 @access_options()
 @engine_options
 def exec_script(folder: str, script: str | None, *, sync: bool, **given: Any) -> None:  # noqa: ANN401 - click's.
-    """Run the operations in SCRIPT, or on standard input, on the journal in TARGET.
+    """Run the operations of a script on the journal in TARGET.
+
+    They are in SCRIPT, or on standard input.
 
     TARGET is a folder, or the URL of a database (JDBC or SQLAlchemy).
 

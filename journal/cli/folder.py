@@ -1,4 +1,4 @@
-"""What every command that reads a folder shares: its options, its notes."""
+"""The options of every command that reads a folder."""
 
 from __future__ import annotations
 
@@ -6,26 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from journal.cli.engine_options import USER_VERSION
-from journal.cli.guard import say
-from journal.errors import JournalLocked
-from journal.folder import guess_name
-from journal.lock import is_locked
-from journal.recovery import plan_recovery
+from journal.commands.parameters import USER_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
-    from journal.recovery import RecoveryPlan
-
-__all__ = ["example", "folder_options", "open_folder", "refuse_locked", "write_lines"]
-
-LINES_AT_ONCE = 256
-
-
-def example(command: str) -> str:
-    """What a command's help ends with: one line that can be typed as it stands."""
-    return f"\b\nExample:\n  {command}"  # \b keeps click from joining the lines.
+__all__ = ["folder_options"]
 
 
 def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,50 +36,3 @@ def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         command = option(command)
     return command
-
-
-def open_folder(
-    folder: str,
-    prefix: str | None,
-    extension: str | None,
-    *,
-    is_live: bool = False,
-    is_on_disk: bool = False,
-) -> RecoveryPlan:
-    """Look at a folder as recovery would leave it, without touching it, and say so.
-
-    Args:
-        folder: of the journal.
-        prefix: of its files; None is guessed.
-        extension: of its files; None is guessed.
-        is_live: read it even while somebody writes to it.
-        is_on_disk: the caller shows what is there before recovery.
-
-    Raises:
-        JournalLocked: somebody has the journal open, and `is_live` is not given.
-    """
-    name = guess_name(folder, prefix, extension)
-    refuse_locked(folder, is_live=is_live)
-    plan = plan_recovery(folder, name)
-    if plan.is_needed:
-        shown = "shown as it is before" if is_on_disk else "shown as it will be after"
-        say(f"{folder}: {shown} recovery: {plan.describe()}")
-    return plan
-
-
-def refuse_locked(folder: str, *, is_live: bool) -> None:
-    """Raise JournalLocked for a journal that somebody has open, unless that is known."""
-    if not is_live and is_locked(folder):
-        raise JournalLocked(f"{folder} is in use, and changes while it is read; --live reads it")
-
-
-def write_lines(lines: Iterable[str]) -> None:
-    """Write lines to standard output, many at once."""
-    held = []
-    for line in lines:
-        held.append(line)
-        if len(held) == LINES_AT_ONCE:
-            click.echo("\n".join(held))
-            held.clear()
-    if held:
-        click.echo("\n".join(held))

@@ -10,14 +10,14 @@ from journal.cli.append import append
 from journal.cli.compact import compact
 from journal.cli.copy import copy
 from journal.cli.exec import exec_script
-from journal.cli.folder import example
-from journal.cli.guard import run
-from journal.cli.plugins import PluggableGroup
 from journal.cli.print_data import print_data
 from journal.cli.recover import recover
 from journal.cli.stat import stat
 from journal.cli.transfer import export, import_lines
 from journal.cli.verify import verify
+from journal.commands.groups import PluggableGroup
+from journal.commands.guard import run
+from journal.commands.output import example
 from journal.version import __version__
 
 __all__ = ["journal", "main"]

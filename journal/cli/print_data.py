@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from journal.cli.decoders import find_decoder
-from journal.cli.engine_options import takes_common_options
-from journal.cli.folder import example, folder_options, write_lines
-from journal.cli.guard import DAMAGED, say
+from journal.cli.folder import folder_options
 from journal.cli.json_lines import live_objects, raw_objects
 from journal.cli.plain_text import file_lines, live_lines
-from journal.cli.progress import Progress
-from journal.cli.sources import access_options, open_records
+from journal.commands.engine_options import takes_common_options
+from journal.commands.guard import DAMAGED
+from journal.commands.output import example, say, write_lines
+from journal.commands.progress import Progress
+from journal.commands.sources import access_options, open_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,12 +55,13 @@ def print_data(
     decoder: str | None,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Print the live records of the journal in SOURCE, then its prepared and failed transactions.
+    """Print the live records of the journal in SOURCE.
 
-    SOURCE is a folder, or the URL of a database: `file` and `offset` are then its table and the
-    row's seq. Writes nothing. Damage is named on standard error, and makes the exit status 1. The
-    text is in the wording of Artemis's `data print`. With --raw a folder that a compaction
-    was cut off in is shown as it is; without, as recovery will leave it.
+    Then come its prepared and failed transactions. SOURCE is a folder, or the URL of a database:
+    `file` and `offset` are then its table and the row's seq. Writes nothing. Damage is named on
+    standard error, and makes the exit status 1. The text is in the wording of Artemis's `data
+    print`. With --raw a folder that a compaction was cut off in is shown as it is; without, as
+    recovery will leave it.
     """
     if raw and form == "ids":
         raise click.UsageError("--format ids is of the live view; leave --raw out")

@@ -9,11 +9,12 @@ from typing import Any
 
 import click
 
-from journal.cli.engine_options import engine_options, journal_options
-from journal.cli.folder import example, refuse_locked
-from journal.cli.guard import DAMAGED, say
-from journal.cli.progress import Progress
-from journal.cli.session import loaded_journal
+from journal.commands.engine_options import engine_options, journal_options
+from journal.commands.guard import DAMAGED
+from journal.commands.output import example, say
+from journal.commands.progress import Progress
+from journal.commands.session import loaded_journal
+from journal.commands.sources import refuse_locked
 from journal.errors import WrongUse
 from journal.folder import guess_name
 from journal.tools.recover import recover_folder
@@ -51,11 +52,11 @@ def recover(
     extension: str | None,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Salvage every readable record of the journal in DIR into a new journal in DIR2.
+    """Salvage the readable records of DIR into a journal in DIR2.
 
-    Nothing in DIR is touched. Live records come first, then all others that can be read, deleted
-    ones too: use --only-live if the deletes are to be trusted. What could not be read is named on
-    standard error. Exit status 1 if something was read but could not be written.
+    DIR2 is new. Nothing in DIR is touched. Live records come first, then all others that can be
+    read, deleted ones too: use --only-live if the deletes are to be trusted. What could not be read
+    is named on standard error. Exit status 1 if something was read but could not be written.
     """
     name = guess_name(folder, prefix, extension)
     refuse_locked(folder, is_live=is_live)

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from journal.cli.engine_options import takes_common_options
-from journal.cli.folder import example, folder_options
-from journal.cli.progress import Progress
-from journal.cli.sources import access_options, open_records
+from journal.cli.folder import folder_options
+from journal.commands.engine_options import takes_common_options
+from journal.commands.output import example, write_figures
+from journal.commands.progress import Progress
+from journal.commands.sources import access_options, open_records
 from journal.tools.stat import COMPACT_MIN_FILES, COMPACT_PERCENTAGE
 
 __all__ = ["stat"]
@@ -52,9 +53,10 @@ def stat(
     as_json: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> None:
-    """Print how many records and bytes the journal in SOURCE has, and how many are live.
+    """Print how many records and bytes SOURCE has.
 
-    SOURCE is a folder, or the URL of a database (JDBC or SQLAlchemy).
+    Also how many of them are live. SOURCE is a folder, or the URL of a database (JDBC or
+    SQLAlchemy).
     """
     options: dict[str, Any] = {
         "user_version": user_version,
@@ -70,5 +72,4 @@ def stat(
     if as_json:
         click.echo(json.dumps(figures.as_object()))
     else:
-        for name, value in figures.as_rows().items():
-            click.echo(f"{name:<16} {value}")
+        write_figures(figures)

@@ -10,12 +10,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from journal.cli.engine_options import engine_options, takes_common_options
-from journal.cli.folder import example, folder_options, write_lines
-from journal.cli.guard import DAMAGED, say
-from journal.cli.progress import Progress
-from journal.cli.session import loaded_store
-from journal.cli.sources import access_options, open_records
+from journal.cli.folder import folder_options
+from journal.commands.engine_options import engine_options, takes_common_options
+from journal.commands.guard import DAMAGED
+from journal.commands.output import example, say, write_lines
+from journal.commands.progress import Progress
+from journal.commands.session import loaded_store
+from journal.commands.sources import access_options, open_records
 from journal.tools.transfer import Importer, TransferTarget, export_lines
 
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ def export(
     user_version: int,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Write the live records and prepared transactions of the journal in SOURCE as JSON lines.
+    """Write the records of the journal in SOURCE as JSON lines.
 
-    SOURCE is a folder, or the URL of a database. Lossless: `journal import` makes the same journal
-    of them. Writes nothing to SOURCE. Damage is named on standard error, and makes the exit status
-    1.
+    That is live records and prepared transactions. SOURCE is a folder, or the URL of a database.
+    Lossless: `journal import` makes the same journal of them. Writes nothing to SOURCE. Damage is
+    named on standard error, and makes the exit status 1.
     """
     with (
         open_records(folder, given, is_live=is_live, user_version=user_version) as records,
@@ -77,7 +78,9 @@ def import_lines(
     as_json: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> None:
-    """Add the records in FILE, or on standard input, to the journal in TARGET, which may be new.
+    """Add records from JSON lines to the journal in TARGET.
+
+    They are in FILE, or on standard input. The journal may be new.
 
     TARGET is a folder, or the URL of a database (JDBC or SQLAlchemy).
 

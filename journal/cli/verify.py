@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
-from journal.cli.engine_options import takes_common_options
-from journal.cli.folder import example, folder_options
-from journal.cli.guard import DAMAGED, say
-from journal.cli.progress import Progress
-from journal.cli.sources import access_options, open_records
+from journal.cli.folder import folder_options
+from journal.commands.engine_options import takes_common_options
+from journal.commands.guard import DAMAGED
+from journal.commands.output import example, say
+from journal.commands.progress import Progress
+from journal.commands.sources import access_options, open_records
 
 __all__ = ["verify"]
 
@@ -30,12 +31,12 @@ def verify(
     as_json: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Read all of the journal in SOURCE and print each damage as FILE:OFFSET: what.
+    """Read all of the journal in SOURCE and print each damage.
 
-    SOURCE is a folder, or the URL of a database: then rows that contradict each other are named, as
-    TABLE:SEQ: what. Writes nothing. Exit status 1 if there is any damage. Unacknowledged bytes
-    that a crash leaves, such as a torn tail of files with checksums, are named on standard error
-    and are not damage.
+    A line is FILE:OFFSET: what. SOURCE is a folder, or the URL of a database: then rows that
+    contradict each other are named, as TABLE:SEQ: what. Writes nothing. Exit status 1 if there is
+    any damage. Unacknowledged bytes that a crash leaves, such as a torn tail of files with
+    checksums, are named on standard error and are not damage.
     """
     with (
         open_records(folder, given, is_live=is_live, user_version=user_version) as records,

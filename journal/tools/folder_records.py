@@ -10,8 +10,8 @@ from journal.folder import order_files
 from journal.index import RecordIndex
 from journal.loader import Loader
 from journal.reader import read_file, read_folder
-from journal.tools.stat import COMPACT_MIN_FILES, COMPACT_PERCENTAGE, stat_folder
-from journal.tools.verify import verify_folder
+from journal.tools.stat import COMPACT_MIN_FILES, COMPACT_PERCENTAGE, folder_stat
+from journal.tools.verify import verify_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from journal.api import Progress
     from journal.delivery import LiveRecord
     from journal.folder import JournalFile
-    from journal.loaded import FailedTransaction, PreparedTransaction
+    from journal.loaded import FailedTransaction, LoadResult, PreparedTransaction
     from journal.reader import FileView
     from journal.recovery import RecoveryPlan
     from journal.tools.stat import FolderStat
@@ -64,26 +64,30 @@ class FolderRecords:
 
     def records(self, progress: Progress) -> Iterator[LiveRecord]:
         """The live records in load order; damage is quarantined."""
-        return self._load(progress).records()
+        return self._delivered(progress).records()
 
     def add_ids(self, progress: Progress) -> Iterable[int]:
         """Ids of all records that a live add has made, ascending."""
-        return self._load(progress).add_ids()
+        return self._delivered(progress).add_ids()
 
-    def _load(self, progress: Progress) -> Loader:
-        loader = Loader(
-            self.plan.files,
-            RecordIndex(),
-            user_version=self.user_version,
-            damage="quarantine",
-            progress=progress,
-        )
-        result = loader.load()
+    def _delivered(self, progress: Progress) -> Loader:
+        loader, result = self._load(progress)
         self.prepared += result.prepared
         self.failed += result.failed
         self.damages += result.damages
         self.delivered_count = result.delivered_count
         return loader
+
+    def _load(self, progress: Progress) -> tuple[Loader, LoadResult]:
+        loader = Loader(
+            self.plan.files,
+            RecordIndex(),
+            user_version=self.user_version,
+            damage="quarantine",
+            replaceable=self.replaceable,
+            progress=progress,
+        )
+        return loader, loader.load()
 
     def views(self, progress: Progress) -> Iterator[FileView]:
         """Every record of every file, a file at a time."""
@@ -118,15 +122,13 @@ class FolderRecords:
 
     def stat(self, progress: Progress) -> FolderStat:
         """The figures."""
-        return stat_folder(
-            self.plan,
-            user_version=self.user_version,
-            replaceable=self.replaceable,
+        return folder_stat(
+            *self._load(progress),
             compact_min_files=self.compact_min_files,
             compact_percentage=self.compact_percentage,
-            progress=progress,
         )
 
     def verify(self, progress: Progress) -> VerifyReport:
         """Check every record of the files that count."""
-        return verify_folder(self.plan, user_version=self.user_version, progress=progress)
+        _, result = self._load(progress)
+        return verify_report(self.plan.files, result)

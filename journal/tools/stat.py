@@ -5,16 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from journal.index import RecordIndex
-from journal.loader import Loader
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from journal.loaded import FileShare, LoadedFile, LoadResult
+    from journal.loader import Loader
 
-    from journal.loaded import FileShare, LoadedFile
-    from journal.recovery import RecoveryPlan
-
-__all__ = ["FolderStat", "stat_folder"]
+__all__ = ["FolderStat", "folder_stat"]
 
 REPLACEABLE_FACTOR = 10  # JournalImpl.UPDATE_FACTOR
 COMPACT_MIN_FILES = 10  # journal-compact-min-files
@@ -84,38 +79,21 @@ class FolderStat:
         }
 
 
-def stat_folder(
-    plan: RecoveryPlan,
+def folder_stat(
+    loader: Loader,
+    result: LoadResult,
     *,
-    user_version: int = 0,
-    replaceable: frozenset[int] = frozenset(),
     compact_min_files: int = COMPACT_MIN_FILES,
     compact_percentage: int = COMPACT_PERCENTAGE,
-    progress: Callable[[int, int, int, int], object] | None = None,
 ) -> FolderStat:
-    """Count; nothing is touched.
+    """Count what a load has found.
 
     Args:
-        plan: the folder's.
-        user_version: of every file's header.
-        replaceable: user types whose updates replace one another.
+        loader: of the folder; damage is quarantined.
+        result: of its load.
         compact_min_files: journal-compact-min-files; 0 is never.
         compact_percentage: journal-compact-percentage.
-        progress: as of Loader.
-
-    Raises:
-        UnsupportedFormat: a foreign format or user version.
-        JournalIOError: a file cannot be read.
     """
-    loader = Loader(
-        plan.files,
-        RecordIndex(),
-        user_version=user_version,
-        damage="quarantine",
-        replaceable=replaceable,
-        progress=progress,
-    )
-    result = loader.load()
     shares = loader.shares()
     data = [
         (file, share) for file, share in zip(result.files, shares, strict=True) if file.has_data

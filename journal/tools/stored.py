@@ -12,8 +12,9 @@ A folder's records are read by `journal.tools.folder_records` and written throug
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from journal.api import RecordStore
 
@@ -28,13 +29,19 @@ if TYPE_CHECKING:
     from journal.reader import FileView
     from journal.tools.verify import VerifyReport
 
-__all__ = [
-    "Access",
-    "Figures",
-    "Store",
-    "StoreOpener",
-    "StoredRecords",
-]
+__all__ = ["Access", "Figures", "Store", "StoreOpener", "StoredRecords", "is_url"]
+
+# scheme:// of RFC 3986, or JDBC's form. A folder of such a name is given as ./NAME.
+URL: Final = re.compile(r"jdbc:|[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def is_url(source: str) -> bool:
+    """Whether a SOURCE is a URL and no folder.
+
+    >>> is_url("jdbc:postgresql://db/a"), is_url("sqlite:///a.db"), is_url("data/journal")
+    (True, True, False)
+    """
+    return URL.match(source) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from journal.errors import Damage
-from journal.index import RecordIndex
-from journal.loader import Loader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
-    from journal.recovery import RecoveryPlan
+    from journal.folder import JournalFile
+    from journal.loaded import LoadResult
 
-__all__ = ["VerifyReport", "verify_folder"]
+__all__ = ["VerifyReport", "verify_report"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,35 +44,22 @@ class VerifyReport:
         return not self.damages
 
 
-def verify_folder(
-    plan: RecoveryPlan,
-    *,
-    user_version: int = 0,
-    progress: Callable[[int, int, int, int], object] | None = None,
-) -> VerifyReport:
-    """Read and check every record of the files that count.
+def verify_report(files: Sequence[JournalFile], result: LoadResult) -> VerifyReport:
+    """Tell what a load of all of the files has found; damage is quarantined.
 
-    Raises:
-        UnsupportedFormat: a foreign format or user version.
-        JournalIOError: a file cannot be read.
+    Args:
+        files: of the folder, short ones too.
+        result: of the load.
     """
-    loader = Loader(
-        plan.files,
-        RecordIndex(),
-        user_version=user_version,
-        damage="quarantine",
-        progress=progress,
-    )
-    result = loader.load()
     checked = {file.name for file in result.files if file.has_checksums}
     short = [
         Damage(file.name, 0, file.size, f"{file.size} bytes are less than a header: ignored")
-        for file in plan.files
+        for file in files
         if file.is_short
     ]
     torn = tuple(damage for damage in result.damages if damage.torn and damage.file in checked)
     return VerifyReport(
-        file_count=len(plan.files),
+        file_count=len(files),
         record_count=sum(file.record_count for file in result.files),
         checksum_count=sum(file.checksum_count for file in result.files),
         live_count=result.record_count,

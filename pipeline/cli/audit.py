@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from journal.cli.folder import example, write_lines
-from journal.cli.guard import DAMAGED, say
+from journal.commands.guard import DAMAGED
+from journal.commands.output import example, say, write_lines
 from pipeline.audit import NEEDED, Limits, findings, summary
 from pipeline.audit_queues import Cluster
 from pipeline.cli.sources import nodes_of, read, source_options, spark_of, steps_of
@@ -75,7 +75,9 @@ def audit(
     as_json: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Find messages that are stuck, expired, lost, duplicated, out of order, never acknowledged.
+    """Find messages that are stuck, expired, lost or duplicated.
+
+    Also those that are out of order, or were never acknowledged.
 
     SOURCE is an instance or a data folder, with bindings and messages, or a glob of these; or the
     URL of a database. Damage is a finding, too. Prints how many there are by node, address and

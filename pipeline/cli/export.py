@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from journal.cli.engine_options import SIZE
-from journal.cli.folder import example
+from journal.commands.output import example
+from journal.commands.parameters import SIZE
 from pipeline.cli.sources import read, source_options, spark_of
 from pipeline.export import FORMATS, Target
 from pipeline.export import export as write
@@ -59,8 +59,9 @@ def export(
     append: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Export what is in SOURCE: instances, data folders, journal folders, globs, URLs of databases.
+    """Export what is in SOURCE.
 
+    SOURCE is an instance, a data folder, a journal folder, a glob, or the URL of a database.
     Parquet is partitioned, messages by node, address and hour (UTC) of their timestamp. Nothing in
     SOURCE is touched. Exit status 1: something in it is damaged, and nothing was exported.
     """

@@ -1,4 +1,4 @@
-"""From errors of Spark and brokers to exit statuses; those of the journal are journal.cli.guard's.
+"""From errors of Spark and brokers to exit statuses; journal.commands.guard has the journal's.
 
 What a task raised reaches us as text, a traceback of the worker's Python inside one of Java: the
 line that names one of our own errors is the one that people can act on.
@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from broker.client.errors import ClientError
-from journal.cli import guard
+from journal.commands import guard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

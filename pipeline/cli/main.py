@@ -5,13 +5,13 @@ A command is a module of this folder with a click command of its name, and a row
 
 from __future__ import annotations
 
-import importlib
 import sys
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from journal.cli.folder import example
+from journal.commands.groups import LazyGroup
+from journal.commands.output import example
 from journal.version import __version__
 from pipeline.cli.guard import run
 
@@ -20,33 +20,19 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "main", "pipeline"]
 
-# Command: its module in this folder, where the click command has the command's name.
-COMMANDS: Final[Mapping[str, str]] = {
-    "export": "export",
-    "audit": "audit",
-    "replay": "replay",
-    "report": "report",
-    "package": "package",
+# Command: its module, and the name of the click command there.
+COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "export": ("pipeline.cli.export", "export"),
+    "audit": ("pipeline.cli.audit", "audit"),
+    "replay": ("pipeline.cli.replay", "replay"),
+    "report": ("pipeline.cli.report", "report"),
+    "package": ("pipeline.cli.package", "package"),
 }
 
 
-class Commands(click.Group):
-    """The table above as a group."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the table."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import it; None where there is none of that name."""
-        if cmd_name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"pipeline.cli.{COMMANDS[cmd_name]}")
-        return cast("click.Command", getattr(module, cmd_name))
-
-
 @click.group(
-    cls=Commands,
+    cls=LazyGroup,
+    table=COMMANDS,
     no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=example("pipeline export my-broker --to parquet:history"),

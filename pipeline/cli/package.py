@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from journal.cli.folder import example
+from journal.commands.output import example
 from pipeline.package import package as write_package
 
 __all__ = ["package"]
@@ -24,9 +24,10 @@ __all__ = ["package"]
 @click.option("--without", metavar="NAME", multiple=True, help="a package that the workers have")
 @click.option("--overwrite", is_flag=True, help="replace FILE if it is there")
 def package(target: Path, without: tuple[str, ...], *, overwrite: bool) -> None:
-    """Write an archive of this Quiver, and of what its sources import, for a cluster's workers.
+    """Write an archive of this Quiver for a cluster's workers.
 
-    They need the same kind of machine and the same version of Python; PySpark comes with Spark.
+    It has what its sources import, too. They need the same kind of machine and the same version of
+    Python; PySpark comes with Spark.
     """
     names = write_package(target, without=without, overwrite=overwrite)
     click.echo(f"{target}: {', '.join(names)}", err=True)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from broker.cli.passwords import PASSWORD_VARIABLE
 from broker.selector import SelectorError, parse, translate_jms
-from journal.cli.folder import example, write_lines
-from journal.cli.guard import DAMAGED, say
-from journal.cli.progress import Progress
+from journal.commands.guard import DAMAGED
+from journal.commands.output import example, say, write_lines
+from journal.commands.passwords import PASSWORD_VARIABLE
+from journal.commands.progress import Progress
 from journal.remote import RemotePath
 from pipeline.broker_options import BrokerOptions
 from pipeline.cli.sources import read, source_options, spark_of
@@ -136,7 +136,9 @@ def replay(
     as_json: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Send again what was sent to an address, exactly once, to a running broker.
+    """Send again, exactly once, what was sent to an address.
+
+    It goes to a running broker.
 
     SOURCE is an instance, a folder of a journal, of data or of a history
     (journal-retention-directory), or a glob of these; or the URL of a database. The same command

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from journal.cli.folder import example
+from journal.commands.output import example
 from journal.errors import WrongUse
 from journal.extras import install_line
 from pipeline.audit_queues import Cluster, frame_of, queues_of
@@ -45,7 +45,7 @@ def report(
     title: str,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Draw what SOURCE tells: rates, depth over time, sizes, latencies, live share, flow.
+    """Draw rates, depths over time, sizes, latencies, live share, flow.
 
     SOURCE is an instance or a data folder, or a glob of these; or the URL of a database. The page
     needs nothing else. Exit status 1: something in SOURCE is damaged, and no page is written.

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import broker.server.server
-from broker.cli.run import loop_factory
 from broker.errors import BrokerError
 from broker.options import BrokerOptions
 from broker.server.server import Broker
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.transport.acceptor import Acceptor, AcceptorOptions
+from broker.transport.event_loop import loop_factory
 
 
 def options(folder, **acceptor):

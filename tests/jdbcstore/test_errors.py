@@ -222,7 +222,7 @@ def test_a_driver_of_microsofts_that_cannot_be_loaded_names_its_library(monkeypa
 
 def test_no_driver_is_imported_before_a_database_needs_it():
     code = (
-        "import sys, jdbcstore, jdbcstore.cli.opener, journal, broker.server\n"
+        "import sys, jdbcstore, jdbcstore.tools.opener, journal, broker.server\n"
         "drivers = {'psycopg', 'pymysql', 'oracledb', 'ibm_db', 'mssql_python', 'jpype'}\n"
         "print(drivers & set(sys.modules))"
     )

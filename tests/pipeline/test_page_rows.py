@@ -17,8 +17,8 @@ from jdbcstore import Database, DatabaseStoreOptions
 from jdbcstore.pages import PageStores
 from jdbcstore.store import SqlStore
 from journal import Journal, JournalOptions
-from journal.cli.guard import run
 from journal.cli.main import journal as commands
+from journal.commands.guard import run
 from journal.errors import OptionError
 from pipeline.errors import DataLoss
 from pipeline.options import SourceOptions

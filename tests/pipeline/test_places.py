@@ -219,8 +219,8 @@ def test_a_broker_s_tables_hold_messages_and_bindings(
 ):
     from jdbcstore.options import DatabaseStoreOptions
     from jdbcstore.store import SqlStore
-    from journal.cli.guard import run as run_journal
     from journal.cli.main import journal as journal_commands
+    from journal.commands.guard import run as run_journal
 
     database = new_database(new_database_of)
     for part, table in (("journal", "MESSAGES"), ("bindings", "BINDINGS")):

@@ -183,7 +183,7 @@ def test_no_broker_and_a_wrong_url_are_one_line(capsys):
 
 
 def test_progress_is_told_on_a_terminal(broker, monkeypatch):
-    monkeypatch.setattr("journal.cli.progress.TELL_EVERY_S", 0)
+    monkeypatch.setattr("journal.commands.progress.TELL_EVERY_S", 0)
     monkeypatch.setattr("broker.cli.queues.TELL_EVERY_S", 0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     to = ("--destination", "queue://long")

@@ -9,8 +9,8 @@ from jdbcstore.database import Database
 from jdbcstore.options import DatabaseStoreOptions
 from jdbcstore.schema import journal_table
 from jdbcstore.store import SqlStore
-from journal.cli.guard import run
 from journal.cli.main import journal
+from journal.commands.guard import run
 
 
 @pytest.fixture

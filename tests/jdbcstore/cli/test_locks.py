@@ -6,13 +6,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from jdbcstore.cli.opener import options_of
 from jdbcstore.node import NodeManager
 from jdbcstore.options import DatabaseStoreOptions
-from journal.cli import plugins
-from journal.cli.guard import run
+from jdbcstore.tools.opener import options_of
 from journal.cli.main import journal
-from journal.cli.sources import access_to
+from journal.commands import groups
+from journal.commands.guard import run
+from journal.commands.sources import access_to
 from tests.jdbcstore.leases import KINDS, Brokers
 
 on_every_database = pytest.mark.parametrize("database", KINDS, indirect=True)
@@ -193,7 +193,7 @@ def test_a_command_whose_package_is_missing_says_what_to_install(call, monkeypat
         def load(self):
             raise ModuleNotFoundError("No module named 'sqlalchemy'", name="sqlalchemy")
 
-    monkeypatch.setattr(plugins, "_registered", lambda: [Entry()])
+    monkeypatch.setattr(groups, "_registered", lambda: [Entry()])
 
     listed, _, _ = call("--help")
     status, _, err = call("locks", "sqlite:///a", "--json")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from journal.cli import sources
+from journal.commands import sources
 from tests.jdbcstore.cli.conftest import fill, loaded_store
 from tests.jdbcstore.leases import KINDS
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from journal.cli.guard import run
 from journal.cli.main import journal
+from journal.commands.guard import run
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from journal.cli.bench import journal_bench
 from journal.cli.main import journal
+from journal.commands.bench import journal_bench
 
 ROOT = Path(__file__).parents[3]
 SMALL = ("--file-size", "64K", "--buffer-size", "16K")

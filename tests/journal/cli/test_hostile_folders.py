@@ -324,6 +324,6 @@ def test_interrupt_is_130(folder, call, monkeypatch):
     def interrupt(*arguments, **how):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("journal.tools.folder_records.verify_folder", interrupt)
+    monkeypatch.setattr("journal.tools.folder_records.verify_report", interrupt)
 
     assert call("verify", folder)[0] == 130

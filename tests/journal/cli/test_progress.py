@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from journal.cli.progress import TELL_EVERY_S, Progress
+from journal.commands.progress import TELL_EVERY_S, Progress
 from tests.journal.golden import scenarios
 
 SCENARIO = next(s for s in scenarios() if "load_error" not in s.expected["load"])
@@ -38,7 +38,7 @@ def on_a_terminal(script):
 def test_a_terminal_sees_how_far_it_is(size, shown):
     seen, _ = on_a_terminal(
         "import time\n"
-        "from journal.cli.progress import Progress\n"
+        "from journal.commands.progress import Progress\n"
         "with Progress('loading') as progress:\n"
         f"    for done in sorted({{100, 500, 900, {size} or 900}}):\n"
         f"        progress(0, 1, done, {size})\n"

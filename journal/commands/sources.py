@@ -6,7 +6,6 @@ files.
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -14,41 +13,37 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
-from journal.cli.folder import open_folder
-from journal.errors import WrongUse
+from journal.commands.output import say
+from journal.errors import JournalLocked, WrongUse
 from journal.extras import extra_of_url, missing_package
+from journal.folder import guess_name
+from journal.lock import is_locked
+from journal.recovery import plan_recovery
 from journal.tools.folder_records import FolderRecords
-from journal.tools.stored import Access
+from journal.tools.stored import Access, is_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from journal.recovery import RecoveryPlan
     from journal.tools.stored import StoredRecords, StoreOpener
 
 __all__ = [
     "GROUP",
+    "PASSWORD_VARIABLE",
+    "USER_VARIABLE",
     "access_options",
     "access_to",
     "find_opener",
-    "is_url",
     "login_options",
+    "open_folder",
     "open_records",
+    "refuse_locked",
 ]
 
 GROUP: Final = "quiver.journal.stores"
 PASSWORD_VARIABLE: Final = "QUIVER_DATABASE_PASSWORD"
 USER_VARIABLE: Final = "QUIVER_DATABASE_USER"
-# scheme:// of RFC 3986, or JDBC's form. A folder of such a name is given as ./NAME.
-URL: Final = re.compile(r"jdbc:|[A-Za-z][A-Za-z0-9+.-]*://")
-
-
-def is_url(source: str) -> bool:
-    """Whether a SOURCE is a URL and no folder.
-
-    >>> is_url("jdbc:postgresql://db/a"), is_url("sqlite:///a.db"), is_url("data/journal")
-    (True, True, False)
-    """
-    return URL.match(source) is not None
 
 
 def access_options(side: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -232,3 +227,38 @@ def open_records(
             is_on_disk=options.get("is_on_disk", False),
         )
         yield FolderRecords(plan, **options)
+
+
+def open_folder(
+    folder: str,
+    prefix: str | None,
+    extension: str | None,
+    *,
+    is_live: bool = False,
+    is_on_disk: bool = False,
+) -> RecoveryPlan:
+    """Look at a folder as recovery would leave it, without touching it, and say so.
+
+    Args:
+        folder: of the journal.
+        prefix: of its files; None is guessed.
+        extension: of its files; None is guessed.
+        is_live: read it even while somebody writes to it.
+        is_on_disk: the caller shows what is there before recovery.
+
+    Raises:
+        JournalLocked: somebody has the journal open, and `is_live` is not given.
+    """
+    name = guess_name(folder, prefix, extension)
+    refuse_locked(folder, is_live=is_live)
+    plan = plan_recovery(folder, name)
+    if plan.is_needed:
+        shown = "shown as it is before" if is_on_disk else "shown as it will be after"
+        say(f"{folder}: {shown} recovery: {plan.describe()}")
+    return plan
+
+
+def refuse_locked(folder: str, *, is_live: bool) -> None:
+    """Raise JournalLocked for a journal that somebody has open, unless that is known."""
+    if not is_live and is_locked(folder):
+        raise JournalLocked(f"{folder} is in use, and changes while it is read; --live reads it")

@@ -1,25 +1,57 @@
-"""Commands that other packages add to `journal`, found by an entry point group.
+"""Groups of commands that are imported when they are called.
 
-The journal knows files; a package that knows another kind of store registers its commands in the
-group `quiver.journal.commands`. Nothing of it is imported before its command, or the list of all
-commands, is asked for.
+A LazyGroup has a table of its commands. A PluggableGroup has its own, and those that other packages
+add by an entry point group: the journal knows files; a package that knows another kind of store
+registers its commands in `quiver.journal.commands`.
 """
 
 from __future__ import annotations
 
+import importlib
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from journal.extras import extra_of_url, missing_package
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from importlib.metadata import EntryPoint
 
-__all__ = ["GROUP", "PluggableGroup"]
+__all__ = ["GROUP", "LazyGroup", "PluggableGroup"]
 
 GROUP = "quiver.journal.commands"
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported one by one, when they are called or listed.
+
+    Args:
+        table: by a command's name: its module, and the name of the click command there.
+        given: as of click.Group.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: Mapping[str, tuple[str, str]],
+        **given: Any,  # noqa: ANN401 - click's.
+    ) -> None:
+        super().__init__(**given)
+        self._table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table."""
+        return list(self._table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import it; None where there is none of that name."""
+        found = self._table.get(cmd_name)
+        if found is None:
+            return None
+        module, name = found
+        return cast("click.Command", getattr(importlib.import_module(module), name))
 
 
 class PluggableGroup(click.Group):

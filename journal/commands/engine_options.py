@@ -14,35 +14,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from journal.errors import JournalIOError, OptionError, WrongUse
+from journal.commands.parameters import DURATION_MS, DURATION_NS, SIZE, USER_VERSION
+from journal.errors import JournalIOError, WrongUse
 from journal.files.base import Folder
 from journal.folder import NAME, list_names, open_regular
-from journal.options import (
-    DEFAULT_BUFFER_SIZE,
-    FILE_SIZE_MINIMUM,
-    USER_VERSION_MAX,
-    USER_VERSION_MIN,
-    JournalOptions,
-    JournalType,
-    parse_duration_ns,
-    parse_size,
-)
+from journal.options import DEFAULT_BUFFER_SIZE, FILE_SIZE_MINIMUM, JournalOptions, JournalType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = [
-    "DURATION_MS",
-    "DURATION_NS",
-    "SIZE",
-    "USER_VERSION",
-    "engine_options",
-    "journal_options",
-    "shown_by",
-    "takes_common_options",
-]
+__all__ = ["engine_options", "journal_options", "shown_by", "takes_common_options"]
 
-NS_PER_MS: Final = 1_000_000
 FORMAT_VERSIONS: Final = (b"\0\0\0\1", b"\0\0\0\2")
 # Of all commands, beside --prefix and --extension: how a journal is written.
 COMMON: Final = frozenset(
@@ -58,56 +40,6 @@ COMMON: Final = frozenset(
         "checksums",
     }
 )
-
-
-class Size(click.ParamType):  # type: ignore[type-arg]  # Generic only since click 8.3.
-    """Bytes: 10485760, 10M, 10MiB."""
-
-    name = "size"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        """The text as bytes."""
-        if isinstance(value, int):
-            return value
-        try:
-            return parse_size(str(value))
-        except OptionError as error:
-            self.fail(str(error), param, ctx)
-
-
-class Duration(click.ParamType):  # type: ignore[type-arg]  # As above.
-    """A time: 500000ns, 0.5ms, 2s, 5m, 12h, 7d; a bare number is in the parameter's own unit.
-
-    Args:
-        unit_ns: nanoseconds of that unit.
-    """
-
-    name = "time"
-
-    def __init__(self, unit_ns: int) -> None:
-        self.unit_ns = unit_ns
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        """The text in the parameter's own unit."""
-        if isinstance(value, int):
-            return value
-        text = str(value).strip()
-        if text.lstrip("-").isdigit():
-            return int(text)
-        try:
-            return round(parse_duration_ns(text) / self.unit_ns)
-        except OptionError as error:
-            self.fail(str(error), param, ctx)
-
-
-SIZE: Final = Size()
-DURATION_NS: Final = Duration(1)
-USER_VERSION = click.IntRange(USER_VERSION_MIN, USER_VERSION_MAX)
-DURATION_MS: Final = Duration(NS_PER_MS)
 
 
 def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:

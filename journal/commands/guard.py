@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
+from journal.commands.output import say
 from journal.errors import JournalDamaged, JournalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["DAMAGED", "UNUSABLE", "Failure", "run", "say"]
+__all__ = ["DAMAGED", "UNUSABLE", "Failure", "attempt", "run"]
 
 # An exit status, and the line that says why.
 Failure: TypeAlias = "tuple[int, str]"
@@ -27,11 +28,6 @@ Failure: TypeAlias = "tuple[int, str]"
 DAMAGED = 1
 UNUSABLE = 2
 INTERRUPTED = 130
-
-
-def say(text: str) -> None:
-    """Print a line for people: standard output is for data."""
-    click.echo(text, err=True)
 
 
 def run(
@@ -48,14 +44,33 @@ def run(
         arguments: the words behind it; None takes the process's.
         classify: of errors that the journal does not know; None leaves one to it.
     """
+
+    def invoke() -> object:
+        # Not command.main(): that ends the process by itself when the reader of a pipe has gone.
+        words = list(sys.argv[1:] if arguments is None else arguments)
+        with command.make_context(name, words) as context:
+            return command.invoke(context)
+
     if hasattr(sys.stdout, "reconfigure"):
         # A body may hold any text, and a terminal of any locale has to take it.
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    return attempt(invoke, name, classify)
+
+
+def attempt(
+    action: Callable[[], object],
+    name: str,
+    classify: Callable[[Exception], Failure | None] = lambda error: None,
+) -> int:
+    """Do what a command does; the exit status: what it returns, if that is one.
+
+    Args:
+        action: what is done.
+        name: precedes the line that says what went wrong.
+        classify: as of run().
+    """
     try:
-        # Not command.main(): that ends the process by itself when the reader of a pipe has gone.
-        arguments = list(sys.argv[1:] if arguments is None else arguments)
-        with command.make_context(name, arguments) as context:
-            result = command.invoke(context)
+        result = action()
         sys.stdout.flush()
     except click.exceptions.Exit as end:
         return end.exit_code

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from journal.cli.engine_options import journal_options
-from journal.cli.progress import Progress
-from journal.cli.sources import access_to, find_opener, is_url
+from journal.commands.engine_options import journal_options
+from journal.commands.progress import Progress
+from journal.commands.sources import access_to, find_opener
 from journal.errors import WrongUse
 from journal.folder import JournalName, list_files
 from journal.journal import Journal
+from journal.tools.stored import is_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from journal.options import JournalOptions
     from journal.tools.stored import Store
 
-__all__ = ["loaded_journal", "loaded_store", "opened_store"]
+__all__ = ["compact_store", "loaded_journal", "loaded_store", "opened_store"]
 
 
 @contextmanager
@@ -93,3 +94,27 @@ def loaded_store(
         with Progress("load") as progress:
             result = store.load(on_batch, progress=progress)
         yield store, result
+
+
+def compact_store(target: str, given: Mapping[str, Any]) -> tuple[str, int, int]:
+    """Compact what must be there.
+
+    Args:
+        target: folder or URL.
+        given: the command's parameters, as of opened_store().
+
+    Returns:
+        What was counted, `data files` or `rows`; how many before and after.
+    """
+    if is_url(target):
+        with Progress("load") as progress:
+            before, after = find_opener(target).compact(access_to(target, given), progress)
+        return "rows", before, after
+    with opened_store(target, given, must_exist=True) as store:
+        journal = cast("Journal", store)
+        with Progress("load") as progress:
+            journal.load(progress=progress)
+        before = journal.stats()["data_files"]
+        with Progress("compact") as progress:
+            journal.compact(progress)
+        return "data files", before, journal.stats()["data_files"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from jdbcstore.cli.records import TableRecords
 from jdbcstore.database import Database
 from jdbcstore.options import DatabaseStoreOptions
 from jdbcstore.snapshot import TableSnapshot
 from jdbcstore.store import SqlStore
+from jdbcstore.tools.records import TableRecords
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,1 @@
+"""What commands do with the tables of a database, as functions that return data."""
