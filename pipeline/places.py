@@ -18,6 +18,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.config import ConfigError, load
+from broker.options.from_config import broker_options
 from broker.options.layout import BINDINGS, BROKER_XML, LARGE_MESSAGES, MESSAGES, PAGING, layout_of
 from broker.storage.node_lock import STATE_FILE, node_id_of_state, stored_node_id
 from broker.storage.open import FileStoreOptions
