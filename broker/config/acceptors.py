@@ -40,7 +40,7 @@ _EFFECTIVE: Final = frozenset(
 # Without effect in this version, and worth a word.
 MISSED: Final = frozenset(
     {
-        *("anycastPrefix", "multicastPrefix", "sniHost", "sslAutoReload", "proxyProtocolEnabled"),
+        *("sniHost", "sslAutoReload", "proxyProtocolEnabled"),
         *("router", "securityDomain", "trustManagerFactoryPlugin", "verifyHost"),
         *("keyStoreProvider", "trustStoreProvider", "useInvm", "clusterConnection"),
     }

@@ -19,6 +19,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from broker.errors import BrokerError, ErrorCode
+from broker.settings.value_types import TEXTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GROUP",
+    "PREFIXES",
     "AcceptorParameter",
     "Detection",
     "ProtocolManager",
@@ -60,6 +62,14 @@ class AcceptorParameter(NamedTuple):
 
     kind: Kind[Any]
     default: object
+
+
+PREFIXES: Final = {
+    "anycastPrefix": AcceptorParameter(TEXTS, ()),
+    "multicastPrefix": AcceptorParameter(TEXTS, ()),
+}
+"""Parameters of every protocol whose clients may put such a prefix before names; for
+`broker.sessions.prefixes`."""
 
 
 class ProtocolManager(Protocol):

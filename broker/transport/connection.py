@@ -101,12 +101,12 @@ class Connection:
         """The next bytes."""
         self.last_received_s = self._loop.time()
         handler = self._handler
-        if handler is None:
-            found = self._begin(data)
-            if found is None:
-                return
-            handler, data = found
         try:
+            if handler is None:
+                found = self._begin(data)
+                if found is None:
+                    return
+                handler, data = found
             handler.receive(data)
         except Exception as error:
             log.warning("%s: closed: %s: %s", self.remote, type(error).__name__, error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.protocols.core.frames import MAGIC
-from broker.protocols.registry import Detection
+from broker.protocols.registry import PREFIXES, Detection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ class CoreProtocolFactory:
 
     name = "CORE"
     detection_size = preamble_size = len(MAGIC)
-    parameters: Mapping[str, AcceptorParameter] = {}
+    parameters: Mapping[str, AcceptorParameter] = PREFIXES
 
     def detect(self, first: bytes) -> Detection:
         """Whether a connection begins as Core's clients do."""

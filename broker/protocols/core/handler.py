@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.notifications import Origin
@@ -26,6 +26,7 @@ from broker.protocols.core.frames import FrameReader
 from broker.protocols.core.packet_cluster import ClusterTopology, SubscribeTopology
 from broker.protocols.core.packets import decode_packet
 from broker.protocols.core.session_channel import SessionChannel
+from broker.sessions.prefixes import Prefixes
 from broker.sessions.session import SessionOptions
 
 if TYPE_CHECKING:
@@ -64,9 +65,10 @@ class CoreProtocol:
         self.connections: set[CoreConnection] = set()
         self.by_session: dict[str, tuple[CoreConnection, SessionChannel]] = {}
 
-    def connect(self, peer: Peer, parameters: Mapping[str, object]) -> CoreConnection:
-        """Take a connection whose first bytes were Core's; Core has no parameters of its own."""
-        made = CoreConnection(self, peer)
+    def connect(self, peer: Peer, parameters: Mapping[str, Any]) -> CoreConnection:
+        """Take a connection whose first bytes were Core's."""
+        prefixes = Prefixes(parameters["anycastPrefix"], parameters["multicastPrefix"])
+        made = CoreConnection(self, peer, prefixes)
         self.connections.add(made)
         self.sessions.connected(made)
         return made
@@ -84,9 +86,11 @@ class CoreConnection:
     Args:
         protocol: of the broker.
         connection: the socket.
+        prefixes: of its acceptor.
     """
 
-    def __init__(self, protocol: CoreProtocol, connection: Peer) -> None:
+    def __init__(self, protocol: CoreProtocol, connection: Peer, prefixes: Prefixes) -> None:
+        self._prefixes = prefixes
         self._protocol = protocol
         self._sessions = protocol.sessions
         self._connection = connection
@@ -235,6 +239,7 @@ class CoreConnection:
             pre_acknowledge=packet.pre_acknowledge,
             is_xa=packet.xa,
             default_address=packet.default_address,
+            prefixes=self._prefixes,
         )
         session = self._sessions.create_session(
             packet.name, user, options, self._temporary, self.origin
