@@ -1,8 +1,9 @@
 """Acceptors: which parameters they take, and which protocols they are for.
 
-A parameter that no acceptor has is refused with the nearest name, as an element is. Those of
-Artemis that tune a JVM or a protocol that is not there yet are taken and change nothing; those that
-an operator would miss are in `MISSED`, and `broker run` names them.
+A parameter that no acceptor has is refused with the nearest name, as an element is. The protocols
+that are installed have their own. Those of Artemis that tune a JVM or a protocol that is not
+installed are taken and change nothing; those that an operator would miss are in `MISSED`, and
+`broker run` names them.
 """
 
 from __future__ import annotations
@@ -12,16 +13,20 @@ from typing import TYPE_CHECKING, Final
 
 from broker.config.binding import Context, nearest
 from broker.config.transport import TransportConfig, transports
+from broker.errors import BrokerError
+from broker.protocols.registry import installed_protocols, read_parameters
 from broker.settings.value_types import TEXTS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from broker.config.document import Element
+    from broker.protocols.registry import ProtocolManagerFactory
 
-__all__ = ["MISSED", "SERVED", "acceptors"]
+__all__ = ["MISSED", "acceptors"]
 
-# Protocols of this version, and those that Artemis has beside.
-SERVED: Final = ("CORE",)
-_ALL: Final = (*SERVED, "AMQP", "STOMP", "HORNETQ", "MQTT", "OPENWIRE")
+# Protocols that Artemis has.
+_OF_ARTEMIS: Final = frozenset({"CORE", "AMQP", "STOMP", "HORNETQ", "MQTT", "OPENWIRE"})
 
 _EFFECTIVE: Final = frozenset(
     {
@@ -35,7 +40,7 @@ _EFFECTIVE: Final = frozenset(
 # Without effect in this version, and worth a word.
 MISSED: Final = frozenset(
     {
-        *("anycastPrefix", "multicastPrefix", "sniHost", "sslAutoReload", "proxyProtocolEnabled"),
+        *("sniHost", "sslAutoReload", "proxyProtocolEnabled"),
         *("router", "securityDomain", "trustManagerFactoryPlugin", "verifyHost"),
         *("keyStoreProvider", "trustStoreProvider", "useInvm", "clusterConnection"),
     }
@@ -82,32 +87,73 @@ _KNOWN: Final = _EFFECTIVE | MISSED | _OF_A_JVM | _OF_PROTOCOLS
 
 
 def acceptors(parent: Element, context: Context) -> tuple[TransportConfig, ...]:
-    """What stands in <acceptors>, without those that no served protocol is left to (lenient)."""
-    found = transports(parent, context, _KNOWN)
+    """What stands in <acceptors>, without those that no installed protocol is left to (lenient)."""
     elements = [child for child in parent.children if child.name == "acceptor"]
-    checked = (_checked(*one, context) for one in zip(elements, found, strict=True))
+    try:
+        installed = installed_protocols()
+    except BrokerError as error:
+        raise parent.wrong(error.text) from None
+    own = {name for one in installed.values() for name in one.parameters}
+    found = transports(parent, context, _KNOWN | own)
+    checked = (_checked(*one, installed, context) for one in zip(elements, found, strict=True))
     return tuple(one for one in checked if one is not None)
 
 
 def _checked(
-    element: Element, transport: TransportConfig, context: Context
+    element: Element,
+    transport: TransportConfig,
+    installed: Mapping[str, ProtocolManagerFactory],
+    context: Context,
 ) -> TransportConfig | None:
     parameters = transport.parameters
     if "protocols" not in parameters and "protocol" not in parameters:
-        return transport
+        return _with_valid(element, transport, installed, installed, context)
     asked = [
         one for name in ("protocols", "protocol") for one in TEXTS.parse(parameters.get(name, ""))
     ]
+    names = _OF_ARTEMIS | installed.keys()
     for one in asked:
-        if one in SERVED:
+        if one in installed:
             continue
-        if one in _ALL:
-            what = f"which this version does not speak; it speaks {', '.join(SERVED)}"
+        if one in names:
+            what = f"which this version does not speak; it speaks {', '.join(installed)}"
         else:
-            what = f"which is unknown{nearest(one, _ALL, '{}')}"
+            what = f"which is unknown{nearest(one, names, '{}')}"
         context.unknown(element, f"acceptor {transport.name!r} is for protocol {one}, {what}")
-    served = [one for one in asked if one in SERVED]
+    served = {one: installed[one] for one in asked if one in installed}
     if asked and not served:
         context.unknown(element, f"acceptor {transport.name!r} has no protocol and does not listen")
         return None
-    return dataclasses.replace(transport, parameters={**parameters, "protocols": ",".join(served)})
+    found = dataclasses.replace(transport, parameters={**parameters, "protocols": ",".join(served)})
+    return _with_valid(element, found, served or installed, installed, context)
+
+
+def _with_valid(
+    element: Element,
+    transport: TransportConfig,
+    spoken: Mapping[str, ProtocolManagerFactory],
+    installed: Mapping[str, ProtocolManagerFactory],
+    context: Context,
+) -> TransportConfig:
+    """Give it without parameters of protocols that it does not speak (lenient).
+
+    Raises:
+        ConfigError: a parameter of a protocol has a value that is not valid.
+    """
+    parameters = dict(transport.parameters)
+    known = _KNOWN.union(*(one.parameters for one in spoken.values()))
+    for name in transport.parameters:
+        owner = next((one for one in installed.values() if name in one.parameters), None)
+        if owner is not None and name not in known:
+            context.unknown(
+                element,
+                f"acceptor {transport.name!r} has no parameter {name}; it is one of protocol "
+                f"{owner.name}",
+            )
+            del parameters[name]
+    try:
+        for one in spoken.values():
+            read_parameters(one, parameters)
+    except ValueError as error:
+        raise element.wrong(f"acceptor {transport.name!r}: {error}") from None
+    return dataclasses.replace(transport, parameters=parameters)

@@ -27,6 +27,7 @@ from broker.model.properties import (
     read_value,
 )
 from broker.model.routing_type import RoutingType
+from broker.model.scheduled_time import SCHEDULED, time_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +42,10 @@ _ROUTING_TYPES: Final[dict[PropertyValue, RoutingType]] = {
 _TYPES: Final = (RoutingType.MULTICAST, RoutingType.ANYCAST)
 _NO_ROUTING: Final = walk.NO_ROUTING
 _STRING: Final = PropertyType.STRING
+_GROUP_SEQUENCE: Final = "_AMQ_GROUP_SEQUENCE"
+_DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
+_REPLY_TO: Final = "JMSReplyTo"
+_CORRELATION_ID: Final = "JMSCorrelationID"
 
 
 class Message(MessageForm):
@@ -196,6 +201,47 @@ class Message(MessageForm):
             self.remove(ROUTING_TYPE_PROPERTY)
         else:
             self.set(ROUTING_TYPE_PROPERTY, PropertyType.BYTE, int(value))
+
+    # What all protocols have under a name of their own (message_interface.py).
+
+    @property
+    def group_id(self) -> str | None:
+        """The group whose messages go to one consumer."""
+        return self._text(GROUP_ID)
+
+    @property
+    def group_sequence(self) -> int:
+        """Its number in the group; -1 ends the group behind it, 0 is none."""
+        value = self.get(_GROUP_SEQUENCE)
+        return value if isinstance(value, int) else 0
+
+    @property
+    def scheduled_ms(self) -> int:
+        """When it is to be delivered, ms since 1970; 0 is at once."""
+        return time_ms(self.get(SCHEDULED))
+
+    @property
+    def duplicate_id(self) -> str | bytes | None:
+        """What its address does not accept twice."""
+        return self._text_or_bytes(_DUPLICATE_ID)
+
+    @property
+    def reply_to(self) -> str | None:
+        """Where an answer is to go, as JMS writes it: `queue://…`."""
+        return self._text(_REPLY_TO)
+
+    @property
+    def correlation_id(self) -> str | bytes | None:
+        """What it answers to."""
+        return self._text_or_bytes(_CORRELATION_ID)
+
+    def _text(self, name: str) -> str | None:
+        value = self.get(name)
+        return value if isinstance(value, str) else None
+
+    def _text_or_bytes(self, name: str) -> str | bytes | None:
+        value = self.get(name)
+        return value if isinstance(value, str | bytes) else None
 
     def __repr__(self) -> str:
         return (

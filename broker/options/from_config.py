@@ -19,6 +19,7 @@ from broker.config.tls import server_context
 from broker.config.unsupported import NOTIFICATION_PLUGIN
 from broker.model.routing_type import RoutingType
 from broker.options import BrokerOptions, ManagementOptions, NotificationOptions, WebOptions
+from broker.protocols.registry import installed_protocols
 from broker.records.binding_records import Divert, Transformer
 from broker.security.facade import SecurityFacade
 from broker.security.login_config import read_login
@@ -270,7 +271,14 @@ def _acceptor(transport: TransportConfig, config: BrokerConfig) -> AcceptorOptio
         protocols=TEXTS.parse(transport.parameters.get("protocols", "")),
         auto_start=_parameter(transport, "autoStart", BOOLEAN, True),
         backlog=_parameter(transport, "backlog", at_least(INT, 1), AcceptorOptions().backlog),
+        parameters=_of_protocols(transport),
     )
+
+
+def _of_protocols(transport: TransportConfig) -> dict[str, str]:
+    """Give the parameters that the protocols of an acceptor have; acceptors.py has seen them."""
+    own = {name for one in installed_protocols().values() for name in one.parameters}
+    return {name: text for name, text in transport.parameters.items() if name in own}
 
 
 def _parameter(transport: TransportConfig, name: str, kind: Kind[T], default: T) -> T:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from broker.model.encoding import RecordFormatError
 from broker.records.page_records import entries
+from broker.records.persisters import UnsupportedMessage
 from journal.errors import RecordTooLarge
 
 if TYPE_CHECKING:
@@ -137,11 +138,11 @@ def _records_of(data: bytes, tx_id: int) -> list[_Record]:
     """
     found = []
     for entry in entries(data, 0, 0):
-        if entry.tx_id != tx_id or not entry.is_core:
+        if entry.tx_id != tx_id:
             continue
         try:
             is_durable = entry.message(data).durable
-        except RecordFormatError:
+        except (RecordFormatError, UnsupportedMessage):
             continue
         if is_durable:
             body = data[entry.message_at : entry.message_at + entry.message_size]

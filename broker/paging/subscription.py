@@ -20,6 +20,7 @@ from broker.model.scheduled_time import SCHEDULED, time_ms
 from broker.paging.browsing import PageBrowser
 from broker.paging.cursor import Cursor, Found, LateRange, PageSource
 from broker.paging.reference import PagedReference
+from broker.records.persisters import UnsupportedMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -316,12 +317,17 @@ class PageSubscription:
         return None if message is None or _has_lost_body(message) else message
 
     def _decode(self, page: Page, entry: PageEntry, data: bytes) -> Message | None:
-        if not entry.is_core:
-            place = (entry.number, page.number, self.store.address)
-            log.warning("message %d of page %d of %s cannot be read: it stays there", *place)
-            return None
         try:
             message = entry.message(data)
+        except UnsupportedMessage as error:
+            log.warning(
+                "message %d of page %d of %s, %s, cannot be read: it stays there",
+                entry.number,
+                page.number,
+                self.store.address,
+                error,
+            )
+            return None
         except RecordFormatError as error:
             place = (entry.number, page.number, self.store.address)
             log.error("message %d of page %d of %s: %s: it stays there", *place, error)

@@ -1,4 +1,8 @@
-"""What a protocol and a socket want of each other; neither knows more of the other than this."""
+"""What a protocol, a socket and the broker want of each other; none knows more than this.
+
+socket ─▶ Handler ─▶ Sessions (the broker) ─▶ Session
+▲────── Peer ◀──┘
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from broker.notifications import Origin
-    from broker.sessions.session import Session
+    from broker.sessions.session import Session, SessionOptions
 
-__all__ = ["Handler", "Peer"]
+__all__ = ["Handler", "Peer", "Sessions"]
 
 
 class Peer(Protocol):
@@ -78,3 +82,66 @@ class Handler(Protocol):
 
     def lost(self, error: Exception | None) -> None:
         """The connection is gone; None where either side closed it in good order."""
+
+    def check(self) -> None:
+        """From time to time: end the connection if it was silent for longer than it may be."""
+
+    def disconnect(self) -> None:
+        """The broker stops: tell the client, then close."""
+
+
+class Sessions(Protocol):
+    """The broker, as a protocol sees it: who may connect, and a session for each client.
+
+    A handler calls `connected()` when it is made and `disconnected()` when its socket is gone.
+    In between the broker has it in the list of connections, calls its `check()`, and at a stop its
+    `disconnect()`.
+    """
+
+    node_id: str
+    is_started: bool
+    connection_ttl_override_ms: int
+    """How long any connection may be silent; -1 leaves it to the client."""
+
+    def connected(self, connection: Handler) -> None:
+        """One more connection speaks a protocol."""
+
+    def disconnected(self, connection: Handler) -> None:
+        """Its socket is gone."""
+
+    def create_session(
+        self,
+        name: str,
+        user: str | None,
+        options: SessionOptions,
+        temporary: set[str],
+        origin: Origin,
+    ) -> Session:
+        """Make a session for a user who was authenticated.
+
+        Args:
+            name: unique in the broker.
+            user: from authenticate().
+            options: how the client wants it.
+            temporary: takes the names of temporary queues; see delete_temporary().
+            origin: of the connection.
+
+        Raises:
+            BrokerError: the broker takes none now, or there is one of that name.
+        """
+
+    def authenticate(self, user: str | None, password: str | None, remote: str) -> str | None:
+        """Give the name of a user that shows the right password; None for an anonymous one.
+
+        Raises:
+            BrokerError: no user has that name and password.
+        """
+
+    def close_session(self, session: Session, *, has_failed: bool) -> None:
+        """End a session and forget it."""
+
+    def has_metadata(self, session: Session, key: str, value: str) -> bool:
+        """Whether another session says this of itself."""
+
+    def delete_temporary(self, names: set[str]) -> None:
+        """Remove the temporary queues of a connection that is gone."""

@@ -11,6 +11,7 @@ cdef class Consumer:
     cdef bint _records_deliveries
     cdef public bint can_take
     cdef public object consumer_id
+    cdef public bint counts_messages
     cdef public Queue queue
     cdef public object sink
     cdef public object filter

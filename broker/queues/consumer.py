@@ -98,12 +98,13 @@ class Consumer:
         is_browser: looks without taking: nothing it is given counts as delivered.
         priority: higher ones come first.
         is_pre_acknowledging: messages count as acknowledged when they are handed over.
+        counts_messages: a message costs one credit, whatever its size, and its body none.
 
     Attributes:
         number: unique in the process.
         can_take: started, with credits left, not paused; each change of these updates it.
         delivering: given and not acknowledged, in order.
-        credits: bytes left; below 0 after a message larger than what was left.
+        credits: bytes or messages left; below 0 after a message larger than what was left.
         is_unlimited: credits do not matter.
         is_closed: takes nothing any more.
         created_ms: when, ms since 1970.
@@ -118,6 +119,7 @@ class Consumer:
         "acknowledged_count",
         "can_take",
         "consumer_id",
+        "counts_messages",
         "created_ms",
         "credits",
         "cursor",
@@ -151,8 +153,10 @@ class Consumer:
         is_browser: bool = False,
         priority: int = 0,
         is_pre_acknowledging: bool = False,
+        counts_messages: bool = False,
     ) -> None:
         self.consumer_id = consumer_id
+        self.counts_messages = counts_messages
         self.number = next(_NUMBERS)
         self.queue = queue
         self._records_deliveries: bool = queue.records_deliveries
@@ -219,7 +223,7 @@ class Consumer:
             self.queue.prompt_later(self)
 
     def receive_credits(self, credits: int) -> None:
-        """Take a flow token: -1 unlimited from now on, 0 none at all, else so many bytes more.
+        """Take a flow token: -1 unlimited from now on, 0 none at all, else so many more.
 
         Raises:
             BrokerError: any other negative number.
@@ -263,7 +267,7 @@ class Consumer:
             self.is_started
             and not self.is_paused
             and not self.is_closed
-            and (self.is_unlimited or self.credits > 0)
+            and (self.is_unlimited or self.counts_messages or self.credits > 0)
         )
 
     def begin_stream(self, stream: Stream) -> None:
@@ -346,7 +350,8 @@ class Consumer:
             reference.persisted_count = count
 
     def _write(self, message: Message, delivery_count: int) -> None:
-        self.charge(self.sink.deliver(self, message, delivery_count))
+        cost = self.sink.deliver(self, message, delivery_count)
+        self.charge(1 if self.counts_messages else cost)
         if self.stream is not None:
             self.stream.go_on()
 
@@ -391,7 +396,7 @@ class Consumer:
             message = reference.message
             if message.message_id == message_id:
                 return reference
-        raise self._not_delivered(message_id)
+        raise self.not_delivered(message_id)
 
     def acknowledge_one(self, tx: ReferenceTransaction | None, message_id: int) -> None:
         """Acknowledge this message alone.
@@ -433,7 +438,8 @@ class Consumer:
         self._answered()
         return found
 
-    def _not_delivered(self, message_id: int) -> BrokerError:
+    def not_delivered(self, message_id: int) -> BrokerError:
+        """Give the error about a message that is not being delivered to it."""
         return broker_error(
             "no_reference",
             f"consumer {self.consumer_id} on {self.queue.name} has no message {message_id} "

@@ -13,13 +13,15 @@ Threads: the event loop's alone; nothing here waits.
 
 from __future__ import annotations
 
+from heapq import merge
 from typing import TYPE_CHECKING, Protocol
 
 from broker.errors import broker_error
-from broker.queues.dispatch import Consumers, browse, dispatch
+from broker.queues.dispatch import LOOK_COUNT_MAX, Consumers, browse, dispatch
 from broker.queues.groups import GROUP_ID, Groups
 from broker.queues.last_values import LastValues
 from broker.queues.reference import PriorityList, Reference
+from broker.queues.refusals import Refusals
 from broker.queues.schedule import Schedule
 from broker.queues.selector_index import SelectorIndex
 
@@ -385,6 +387,48 @@ class Queue:
             self.waiting.add_head(reference)
         self.deliver()
 
+    def cancel(self, references: Iterable[Reference]) -> None:
+        """Put single references that were delivered back, in the order in which they came.
+
+        Those delivered too often go to the dead letter address; the redelivery delay applies. As
+        QueueImpl.cancel(reference, timeBase).
+        """
+        by_level: dict[int, list[Reference]] = {}
+        for reference in references:
+            if self._take_back(reference, is_delayed=True):
+                level = self.waiting.level_of(reference.message)
+                by_level.setdefault(level.level, []).append(reference)
+        for number, returned in by_level.items():
+            returned.sort(key=_message_id)
+            level = self.waiting.levels[number]
+            last_id = _message_id(returned[-1])
+            before: list[Reference] = []
+            # What came back earlier stands at the head, too.
+            while len(before) < LOOK_COUNT_MAX:
+                head = level.first()
+                if head is None or _message_id(head) > last_id:
+                    break
+                self.waiting.remove(head)
+                before.append(head)
+            for reference in reversed(list(merge(before, returned, key=_message_id))):
+                self.waiting.add_head(reference)
+        self.deliver()
+
+    def refuse(self, consumer: Consumer, message: Message) -> None:
+        """Give a message to this consumer no more; other consumers may have it."""
+        refusals = consumer.filter
+        if not isinstance(refusals, Refusals):
+            refusals = Refusals(consumer.filter)
+            is_member = self.consumers.remove(consumer)
+            if self.index is not None:
+                self.index.remove(consumer)
+            consumer.filter = refusals
+            if is_member:
+                self.consumers.add(consumer)
+                self._refresh()
+                self._equip(consumer)
+        refusals.add(message)
+
     def _take_back(self, reference: Reference, *, is_delayed: bool) -> bool:
         """Whether it goes to the head; else it went somewhere else."""
         reference.consumer = None
@@ -698,3 +742,7 @@ class Queue:
         if self._schedule is not None:
             self._schedule.close()
         self._refresh()
+
+
+def _message_id(reference: Reference) -> int:
+    return reference.message.message_id

@@ -1,13 +1,13 @@
-"""The sections of a stored AMQP message that stand before its body.
+"""The sections of a stored AMQP message.
 
 OASIS AMQP 1.0, part 3: header, delivery annotations, message annotations, properties, application
-properties; then the body, which is not read here.
+properties; then the body, which is read by itself, and a footer, which is not read.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from broker.model.encoding import BodyReader, RecordFormatError
 from broker.records.amqp_values import AmqpValue, read_value
@@ -84,6 +84,71 @@ def read_sections(encoded: bytes) -> AmqpSections:
         if name == "delivery_annotations":
             delivery_annotations_size = reader.offset - start
     return _sections(found, delivery_annotations_size)
+
+
+# Sections of a body, likewise.
+_BODIES: Final = {0x75: "data", 0x76: "sequence", 0x77: "value"}
+_BODY_SYMBOLS: Final = {
+    "amqp:data:binary": "data",
+    "amqp:amqp-sequence:list": "sequence",
+    "amqp:amqp-value:*": "value",
+}
+
+
+class AmqpBody(NamedTuple):
+    """The body of a message.
+
+    Attributes:
+        section: data, sequence or value.
+        value: of several sections of data or of a sequence, all in one.
+        encoded: the sections as they are.
+    """
+
+    section: str
+    value: AmqpValue
+    encoded: bytes
+
+
+def read_body(encoded: bytes) -> AmqpBody | None:
+    """Read the body of a whole encoded message; None where it has none.
+
+    Raises:
+        RecordFormatError: the bytes are not AMQP sections.
+    """
+    reader = BodyReader(encoded)
+    while reader.remaining and _next_section(reader) is not None:
+        read_value(reader)
+    start = end = reader.offset
+    found: list[AmqpValue] = []
+    name = None
+    while reader.remaining:
+        section = read_value(reader)
+        kind = _body_section(section)
+        if kind is None or name not in (None, kind):
+            # A footer.
+            break
+        name, end = kind, reader.offset
+        found.append(section.value[1])
+    if name is None:
+        return None
+    wanted = {"data": "binary", "sequence": "list"}.get(name)
+    if wanted is not None and any(one.type != wanted for one in found):
+        raise RecordFormatError(f"a body section {name} is not a {wanted}")
+    value = found[0]
+    if name == "data" and len(found) > 1:
+        value = AmqpValue("binary", b"".join(one.value for one in found))
+    elif name == "sequence" and len(found) > 1:
+        value = AmqpValue("list", tuple(item for one in found for item in one.value))
+    return AmqpBody(name, value, encoded[start:end])
+
+
+def _body_section(section: AmqpValue) -> str | None:
+    if section.type != "described":
+        return None
+    descriptor = section.value[0]
+    if descriptor.type == "ulong":
+        return _BODIES.get(descriptor.value)
+    return _BODY_SYMBOLS.get(descriptor.value) if descriptor.type == "symbol" else None
 
 
 def sections_of_values(

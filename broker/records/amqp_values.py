@@ -1,6 +1,6 @@
-"""Reads AMQP 1.0 values (OASIS AMQP 1.0, part 1) as far as stored messages need them.
+"""AMQP 1.0 values (OASIS AMQP 1.0, part 1) as far as stored messages need them.
 
-Read-only and bounded: sizes and counts are compared with the bytes that remain, nesting ends at
+Reading is bounded: sizes and counts are compared with the bytes that remain, nesting ends at
 `DEPTH_MAX`, and the items of an array that take no bytes at `ITEMS_EMPTY_MAX`.
 """
 
@@ -171,3 +171,66 @@ def _read_array(reader: BodyReader, width: int, depth: int) -> AmqpValue:
     if descriptor is not None:
         items = tuple(AmqpValue("described", (descriptor, item)) for item in items)
     return AmqpValue("array", items)
+
+
+_NUMBERS: Final = {
+    "ubyte": b"\x50",
+    "byte": b"\x51",
+    "ushort": b"\x60",
+    "short": b"\x61",
+    "uint": b"\x70",
+    "int": b"\x71",
+    "char": b"\x73",
+    "ulong": b"\x80",
+    "long": b"\x81",
+    "timestamp": b"\x83",
+}
+_FLOATS: Final = {"float": (b"\x72", ">f"), "double": (b"\x82", ">d")}
+_DECIMALS: Final = {"decimal32": b"\x74", "decimal64": b"\x84", "decimal128": b"\x94"}
+_SIZED: Final = {"binary": b"\xb0", "string": b"\xb1", "symbol": b"\xb3"}
+_SIGNED: Final = frozenset({"byte", "short", "int", "long", "timestamp"})
+
+
+def encode_value(value: AmqpValue) -> bytes:
+    """Give a value in the widest encoding of its type: the same value, maybe other bytes."""
+    code, data = _encoded(value)
+    return code + data
+
+
+def _encoded(value: AmqpValue) -> tuple[bytes, bytes]:
+    """Give the constructor and what follows it."""
+    kind, plain = value.type, value.value
+    if kind == "null":
+        return b"\x40", b""
+    if kind == "boolean":
+        return b"\x56", bytes([plain])
+    if kind in _NUMBERS:
+        code = _NUMBERS[kind]
+        size = _FIXED_SIZES[code[0] >> 4]
+        return code, int(plain).to_bytes(size, "big", signed=kind in _SIGNED)
+    if kind in _FLOATS:
+        code, layout = _FLOATS[kind]
+        return code, struct.pack(layout, plain)
+    if kind in _DECIMALS:
+        return _DECIMALS[kind], plain
+    if kind == "uuid":
+        return b"\x98", plain.bytes
+    if kind in _SIZED:
+        data = plain if kind == "binary" else plain.encode()
+        return _SIZED[kind], _size(data) + data
+    if kind == "described":
+        descriptor, described = plain
+        code, data = _encoded(described)
+        return b"\x00" + encode_value(descriptor) + code, data
+    if kind == "array":
+        items = [_encoded(item) for item in plain]
+        code = items[0][0] if items else b"\x40"
+        content = len(items).to_bytes(4, "big") + code + b"".join(data for _, data in items)
+        return b"\xf0", _size(content) + content
+    items_of = plain if kind == "list" else [one for pair in plain for one in pair]
+    content = len(items_of).to_bytes(4, "big") + b"".join(map(encode_value, items_of))
+    return (b"\xd0" if kind == "list" else b"\xd1"), _size(content) + content
+
+
+def _size(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big")

@@ -22,6 +22,7 @@ import broker.model.message_bytes as walk
 from broker.model.encoding import BodyReader, RecordFormatError
 from broker.model.message import Message
 from broker.model.message_types import Persister
+from broker.records.persisters import message_of_record
 from broker.records.stored_messages import read_message
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class PageEntry:
         number: in its page, from 0.
         tx_id: of the transaction it was sent in; NO_TX alone.
         is_large: its body is elsewhere.
-        is_core: a Core message; others cannot be read here and stay where they are.
+        is_core: a Core message; others are read by their persister.
         message_at: where the message begins in the bytes.
         message_size: of it.
         queue_ids: queues that have it.
@@ -103,11 +104,14 @@ class PageEntry:
         """Decode its message; the body of a large one is for the caller to find.
 
         Raises:
-            RecordFormatError: these bytes are not a Core message.
+            RecordFormatError: these bytes are not a message of its kind.
+            UnsupportedMessage: it is of a kind that is not read here.
         """
         at, end = self.message_at, self.message_at + self.message_size
         if self.is_large:
             return Message.decode_headers(data[at:end])
+        if not self.is_core:
+            return message_of_record(data[at:end])
         # As Message.from_record(), without its copies: the bytes are those of a whole page.
         address = None
         message_id = walk.long_at(data, at + 1)

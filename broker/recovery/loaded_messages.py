@@ -21,6 +21,7 @@ from broker.model.wire import RecordType
 from broker.queues.reference import Reference, reference_to
 from broker.queues.stored_references import QueueFiller
 from broker.records.message_records import DuplicateId, HeuristicCompletion
+from broker.records.persisters import UnsupportedMessage, message_of_record
 from broker.records.records import decode_record
 from broker.storage.journal_messages import JournalMessages
 
@@ -221,12 +222,15 @@ class LoadedMessages:
         if kind == _MESSAGE:
             message = decode_message(record_id, body)
             if message is not None and self._aside is not None:
-                # Where its bytes stand in the file, if it is as they say.
-                place += _form_at(body)
-                if file is None or message.is_changed or place > _PLACE_MAX:
+                if file is None or message.is_changed or body[0] != _CORE:
                     self._aside.take(message)
                 else:
-                    message.spill(file, place)
+                    # Where its bytes stand in the file.
+                    place += _form_at(body)
+                    if place > _PLACE_MAX:
+                        self._aside.take(message)
+                    else:
+                        message.spill(file, place)
             self._add(record_id, message)
         elif kind == _REFERENCE:
             self._refer(record_id, walk.long_at(body, 0))
@@ -255,15 +259,16 @@ class LoadedMessages:
         self.make(message_id)
         if message is not None:
             self.known.put(message_id, message)
-        elif message_id not in self.unreadable:
+        else:
             self.unreadable.add(message_id)
-            log.warning("message %d cannot be read here: it stays in the journal", message_id)
 
     def _refer(self, message_id: int, queue_id: int) -> None:
         self.make(message_id)
         found = self.known.get(message_id)
         if found is None:
-            self._add(message_id, None)
+            if message_id not in self.unreadable:
+                self.unreadable.add(message_id)
+                log.warning("message %d cannot be read here: it stays in the journal", message_id)
             return
         # Of each reference the queue, until there is one.
         queue: Any = self._queue(queue_id)
@@ -441,14 +446,21 @@ def _form_at(body: bytes) -> int:
 
 
 def decode_message(message_id: int, body: bytes) -> Message | None:
-    """Read the body of record 45; None for a message of a kind that is not known here.
+    """Read the body of record 45; None, and a line in the log, for one that cannot be read here.
 
     Raises:
-        RecordFormatError: it is not what it says.
+        RecordFormatError: a Core message is not what it says.
     """
-    if not body or body[0] != _CORE:
-        return None
-    message = Message.__new__(Message)
-    message._read_record(body)
+    if body and body[0] == _CORE:
+        message = Message.__new__(Message)
+        message._read_record(body)
+    else:
+        try:
+            message = message_of_record(body)
+        except UnsupportedMessage as error:
+            log.warning(
+                "message %d, %s, cannot be read here: it stays in the journal", message_id, error
+            )
+            return None
     message.give_id(message_id)
     return message

@@ -343,8 +343,10 @@ class _MessageLoader:
             if kind == RecordType.ADD_MESSAGE_PROTOCOL:
                 found = decode_message(record_id, body)
                 if found is None:
-                    raise RecordFormatError(f"message {record_id} cannot be read here")
-                self._made[record_id] = found
+                    # The manager's decision is about the whole: its record counts or goes with it.
+                    self._image.unreadable.add(record_id)
+                else:
+                    self._made[record_id] = found
             elif kind == RecordType.ADD_LARGE_MESSAGE:
                 found = Message.decode_headers(body)
                 found.message_id = record_id

@@ -26,7 +26,6 @@ from broker.management.service import Management
 from broker.model.routing_type import RoutingType
 from broker.notifications import IN_PROCESS, NotificationType
 from broker.paging.paging import Paging
-from broker.protocols.core.handler import CoreProtocol
 from broker.queues.counters import Counters
 from broker.queues.factory import QueueFactory
 from broker.queues.limits import Limits
@@ -47,6 +46,7 @@ from broker.security.allow_all import AllowAll
 from broker.selector.filters import parse_filter
 from broker.server.deployment import Deployment
 from broker.server.disk import DiskMonitor
+from broker.server.protocols import Protocols
 from broker.server.reload import Reload
 from broker.server.scanner import AddressScanner, ExpiryScanner
 from broker.server.server_dump import server_dump
@@ -186,7 +186,7 @@ class Broker:
         self._timers: Timers | None = None
         # How far start() came: whether its parts are there, and who speaks to clients.
         self._is_composed = False
-        self._core_protocol: CoreProtocol | None = None
+        self._protocols: Protocols | None = None
 
     # --- start --------------------------------------------------------------------------------
 
@@ -201,10 +201,10 @@ class Broker:
         self.is_stopping = False
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._unhandled)
-        protocol = self._core_protocol = CoreProtocol(self)
+        protocols = self._protocols = Protocols(self)
         try:
             for options in self.options.acceptors:
-                self.acceptors.append(Acceptor(options, {"CORE": protocol.detect}))
+                self.acceptors.append(Acceptor(options, protocols.for_acceptor(options)))
             self._stores = await self._take_stores()
             with uncollected():
                 self._open()
@@ -219,7 +219,7 @@ class Broker:
         except BaseException:
             await self._give_up()
             raise
-        self._start_timers(protocol)
+        self._start_timers(protocols)
         self.is_started = True
         log.info(
             "AMQ221007: Server is now active: %s, node %s, after %.1f s",
@@ -524,7 +524,7 @@ class Broker:
                 self._configuration, self.stored_permissions, self.stored_settings, deployment
             )
 
-    def _start_timers(self, protocol: CoreProtocol) -> None:
+    def _start_timers(self, protocols: Protocols) -> None:
         options, all_addresses = self.options, self.postoffice.addresses
         timers = self._timers = Timers(self._loop, self._storage_failed)
         context = self.storage.new_context()
@@ -548,7 +548,7 @@ class Broker:
         timers.every(
             options.transaction_timeout_scan_period, lambda: self.transactions.reap(context)
         )
-        timers.every(options.connection_ttl_check_interval, protocol.check)
+        timers.every(options.connection_ttl_check_interval, protocols.check)
         timers.every(options.server_dump_interval, self._dump)
         if self._reload is not None:
             timers.every(options.refresh_period, self._reload.look)
@@ -630,8 +630,8 @@ class Broker:
         if self._timers is not None:
             self._timers.cancel()
             self.message_counters.stop()
-        if self._core_protocol is not None:
-            self._core_protocol.disconnect_all()
+        if self._protocols is not None:
+            self._protocols.disconnect_all()
         for session in list(self.sessions.values()):
             self._close_at_stop(session)
         for acceptor in self.acceptors:
@@ -753,6 +753,8 @@ class Broker:
         """One more connection speaks a protocol."""
         origin = connection.origin
         self.connections[origin.connection_id] = connection
+        if self._protocols is not None:
+            self._protocols.handlers.add(connection)
         self.connection_count_total += 1
         self.notifications.connection(NotificationType.CONNECTION_CREATED, origin)
 
@@ -760,6 +762,8 @@ class Broker:
         """Its socket is gone; sessions of it may still be taken up on another one."""
         origin = connection.origin
         self.connections.pop(origin.connection_id, None)
+        if self._protocols is not None:
+            self._protocols.handlers.discard(connection)
         self.notifications.connection(NotificationType.CONNECTION_DESTROYED, origin)
 
     def create_session(

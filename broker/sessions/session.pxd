@@ -12,6 +12,7 @@ from broker.routing.cached_routes cimport CachedRoute
 @cython.final
 cdef class Session(LargeWork):
     cdef bint _acknowledges_alone
+    cdef bint _has_prefixes
     cdef object _addresses
     cdef object _administration
     cdef object _clock_ms
@@ -34,14 +35,14 @@ cdef class Session(LargeWork):
     cpdef object new_id(self)
     cpdef object prewarm(self, Message message)
 
-    @cython.locals(way=CachedRoute)
+    @cython.locals(route=CachedRoute)
     cpdef object accept(self, Message message)
 
     @cython.locals(consumer=Consumer)
     cpdef object accept_acknowledgement(self, consumer_id, message_id, bint is_individual)
     cdef object _send(self, Message message, tx)
 
-    @cython.locals(known=CachedRoute, way=CachedRoute)
+    @cython.locals(known=CachedRoute, route=CachedRoute)
     cdef object _remember_route(self, address, until_s)
     cdef object _check(self, permission, address, queue)
     cdef object _prepare_address(self, address, queue, routing_type)

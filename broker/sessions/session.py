@@ -12,6 +12,7 @@ Threads: the event loop's alone; nothing here waits.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.errors import BrokerError, ErrorCode, broker_error
@@ -21,7 +22,10 @@ from broker.notifications import IN_PROCESS, NotificationType, NotifyingSink
 from broker.queues.consumer import Consumer
 from broker.routing.large_copies import LARGE_SIZE
 from broker.routing.postoffice import Routing
+from broker.sessions.prefixes import NO_PREFIXES
+from broker.sessions.sender import Sender
 from broker.sessions.session_large import LargeWork
+from broker.sessions.settlement import Settlement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     from broker.routing.cached_routes import CachedRoute
     from broker.routing.dead_letters import DeadLetters
     from broker.routing.postoffice import PostOffice
+    from broker.sessions.prefixes import Prefixes
     from broker.sessions.producer import Producer
     from broker.sessions.resource_limits import ResourceLimits
     from broker.sessions.send_marks import SendMarks
@@ -67,6 +72,7 @@ class SessionOptions(NamedTuple):
         pre_acknowledge: messages count as acknowledged when they are handed over.
         is_xa: transactions are named by a manager.
         default_address: where messages without an address go; None is the first one used.
+        prefixes: that its client may put before names.
     """
 
     auto_commit_sends: bool = True
@@ -74,6 +80,7 @@ class SessionOptions(NamedTuple):
     pre_acknowledge: bool = False
     is_xa: bool = False
     default_address: str | None = None
+    prefixes: Prefixes = NO_PREFIXES
 
 
 class QueueQuery(NamedTuple):
@@ -128,6 +135,7 @@ class Session(LargeWork):
         producers: by the protocol's number, or by address where the protocol has none.
         created_ms: when, ms since 1970.
         is_started: consumers are delivered to.
+        settlement: how single messages are accepted, released, modified and rejected.
     """
 
     def __init__(
@@ -174,6 +182,8 @@ class Session(LargeWork):
         self._parse_filter = parse_filter
         self._sends_alone = options.auto_commit_sends
         self._acknowledges_alone = options.auto_commit_acks
+        self._prefixes = options.prefixes
+        self._has_prefixes = bool(options.prefixes)
         self._routes: dict[str | None, CachedRoute] = {}
         self.name = name
         self.user = user
@@ -187,6 +197,7 @@ class Session(LargeWork):
         self.producers: dict[int | str | None, Producer] = {}
         self.is_started = False
         self.is_closed = False
+        self.settlement = Settlement(self, dead_letters)
         self._default_address = options.default_address
         self._upload = self._body = self._copies = None
         is_local = not options.is_xa and not (
@@ -195,6 +206,24 @@ class Session(LargeWork):
         self.tx: Transaction | None = transactions.begin() if is_local else None
 
     # --- sending ------------------------------------------------------------------------------
+
+    def create_sender(self, address: str | None, routing_type: RoutingType | None = None) -> Sender:
+        """Begin to send to an address, or to that of each message (None: an anonymous sender).
+
+        The address is made if it is missing and its settings say so.
+
+        Raises:
+            BrokerError: the user may not send there, or there is no such address.
+        """
+        if address is None:
+            return Sender(self, None, routing_type)
+        plain, by_prefix = self._prefixes.split(address)
+        if by_prefix is not None:
+            routing_type = by_prefix
+        name, queue = split_fqqn(plain)
+        self._check("send", name, queue)
+        self._prepare_address(name, queue, routing_type)
+        return Sender(self, plain, routing_type)
 
     def send(self, message: Message, done: After, *arguments: object) -> Routing:
         """Send a message; `done(error, *arguments)` once it is durable, as far as it is to be.
@@ -260,6 +289,8 @@ class Session(LargeWork):
             return self.send(message, done, *arguments)
 
     def _send(self, message: Message, tx: Transaction | None) -> Routing:
+        if self._has_prefixes:
+            self._remove_prefix(message)
         name = message.address
         if name is None:
             name = message.address = self._default_address
@@ -286,6 +317,14 @@ class Session(LargeWork):
         if until_s is not None and queue is None and tx is None:
             self._remember_route(address, until_s)
         return result
+
+    def _remove_prefix(self, message: Message) -> None:
+        name = message.address
+        if name is not None:
+            plain, routing_type = self._prefixes.split(name)
+            if routing_type is not None:
+                message.address = plain
+                message.routing_type = routing_type
 
     def _remember_route(self, address: str, until_s: float) -> None:
         """What the next message to an address need not ask again."""
@@ -337,7 +376,7 @@ class Session(LargeWork):
 
         It fails instead where the address is full and says so (FAIL).
         """
-        self._limits.request_credits(address, grant)
+        self._limits.request_credits(self._prefixes.split(address)[0], grant)
 
     # --- consuming ----------------------------------------------------------------------------
 
@@ -350,8 +389,21 @@ class Session(LargeWork):
         filter_text: str | None = None,
         is_browser: bool = False,
         priority: int = 0,
+        is_pre_settled: bool = False,
+        counts_messages: bool = False,
     ) -> Consumer:
         """Begin to consume from, or look into, a queue; nothing comes before there are credits.
+
+        Args:
+            consumer_id: the protocol's number, new in the session.
+            queue_name: may be qualified by its address.
+            sink: where messages go.
+            filter_text: a selector; None takes all.
+            is_browser: looks without taking.
+            priority: higher ones come first.
+            is_pre_settled: messages count as acknowledged when they are handed over: the settle
+                mode "settled" of AMQP; also if the session was asked for that.
+            counts_messages: credits are messages; else they are bytes.
 
         Raises:
             BrokerError: no such queue, no permission, too many consumers, a filter that cannot be
@@ -375,7 +427,8 @@ class Session(LargeWork):
             filter=wanted,
             is_browser=is_browser,
             priority=priority,
-            is_pre_acknowledging=self.options.pre_acknowledge,
+            is_pre_acknowledging=is_pre_settled or self.options.pre_acknowledge,
+            counts_messages=counts_messages,
         )
         self.consumers[consumer_id] = consumer
         queue.add_consumer(consumer)
@@ -385,10 +438,9 @@ class Session(LargeWork):
             consumer.start()
         return consumer
 
-    @staticmethod
-    def _split(name: str) -> tuple[str | None, str]:
+    def _split(self, name: str) -> tuple[str | None, str]:
         """Give the address, if it is told, and the queue of a name that may be qualified."""
-        first, second = split_fqqn(name)
+        first, second = split_fqqn(self._prefixes.split(name)[0])
         return (None, first) if second is None else (first, second)
 
     def consumer(self, consumer_id: int) -> Consumer:
@@ -571,6 +623,9 @@ class Session(LargeWork):
         Raises:
             BrokerError: no permission, or it exists and was not asked for by the way.
         """
+        name, routing_type = self._prefixes.split(name)
+        if routing_type is not None:
+            routing_types = [routing_type]
         self._check("createAddress", name, None)
         if is_auto_created:
             self._administration.ensure_address(name, routing_types, is_auto_created=True)
@@ -584,6 +639,14 @@ class Session(LargeWork):
         Raises:
             BrokerError: no permission, or it cannot be made.
         """
+        if self._has_prefixes:
+            address, routing_type = self._prefixes.split(request.address)
+            request = replace(
+                request,
+                address=address,
+                name=self._prefixes.split(request.name)[0],
+                routing_type=request.routing_type if routing_type is None else routing_type,
+            )
         kind = "createDurableQueue" if request.is_durable else "createNonDurableQueue"
         self._check(kind, request.address, request.name)
         if request.address not in self._addresses.by_name:
@@ -628,6 +691,7 @@ class Session(LargeWork):
 
     def query_address(self, name: str) -> AddressQuery:
         """Tell what is known of an address name, patterns that match it included."""
+        name, _ = self._prefixes.split(name)
         route = self._postoffice.route_of(name)
         return AddressQuery(
             self._addresses.by_name.get(name),

@@ -6,10 +6,11 @@ import asyncio
 import errno
 import logging
 import socket
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from broker.errors import BrokerError, ErrorCode
+from broker.protocols.registry import Detection
 from broker.transport.connection import Connection
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from broker.protocols.peer import Handler
 
-__all__ = ["Acceptor", "AcceptorOptions"]
+__all__ = ["AcceptedProtocol", "Acceptor", "AcceptorOptions"]
 
 log = logging.getLogger("broker")
 
@@ -40,6 +41,7 @@ class AcceptorOptions:
         protocols: names of those that may be spoken; none named are all.
         auto_start: listen when the broker starts; else when somebody starts the acceptor.
         backlog: connections that the kernel keeps until they are accepted.
+        parameters: of its protocols, by name, as texts.
     """
 
     name: str = "artemis"
@@ -51,6 +53,23 @@ class AcceptorOptions:
     protocols: tuple[str, ...] = ()
     auto_start: bool = True
     backlog: int = _BACKLOG
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+class AcceptedProtocol(NamedTuple):
+    """A protocol, as an acceptor needs it.
+
+    Attributes:
+        detection_size: bytes that `detect` needs at most.
+        preamble_size: bytes at the beginning that the handler is not given.
+        detect: whether a connection that begins so speaks it.
+        connect: makes the handler of one that does.
+    """
+
+    detection_size: int
+    preamble_size: int
+    detect: Callable[[bytes], Detection]
+    connect: Callable[[Connection], Handler]
 
 
 def _handshake_s(options: AcceptorOptions) -> float | None:
@@ -68,8 +87,7 @@ class Acceptor:
 
     Args:
         options: how.
-        protocols: by name; each gives a handler for the first 8 bytes, with how many are consumed,
-            or None where they are another protocol's. Those that the options name are used.
+        protocols: by name. Those that the options name are asked, else all of them.
 
     Raises:
         BrokerError: the options name a protocol that is not among `protocols`.
@@ -78,7 +96,7 @@ class Acceptor:
     def __init__(
         self,
         options: AcceptorOptions,
-        protocols: Mapping[str, Callable[[Connection, bytes], tuple[Handler, int] | None]],
+        protocols: Mapping[str, AcceptedProtocol],
     ) -> None:
         self.options = options
         missing = [name for name in options.protocols if name not in protocols]
@@ -181,12 +199,15 @@ class Acceptor:
         self.connections.add(connection)
         return connection
 
-    def _detect(self, connection: Connection, first: bytes) -> tuple[Handler, int] | None:
-        for protocol in self._protocols:
-            found = protocol(connection, first)
-            if found is not None:
-                return found
-        return None
+    def _detect(self, connection: Connection, first: bytes) -> tuple[Handler, int] | Detection:
+        """Ask the protocols in turn; one that needs more bytes is waited for."""
+        for one in self._protocols:
+            answer = one.detect(first[: one.detection_size])
+            if answer is Detection.YES:
+                return one.connect(connection), one.preamble_size
+            if answer is Detection.MORE and len(first) < one.detection_size:
+                return Detection.MORE
+        return Detection.NO
 
     async def reload(self, ssl_context: ssl.SSLContext) -> None:
         """Take another certificate, for connections that come from now on.

@@ -1,11 +1,12 @@
 """One socket: its protocol found out, its bytes handed over, what goes out held within bounds.
 
-    first 8 bytes ─▶ which protocol ─▶ handler.receive(bytes) …
+    first bytes ─▶ which protocol ─▶ handler.receive(bytes) …
     write(bytes) ─▶ gathered for one turn of the loop ─▶ transport
 
-Bounds: until the protocol is known at most 8 bytes are kept, and for `handshake_timeout_s` seconds
-at most. If the peer does not read what it is sent, nothing more is read from it either. The handler
-is told to pause deliveries: what waits is what was on its way, and no more.
+Bounds: until the protocol is known no more bytes are kept than the protocols need to tell, and for
+`handshake_timeout_s` seconds at most. If the peer does not read what it is sent, nothing more is
+read from it either. The handler is told to pause deliveries: what waits is what was on its way, and
+no more.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Final, cast
 
+from broker.protocols.registry import Detection
+
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
     from broker.protocols.peer import Handler
 
-__all__ = ["DETECTION_SIZE", "Connection"]
+__all__ = ["Connection"]
 
 log = logging.getLogger("broker")
 
-DETECTION_SIZE: Final = 8  # ProtocolHandler.ProtocolDecoder waits for as many.
 # Bytes that may wait to be sent before the peer is paused (writeBufferHighWaterMark).
 WRITE_HIGH_WATER: Final = 128 * 1024
 WRITE_LOW_WATER: Final = 32 * 1024
@@ -37,8 +39,8 @@ class Connection:
     """See the module's text. An asyncio.Protocol but for the base, which what is compiled has not.
 
     Args:
-        detect: gives the handler for the first bytes, with how many of them are consumed; None
-            closes the connection.
+        detect: gives the handler for the first bytes, with how many of them it is not given; or
+            whether more are needed. NO closes the connection.
         on_end: called once when the connection is gone.
         handshake_timeout_s: seconds for the first bytes (handshake-timeout); 0 is for ever.
         loop: that it belongs to.
@@ -54,7 +56,7 @@ class Connection:
 
     def __init__(
         self,
-        detect: Callable[[Connection, bytes], tuple[Handler, int] | None],
+        detect: Callable[[Connection, bytes], tuple[Handler, int] | Detection],
         on_end: Callable[[Connection], object],
         *,
         handshake_timeout_s: float,
@@ -99,12 +101,12 @@ class Connection:
         """The next bytes."""
         self.last_received_s = self._loop.time()
         handler = self._handler
-        if handler is None:
-            found = self._begin(data)
-            if found is None:
-                return
-            handler, data = found
         try:
+            if handler is None:
+                found = self._begin(data)
+                if found is None:
+                    return
+                handler, data = found
             handler.receive(data)
         except Exception as error:
             log.warning("%s: closed: %s: %s", self.remote, type(error).__name__, error)
@@ -113,15 +115,15 @@ class Connection:
 
     def _begin(self, data: bytes) -> tuple[Handler, bytes] | None:
         data = self._first + data
-        if len(data) < DETECTION_SIZE:
+        found = self._detect(self, data)
+        if found is Detection.MORE:
             self._first = data
             return None
         self._first = b""
         if self._handshake is not None:
             self._handshake.cancel()
             self._handshake = None
-        found = self._detect(self, data[:DETECTION_SIZE])
-        if found is None:
+        if isinstance(found, Detection):
             log.warning("%s speaks no protocol of this acceptor: closed", self.remote)
             self.abort()
             return None

@@ -11,9 +11,10 @@ import pytest
 import broker.server.server
 from broker.errors import BrokerError
 from broker.options import BrokerOptions
+from broker.protocols.registry import Detection
 from broker.server.server import Broker
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
-from broker.transport.acceptor import Acceptor, AcceptorOptions
+from broker.transport.acceptor import AcceptedProtocol, Acceptor, AcceptorOptions
 from broker.transport.event_loop import loop_factory
 
 
@@ -140,8 +141,10 @@ def test_small_writes_are_not_held_back(new_loop):
             not accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
             for accepted in accepted_at(acceptor.port)
         )
+        return Detection.NO
 
-    acceptor = Acceptor(AcceptorOptions(host="127.0.0.1", port=0), {"CORE": look})
+    protocol = AcceptedProtocol(8, 0, look, lambda connection: None)
+    acceptor = Acceptor(AcceptorOptions(host="127.0.0.1", port=0), {"CORE": protocol})
 
     async def connect():
         await acceptor.start()

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 from broker.model.encoding import RecordFormatError
 from broker.model.java_text import hash_order, long_hash, simple_string_hash
 from broker.model.message import Message
-from broker.model.message_types import Persister
 from broker.model.wire import RecordType
 from broker.printing.xml.writer import LARGE_CHUNK_SIZE, XmlWriter
 from broker.records.binding_records import AddressBinding, QueueBinding
 from broker.records.page_records import NO_TX, entries, entry_size
+from broker.records.persisters import UnsupportedMessage, message_of_record
 from broker.records.records import decode_record
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ __all__ = ["UNDEFINED_PREFIX", "Exporter", "page_stores_in_order"]
 UNDEFINED_PREFIX: Final = "UndefinedQueue_"
 # Ids of messages left out that are told; there may be very many.
 _IDS_TOLD: Final = 10
-_CORE: Final = bytes([Persister.CORE])
 # Of a large body at a time.
 _READ_SIZE: Final = 256 * LARGE_CHUNK_SIZE
 
@@ -126,16 +125,13 @@ class Exporter:
         self._tell_loss(what)
 
     def _tell_foreign(self) -> None:
-        """Say in one line what is of another protocol, AMQP; Artemis makes it Core messages.
-
-        Those are not what was sent: Artemis notes in their properties what they were.
-        """
+        """Say in one line what is of a kind that cannot be read here."""
         count = self._foreign_count
         if count:
             ids = ", ".join(map(str, self._foreign_ids))
             more = f" and {count - _IDS_TOLD} more" if count > _IDS_TOLD else ""
             self._tell_loss(
-                f"left out, not of the Core protocol: {count} messages, of ids {ids}{more}"
+                f"left out, of a kind not read here: {count} messages, of ids {ids}{more}"
             )
 
     def _write_bindings(self, records: Iterable[LiveRecord]) -> None:
@@ -224,7 +220,9 @@ class Exporter:
     def _write_entry(self, entry: PageEntry, data: bytes, queues: list[str]) -> None:
         message_id = entry.message_id(data)
         try:
-            found = entry.message(data) if entry.is_core else None
+            found = entry.message(data)
+        except UnsupportedMessage:
+            found = None
         except RecordFormatError as error:
             self._lose(f"message {message_id} is damaged: left out: {error}")
             return
@@ -232,15 +230,19 @@ class Exporter:
 
 
 def _decode(user_type: int, body: bytes) -> Message | None:
-    """Give the message of a record; None where it is none of the Core protocol.
+    """Give the message of a record; None where it is of a kind that cannot be read here.
 
     Raises:
         RecordFormatError: it is not what its type says.
     """
     if user_type == RecordType.ADD_LARGE_MESSAGE:
         return Message.decode_headers(body)
-    is_core = user_type == RecordType.ADD_MESSAGE_PROTOCOL and body[:1] == _CORE
-    return Message.from_record(body) if is_core else None
+    if user_type != RecordType.ADD_MESSAGE_PROTOCOL:
+        return None
+    try:
+        return message_of_record(body)
+    except UnsupportedMessage:
+        return None
 
 
 def _walk_order(ids: Iterable[int]) -> list[int]:

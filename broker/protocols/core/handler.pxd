@@ -13,6 +13,7 @@ cdef class CoreConnection:
     cdef public object _incomplete_s
     cdef public bint _is_known
     cdef public object _lost_s
+    cdef public object _prefixes
     cdef public object _protocol
     cdef public FrameReader _reader
     cdef public object _sessions

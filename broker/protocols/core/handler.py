@@ -15,25 +15,28 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.notifications import Origin
 from broker.protocols.core import packet_connection as connections
 from broker.protocols.core import versions
 from broker.protocols.core.channel import Channel
-from broker.protocols.core.frames import MAGIC, FrameReader
+from broker.protocols.core.frames import FrameReader
 from broker.protocols.core.packet_cluster import ClusterTopology, SubscribeTopology
 from broker.protocols.core.packets import decode_packet
 from broker.protocols.core.session_channel import SessionChannel
+from broker.sessions.prefixes import Prefixes
 from broker.sessions.session import SessionOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from broker.protocols.core.packet import Packet
-    from broker.protocols.peer import Peer
+    from broker.protocols.peer import Peer, Sessions
     from broker.sessions.session import Session
 
-__all__ = ["CoreConnection", "CoreProtocol", "Sessions"]
+__all__ = ["CoreConnection", "CoreProtocol"]
 
 log = logging.getLogger("broker")
 
@@ -44,50 +47,6 @@ UNAUTHENTICATED_FRAME_MAX: Final = 64 * 1024
 FRAME_MAX: Final = 128 * 1024 * 1024
 TTL_MS_DEFAULT: Final = 60_000  # ActiveMQClient.DEFAULT_CONNECTION_TTL
 FOR_EVER: Final = -1
-
-
-class Sessions(Protocol):
-    """The broker, as far as a connection needs it."""
-
-    node_id: str
-    is_started: bool
-    connection_ttl_override_ms: int
-
-    def connected(self, connection: CoreConnection) -> None:
-        """One more connection speaks."""
-
-    def disconnected(self, connection: CoreConnection) -> None:
-        """Its socket is gone."""
-
-    def create_session(
-        self,
-        name: str,
-        user: str | None,
-        options: SessionOptions,
-        temporary: set[str],
-        origin: Origin,
-    ) -> Session:
-        """Make a session for a user who was authenticated.
-
-        Raises:
-            BrokerError: the broker takes none now.
-        """
-
-    def authenticate(self, user: str | None, password: str | None, remote: str) -> str | None:
-        """Give the name of who shows the right password.
-
-        Raises:
-            BrokerError: the name and the password are refused.
-        """
-
-    def close_session(self, session: Session, *, has_failed: bool) -> None:
-        """End a session and forget it."""
-
-    def has_metadata(self, session: Session, key: str, value: str) -> bool:
-        """Whether another session says this of itself."""
-
-    def delete_temporary(self, names: set[str]) -> None:
-        """Remove the temporary queues of a connection that is gone."""
 
 
 class CoreProtocol:
@@ -106,24 +65,19 @@ class CoreProtocol:
         self.connections: set[CoreConnection] = set()
         self.by_session: dict[str, tuple[CoreConnection, SessionChannel]] = {}
 
-    def detect(self, connection: Peer, first: bytes) -> tuple[CoreConnection, int] | None:
-        """Take a connection whose first bytes are Core's."""
-        if not first.startswith(MAGIC):
-            return None
-        made = CoreConnection(self, connection)
+    def connect(self, peer: Peer, parameters: Mapping[str, Any]) -> CoreConnection:
+        """Take a connection whose first bytes were Core's."""
+        prefixes = Prefixes(parameters["anycastPrefix"], parameters["multicastPrefix"])
+        made = CoreConnection(self, peer, prefixes)
         self.connections.add(made)
         self.sessions.connected(made)
-        return made, len(MAGIC)
+        return made
 
     def check(self) -> None:
-        """From time to time: end what is silent for too long, confirm what was not confirmed."""
+        """End the sessions of lost connections whose time to live is over."""
         for one in list(self.connections):
-            one.check()
-
-    def disconnect_all(self) -> None:
-        """The broker stops: tell everybody, then close."""
-        for one in list(self.connections):
-            one.disconnect()
+            if one.is_lost:
+                one.check()
 
 
 class CoreConnection:
@@ -132,9 +86,11 @@ class CoreConnection:
     Args:
         protocol: of the broker.
         connection: the socket.
+        prefixes: of its acceptor.
     """
 
-    def __init__(self, protocol: CoreProtocol, connection: Peer) -> None:
+    def __init__(self, protocol: CoreProtocol, connection: Peer, prefixes: Prefixes) -> None:
+        self._prefixes = prefixes
         self._protocol = protocol
         self._sessions = protocol.sessions
         self._connection = connection
@@ -159,6 +115,11 @@ class CoreConnection:
         return Origin(
             peer.connection_id, peer.remote, peer.local, self.client_id, "CORE", peer.created_ms
         )
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its socket is gone; its sessions may wait to be taken up."""
+        return self._lost_s is not None
 
     # --- frames -------------------------------------------------------------------------------
 
@@ -278,6 +239,7 @@ class CoreConnection:
             pre_acknowledge=packet.pre_acknowledge,
             is_xa=packet.xa,
             default_address=packet.default_address,
+            prefixes=self._prefixes,
         )
         session = self._sessions.create_session(
             packet.name, user, options, self._temporary, self.origin

@@ -15,6 +15,7 @@ import pytest
 from broker.cli.guard import run
 from broker.cli.main import broker as commands
 from broker.client import AckMode, Client, make_message
+from broker.model.message_types import Persister
 from broker.model.routing_type import RoutingType
 from broker.model.wire import RecordType
 from broker.model.xid import Xid
@@ -252,7 +253,7 @@ def test_a_large_message_without_a_body_is_told(folder, capsys):
 
 
 @pytest.mark.parametrize("count", [2, 12])
-def test_messages_of_another_protocol_are_counted_and_told_in_one_line(tmp_path, capsys, count):
+def test_messages_of_a_kind_not_read_here_are_counted_and_told_in_one_line(tmp_path, capsys, count):
     broker = BrokerProcess(tmp_path / "data")
     with client(broker) as connected, connected.session() as session:
         session.create_queue("q")
@@ -263,19 +264,24 @@ def test_messages_of_another_protocol_are_counted_and_told_in_one_line(tmp_path,
     with Journal(messages_options(tmp_path / "data" / "journal", journal_type="NIO")) as journal:
         journal.load()
         for number in range(100_001, 100_001 + count):
-            sent = AmqpMessageV3(number, 0, "q", b"\x00\x53\x77\xa1\x02hi", None, 0)
-            journal.add(number, sent.record_type, encode_record(sent))
+            journal.add(number, RecordType.ADD_MESSAGE_PROTOCOL, bytes([Persister.AMQP_LARGE]))
             journal.update(number, RecordType.ADD_REF, struct.pack(">q", queue_id))
+        sent = AmqpMessageV3(100_100, 0, "q", b"\x00\x53\x77\xa1\x02hi", None, 0)
+        journal.add(100_100, sent.record_type, encode_record(sent))
+        journal.update(100_100, RecordType.ADD_REF, struct.pack(">q", queue_id))
 
     status, out, said = call(capsys, "exp", tmp_path / "data")
 
     ids = ", ".join(map(str, range(100_001, 100_001 + min(count, 10))))
     more = " and 2 more" if count > 10 else ""
     assert status == 1
-    assert out.count("<message ") == 1
+    assert out.count("<message ") == 2
+    # The AMQP message, as Artemis exports it: as the Core message that it becomes.
+    assert '<message id="100100" priority="4"' in out
+    assert '<property name="JMS_AMQP_ORIGINAL_ENCODING" value="5" type="short"/>' in out
     assert said == [
-        f"left out, not of the Core protocol: {count} messages, of ids {ids}{more}",
-        "exported: 2 addresses, 1 queues, 1 messages",
+        f"left out, of a kind not read here: {count} messages, of ids {ids}{more}",
+        "exported: 2 addresses, 1 queues, 2 messages",
     ]
 
 

@@ -1,0 +1,91 @@
+"""The protocols that a broker speaks, and the connections that speak one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker.config.binding import nearest
+from broker.errors import BrokerError, ErrorCode
+from broker.protocols.registry import installed_protocols, read_parameters
+from broker.transport.acceptor import AcceptedProtocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from broker.protocols.peer import Handler, Sessions
+    from broker.protocols.registry import ProtocolManager, ProtocolManagerFactory
+    from broker.transport.acceptor import AcceptorOptions
+
+__all__ = ["Protocols"]
+
+
+class Protocols:
+    """See the module's text.
+
+    Args:
+        sessions: the broker.
+
+    Attributes:
+        handlers: of open connections.
+
+    Raises:
+        BrokerError: a protocol that is installed cannot be loaded.
+    """
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._factories: Final = installed_protocols()
+        self._managers: Final = {
+            name: factory.manager(sessions) for name, factory in self._factories.items()
+        }
+        self.handlers: set[Handler] = set()
+
+    def for_acceptor(self, options: AcceptorOptions) -> dict[str, AcceptedProtocol]:
+        """Give all protocols, by name, with the parameters of an acceptor.
+
+        Raises:
+            BrokerError: none of its protocols has one of the parameters, or a value is not valid.
+        """
+        asked = {
+            name: factory
+            for name, factory in self._factories.items()
+            if name in (options.protocols or self._factories)
+        }
+        known = {name for factory in asked.values() for name in factory.parameters}
+        for name in options.parameters:
+            if name not in known:
+                raise _wrong(options, f"no parameter {name}{nearest(name, known, '{}')}")
+        made = {}
+        for name, factory in self._factories.items():
+            try:
+                values = read_parameters(factory, options.parameters if name in asked else {})
+            except ValueError as error:
+                raise _wrong(options, str(error)) from None
+            made[name] = _accepted(factory, self._managers[name], values)
+        return made
+
+    def check(self) -> None:
+        """From time to time: end what was silent for too long."""
+        for handler in list(self.handlers):
+            handler.check()
+        for manager in self._managers.values():
+            manager.check()
+
+    def disconnect_all(self) -> None:
+        """The broker stops: tell every client, then close."""
+        for handler in list(self.handlers):
+            handler.disconnect()
+
+
+def _accepted(
+    factory: ProtocolManagerFactory, manager: ProtocolManager, parameters: Mapping[str, object]
+) -> AcceptedProtocol:
+    return AcceptedProtocol(
+        factory.detection_size,
+        factory.preamble_size,
+        factory.detect,
+        lambda connection: manager.connect(connection, parameters),
+    )
+
+
+def _wrong(options: AcceptorOptions, what: str) -> BrokerError:
+    return BrokerError(ErrorCode.ILLEGAL_STATE, f"acceptor {options.name}: {what}")

@@ -1,0 +1,51 @@
+"""Prefixes of names that choose a routing type: anycastPrefix and multicastPrefix of an acceptor.
+
+    anycastPrefix=queue://      queue://orders ─▶ orders, ANYCAST
+
+Names in the broker have no prefix. A session takes it off whatever its client names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker.model.routing_type import RoutingType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["NO_PREFIXES", "Prefixes"]
+
+
+class Prefixes:
+    """See the module's text. Immutable.
+
+    Args:
+        anycast: prefixes of names that mean ANYCAST.
+        multicast: likewise, MULTICAST.
+    """
+
+    __slots__ = ("_types",)
+
+    def __init__(self, anycast: Iterable[str] = (), multicast: Iterable[str] = ()) -> None:
+        self._types = (
+            *((prefix, RoutingType.ANYCAST) for prefix in anycast if prefix),
+            *((prefix, RoutingType.MULTICAST) for prefix in multicast if prefix),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self._types)
+
+    def split(self, name: str) -> tuple[str, RoutingType | None]:
+        """Give a name without its prefix, and what that means; None where it has none.
+
+        >>> Prefixes(["queue://"]).split("queue://orders")
+        ('orders', <RoutingType.ANYCAST: 1>)
+        """
+        for prefix, routing_type in self._types:
+            if name.startswith(prefix):
+                return name.removeprefix(prefix), routing_type
+        return name, None
+
+
+NO_PREFIXES: Final = Prefixes()

@@ -1,0 +1,342 @@
+"""AMQP messages that Artemis has stored: loaded, listed, consumed, moved, expired, paged, kept."""
+
+import asyncio
+import struct
+from pathlib import Path
+
+import pytest
+
+from broker.model.bodies import type_of
+from broker.model.message_interface import MessageInterface
+from broker.model.message_types import Persister
+from broker.model.properties import PropertyType
+from broker.model.wire import RecordType
+from broker.model.xid import Xid
+from broker.records.amqp_message import AmqpMessage
+from broker.records.records import decode_record, encode_prepared, encode_record
+from broker.records.stored_messages import (
+    AmqpLargeMessage,
+    AmqpMessageV1,
+    AmqpMessageV2,
+    AmqpMessageV3,
+    CoreMessage,
+)
+from broker.settings.settings import AddressSettings, SettingsRepository
+from broker.storage import spill_file
+from broker.storage.open import messages_options
+from journal.journal import Journal
+from tests.broker.storage.test_amqp import ANNOTATIONS, APPLICATION, EXTRA, HEADER, MESSAGE, NULL
+from tests.broker.test_recovery import Life, durable
+
+FIRST_ID = 100_001
+PAST_MS = 1_700_000_000_000
+MESSAGES = [
+    AmqpMessageV1(FIRST_ID, 0, "q", MESSAGE),
+    AmqpMessageV2(FIRST_ID + 1, 0, "q", MESSAGE, None),
+    AmqpMessageV2(FIRST_ID + 2, 0, None, MESSAGE, EXTRA),
+    AmqpMessageV3(FIRST_ID + 3, 0, "q", MESSAGE, None, 0),
+]
+LARGE = AmqpLargeMessage(
+    *(FIRST_ID + 9, True, 0, "q", EXTRA, 0, len(HEADER), HEADER, -1, 0, 13, ANNOTATIONS),
+    *(40, NULL, 99, 120, APPLICATION, 0, True),
+)
+
+
+def settings(**changes):
+    made = SettingsRepository()
+    made.add("#", AddressSettings(**changes))
+    return made
+
+
+async def with_queues(folder, *names):
+    """Make queues; the id of the first."""
+    async with Life(folder) as life:
+        for name in names:
+            await life.queue(name)
+        return life.broker.postoffice.addresses.queues[names[0]].queue_id
+
+
+def journal(folder):
+    options = messages_options(Path(folder) / "journal", journal_type="NIO", file_size=102400)
+    return Journal(options)
+
+
+def put(folder, queue_id, *messages):
+    """Store messages as Artemis does."""
+    with journal(folder) as store:
+        store.load()
+        for one in messages:
+            store.add(one.message_id, one.record_type, encode_record(one))
+            store.update(one.message_id, RecordType.ADD_REF, struct.pack(">q", queue_id))
+
+
+def stored(folder):
+    """The bodies of stored messages by id."""
+    found = {}
+
+    def take(batch):
+        found.update(
+            (one.record_id, bytes(one.body))
+            for one in batch
+            if one.user_type == RecordType.ADD_MESSAGE_PROTOCOL
+        )
+
+    with journal(folder) as store:
+        store.load(take)
+    return found
+
+
+def waiting(life, name="q"):
+    queue = life.broker.postoffice.addresses.queues[name]
+    return [one.message for one in queue.references()]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A broker's folder with an AMQP message of each kind in the queue `q`."""
+    queue_id = asyncio.run(with_queues(tmp_path / "data", "q", "other", "DLQ", "ExpiryQueue"))
+    put(tmp_path / "data", queue_id, *MESSAGES)
+    return tmp_path / "data"
+
+
+def test_they_are_loaded_and_their_records_stay_as_they_are(folder):
+    before = stored(folder)
+
+    async def live():
+        async with Life(folder) as life:
+            return [
+                (one.address, one.durable, one.priority, one.timestamp, one.get("colour"))
+                for one in waiting(life)
+            ]
+
+    for _ in range(2):
+        seen = asyncio.run(live())
+        assert seen == [(address, True, 7, PAST_MS, "red") for address in ("q", "q", "orders", "q")]
+    assert stored(folder) == before
+    assert set(before) == {one.message_id for one in MESSAGES}
+
+
+def test_a_core_consumer_gets_them_converted_and_they_are_gone(folder):
+    async def consume():
+        async with Life(folder) as life:
+            session = life.session()
+            sink = life.consume(session=session)
+            assert [one.get("JMS_AMQP_ORIGINAL_ENCODING") for one in sink.got] == [5] * 4
+            assert [one.get("NATIVE_MESSAGE_ID") for one in sink.got] == [
+                "ID:AMQP_NO_PREFIX:id-1"
+            ] * 4
+            await durable(lambda done: session.acknowledge(0, sink.ids[-1], done))
+
+    asyncio.run(consume())
+    assert stored(folder) == {}
+
+
+def test_all_protocols_see_the_same_of_it():
+    members = {name for name in vars(MessageInterface) if not name.startswith("_")}
+    members |= set(MessageInterface.__annotations__)
+    message = AmqpMessage.from_record(encode_record(MESSAGES[3]))
+    again = message.copy()
+    for name, value in (
+        ("_AMQ_GROUP_ID", "g"),
+        ("_AMQ_DUPL_ID", b"d"),
+        ("JMSReplyTo", "queue://a"),
+        ("JMSCorrelationID", 7),
+    ):
+        again.set(name, type_of(value), value)
+    again.set("_AMQ_GROUP_SEQUENCE", PropertyType.INT, -1)
+    again.set("_AMQ_SCHED_DELIVERY", PropertyType.LONG, PAST_MS)
+
+    assert all(hasattr(message, name) for name in members)
+    assert (message.group_id, message.group_sequence, message.scheduled_ms) == (None, 0, 0)
+    assert (again.group_id, again.group_sequence, again.scheduled_ms) == ("g", -1, PAST_MS)
+    assert (again.duplicate_id, again.reply_to, again.correlation_id) == (b"d", "queue://a", None)
+
+
+def test_selectors_see_their_properties(folder):
+    async def consume():
+        async with Life(folder) as life:
+            session = life.session()
+            return [
+                len(list(session.query_queue("q").queue.references())),
+                *(
+                    sum(parse(text).matches(one) for one in waiting(life))
+                    for text in ("colour = 'red' AND n = -1", "colour = 'blue'", "AMQPriority = 7")
+                ),
+            ]
+
+    from broker.selector.filters import parse_filter as parse
+
+    assert asyncio.run(consume()) == [4, 4, 0, 4]
+
+
+def moved(folder, target, how, **changes):
+    """Do something with the messages, over a restart; what the target has, and its records."""
+
+    async def before():
+        async with Life(folder, settings=settings(**changes)) as life:
+            await how(life)
+            await asyncio.sleep(0.05)
+            assert waiting(life) == []
+
+    async def after():
+        async with Life(folder, settings=settings(**changes)) as life:
+            return [
+                (type(one), one.address, one.get("_AMQ_ORIG_ADDRESS"), one.get("colour"))
+                for one in waiting(life, target)
+            ]
+
+    asyncio.run(before())
+    seen = asyncio.run(after())
+    return seen, [decode_record(45, body, is_update=False) for body in stored(folder).values()]
+
+
+async def reject(life):
+    session = life.session()
+    sink = life.consume(session=session)
+    await durable(lambda done: session.settlement.reject(0, sink.ids, done))
+
+
+async def move(life):
+    dead_letters = life.broker.dead_letters
+    queues = life.broker.postoffice.addresses.queues
+    for reference in list(queues["q"].references()):
+        for _ in dead_letters.move_to_queue(reference, queues["other"]):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("how", "target", "changes"),
+    [
+        (reject, "DLQ", {"dead_letter_address": "DLQ"}),
+        (move, "other", {}),
+    ],
+)
+def test_moved_they_have_the_same_sections(folder, how, target, changes):
+    seen, records = moved(folder, target, how, **changes)
+
+    # The address that a message was sent to, of those in `q`.
+    assert seen == [(AmqpMessage, target, one, "red") for one in ("q", "q", "orders", "q")]
+    assert [one.encoded for one in records] == [MESSAGE] * 4
+    assert {one.persister for one in records} == {Persister.AMQP_V3}
+
+
+def test_expired_they_have_the_same_sections(tmp_path):
+    folder = tmp_path / "data"
+    queue_id = asyncio.run(with_queues(folder, "q", "ExpiryQueue"))
+    put(folder, queue_id, AmqpMessageV3(FIRST_ID, 0, "q", MESSAGE, None, PAST_MS))
+
+    async def expire(life):
+        life.consume()
+
+    seen, (record,) = moved(folder, "ExpiryQueue", expire, expiry_address="ExpiryQueue")
+
+    assert seen == [(AmqpMessage, "ExpiryQueue", "q", "red")]
+    assert (record.encoded, record.expiration) == (MESSAGE, 0)
+
+
+def test_paged_they_have_the_same_sections(folder):
+    changes = {"max_size_messages": 1}
+    seen, _ = moved(folder, "other", move, **changes)
+
+    async def consume():
+        async with Life(folder, settings=settings(**changes)) as life:
+            session = life.session()
+            store = life.broker.postoffice.addresses.queues["other"].pages
+            sink = life.consume("other", session=session)
+            for _ in range(200):
+                if len(sink.got) == 4:
+                    break
+                await asyncio.sleep(0.05)
+            return store is not None, [(type(one), one.encoded) for one in sink.got]
+
+    is_paged, got = asyncio.run(consume())
+    assert is_paged
+    assert len(seen) < 4
+    assert got == [(AmqpMessage, MESSAGE)] * 4
+
+
+def test_a_change_that_amqp_has_no_place_for_makes_it_a_core_message():
+    message = AmqpMessage.from_record(encode_record(MESSAGES[0]))
+    copy = message.copy()
+    copy.priority = 2
+
+    assert isinstance(decode_record(45, message.record(), is_update=False), AmqpMessageV3)
+    changed = decode_record(45, copy.record(), is_update=False)
+    assert isinstance(changed, CoreMessage)
+    assert changed.headers.priority == 2
+    copy.priority = 7
+    assert isinstance(decode_record(45, copy.record(), is_update=False), CoreMessage)
+
+
+def test_properties_of_the_broker_stand_beside_the_sections():
+    message = AmqpMessage.from_record(encode_record(MESSAGES[3]))
+    message.set("_AMQ_ORIG_QUEUE", PropertyType.STRING, "first")
+    message.set("gone", PropertyType.INT, 1)
+    message.remove("gone")
+    message.message_id = 7
+
+    again = AmqpMessage.from_record(message.record())
+
+    assert (again.message_id, again.encoded) == (7, MESSAGE)
+    assert (again.get("_AMQ_ORIG_QUEUE"), again.get("gone")) == ("first", None)
+    assert again.record() == message.record()
+
+
+def test_spilled_they_are_as_they_were(folder, monkeypatch):
+    monkeypatch.setattr(spill_file, "KEPT_SIZE", 0)
+
+    async def live():
+        async with Life(folder) as life:
+            return [one.record() for one in waiting(life)]
+
+    records = asyncio.run(live())
+    assert [decode_record(45, one, is_update=False).encoded for one in records] == [MESSAGE] * 4
+
+
+# --- what is not read yet ---------------------------------------------------------------------
+
+
+def test_a_large_one_stays_where_it_is_and_is_told(folder, caplog):
+    async def live():
+        async with Life(folder) as life:
+            queue = life.broker.postoffice.addresses.queues["q"]
+            put_id = queue.queue_id
+            assert len(waiting(life)) == 4
+        return put_id
+
+    put(folder, asyncio.run(live()), LARGE)
+    before = stored(folder)
+    caplog.clear()
+
+    asyncio.run(live())
+
+    assert "message 100010, of persister AMQP_LARGE, cannot be read here: it stays" in caplog.text
+    assert stored(folder) == before
+
+
+@pytest.mark.parametrize("decision", ["commit", "rollback"])
+def test_a_prepared_transaction_with_one_is_decided_by_its_manager(tmp_path, decision):
+    folder = tmp_path / "data"
+    queue_id = asyncio.run(with_queues(folder, "q"))
+    xid = Xid(1, b"branch", b"global")
+    sent = (LARGE, AmqpMessageV3(FIRST_ID, 0, "q", MESSAGE, None, 0))
+    with journal(folder) as store:
+        store.load()
+        for one in sent:
+            store.add(one.message_id, one.record_type, encode_record(one), tx=77)
+            store.update(one.message_id, RecordType.ADD_REF, struct.pack(">q", queue_id), tx=77)
+        store.prepare(77, encode_prepared(xid))
+
+    async def decide():
+        async with Life(folder) as life:
+            session = life.session(is_xa=True)
+            assert session.xa_in_doubt() == (xid,)
+            assert waiting(life) == []
+            request = session.xa_commit if decision == "commit" else session.xa_rollback
+            options = (False,) if decision == "commit" else ()
+            await durable(lambda done: request(xid, *options, done))
+            return [one.message_id for one in waiting(life)]
+
+    is_commit = decision == "commit"
+    assert asyncio.run(decide()) == ([FIRST_ID] if is_commit else [])
+    assert set(stored(folder)) == ({one.message_id for one in sent} if is_commit else set())
