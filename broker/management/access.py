@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from broker.paging.paging import Paging
     from broker.ports import Security, Settings
     from broker.protocols.peer import Handler
-    from broker.queues.consumer import Filter
     from broker.queues.counters import Counters
+    from broker.queues.filter import Filter
     from broker.recovery.replay import Replay
     from broker.routing.administration import Administration
     from broker.routing.dead_letters import DeadLetters

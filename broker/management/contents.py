@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
     from broker.management.access import ManagedBroker
-    from broker.queues.consumer import Consumer, Filter
+    from broker.queues.consumer import Consumer
+    from broker.queues.filter import Filter
     from broker.queues.queue import Queue
     from broker.queues.reference import Reference
     from broker.routing.message_mover import Moving

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from broker.management.access import ManagedBroker
     from broker.management.invocation import Getters
     from broker.model.message import Message
-    from broker.queues.consumer import Filter
+    from broker.queues.filter import Filter
     from broker.queues.queue import Queue
     from broker.queues.reference import Reference
 

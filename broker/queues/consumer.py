@@ -23,48 +23,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.model.message import Message
+    from broker.queues.filter import Filter
     from broker.queues.pages import PageBrowser
     from broker.queues.queue import Queue
     from broker.queues.reference import Cursor, Reference, ReferenceTransaction
 
-__all__ = ["UNLIMITED", "Consumer", "Equality", "Filter", "Sink"]
+__all__ = ["UNLIMITED", "Consumer", "Sink"]
 
 log = logging.getLogger("broker")
 
 UNLIMITED = -1
 _NUMBERS = itertools.count(1)
-
-
-class Equality(Protocol):
-    """What has to be equal for a selector to match."""
-
-    @property
-    def name(self) -> str:
-        """Of a property or header."""
-
-    @property
-    def key(self) -> str | int:
-        """What stands for the constant."""
-
-    def fetch_key(self, message: Message) -> str | int | None:
-        """Give what stands for the name's value in a message."""
-
-
-class Filter(Protocol):
-    """What a selector became; `broker.selector.parse` makes one."""
-
-    text: str
-
-    @property
-    def equality(self) -> Equality | None:
-        """A condition without which it does not match; None where none can be looked up."""
-
-    @property
-    def is_equality(self) -> bool:
-        """Whether it is that condition and nothing more."""
-
-    def matches(self, message: Message) -> bool:
-        """Whether the message is wanted."""
 
 
 class Stream(Protocol):

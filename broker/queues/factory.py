@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.ports import Settings, Timers
-    from broker.queues.consumer import Filter
+    from broker.queues.filter import Filter
     from broker.queues.queue import DeadLetterHandler
     from broker.records.binding_records import QueueBinding
     from broker.storage.manager import StorageManager

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from broker.model.message import Message
     from broker.ports import Settings, Timer, Timers
-    from broker.queues.consumer import Consumer, Filter
+    from broker.queues.consumer import Consumer
+    from broker.queues.filter import Filter
     from broker.queues.pages import QueuePages
     from broker.records.binding_records import QueueBinding
     from broker.settings.settings import AddressSettings

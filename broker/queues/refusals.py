@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from broker.model.message import Message
-    from broker.queues.consumer import Equality, Filter
+    from broker.queues.filter import Equality, Filter
 
 __all__ = ["Refusals"]
 

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.model.message import Message
-    from broker.queues.consumer import Consumer, Filter
+    from broker.queues.consumer import Consumer
+    from broker.queues.filter import Filter
     from broker.queues.queue import Queue
     from broker.queues.reference import Reference
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from broker.paging.paging import Paging
-    from broker.queues.consumer import Filter
+    from broker.queues.filter import Filter
     from broker.queues.memory import AddressMemory
     from broker.queues.queue import Queue
     from broker.recovery.images import BindingsImage, Prepared, Record

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from datetime import datetime
 
-    from broker.queues.consumer import Filter
+    from broker.queues.filter import Filter
     from broker.routing.postoffice import PostOffice
     from broker.storage.history import HistoryMessage, MessageHistory
     from broker.storage.large_bodies import LargeBodies

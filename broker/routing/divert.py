@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from broker.model.message import Message
-    from broker.queues.consumer import Filter
+    from broker.queues.filter import Filter
     from broker.records.binding_records import Divert as DivertRecord
 
 __all__ = ["Divert"]

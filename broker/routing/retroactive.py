@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from broker.notifications import Notifications
     from broker.ports import Settings, Timers
-    from broker.queues.consumer import Filter
+    from broker.queues.filter import Filter
     from broker.queues.queue import Queue
     from broker.routing.addresses import Address
     from broker.routing.postoffice import PostOffice

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from broker.model.routing_type import RoutingType
     from broker.notifications import Notifications
     from broker.ports import Settings
-    from broker.queues.consumer import Filter
+    from broker.queues.filter import Filter
     from broker.records.binding_records import Divert as DivertRecord
     from broker.routing.addresses import Address, Addresses
     from broker.routing.administration import Administration

@@ -78,7 +78,8 @@ if TYPE_CHECKING:
     from broker.options import BrokerOptions
     from broker.ports import Security
     from broker.protocols.peer import Handler
-    from broker.queues.consumer import Consumer, Filter
+    from broker.queues.consumer import Consumer
+    from broker.queues.filter import Filter
     from broker.server.reload import ConfigurationSource
     from broker.sessions.session import SessionOptions
     from broker.storage.history import MessageHistory

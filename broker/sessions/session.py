@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from broker.model.routing_type import RoutingType
     from broker.notifications import Notifications, Origin
     from broker.ports import Management, Security, Settings
-    from broker.queues.consumer import Filter, Sink
+    from broker.queues.consumer import Sink
+    from broker.queues.filter import Filter
     from broker.queues.limits import Limits
     from broker.queues.queue import Queue
     from broker.queues.reference import Reference

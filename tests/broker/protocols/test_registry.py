@@ -3,12 +3,12 @@
 import asyncio
 
 import pytest
-from broker.config.options import broker_options
 
 from broker.config.errors import ConfigError
 from broker.config.load import load
 from broker.errors import BrokerError
 from broker.options import BrokerOptions
+from broker.options.from_config import broker_options
 from broker.protocols.registry import (
     GROUP,
     AcceptorParameter,
