@@ -58,7 +58,7 @@ class Timers(Protocol):
 
 
 class Settings(Protocol):
-    """Where the effective settings of an address are looked up: `broker.settings.settings`."""
+    """Where the effective settings of an address are looked up: `SettingsRepository`."""
 
     def match(self, address: str) -> AddressSettings:
         """Give them; the same object until one changes."""

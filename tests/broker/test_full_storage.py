@@ -4,7 +4,7 @@ import pytest
 
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.server.scanner import ExpiryScanner
-from broker.storage.manager import NullStorage
+from broker.storage.null_storage import NullStorage
 from tests.broker.bench import START_MS, Answers, Bench, done, message
 
 
