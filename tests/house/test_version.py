@@ -7,11 +7,11 @@ import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
-import journal.cli.bench
 import pytest
 from click.testing import CliRunner
 
 import broker.cli.main
+import journal.cli.bench
 import journal.cli.main
 import pipeline.cli.main
 
