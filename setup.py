@@ -22,7 +22,7 @@ from setuptools import Extension, setup
 # all other modules reach it by cimport. tests/house/test_layers.py holds this table to that.
 EXTENSIONS: dict[str, list[str]] = {
     "journal.format": ["crc32c"],
-    "journal.files.base": ["file_ops", "completion", "aio_queue", "uring_queue"],
+    "journal.files.base": ["file_ops", "device", "completion", "aio_queue", "uring_queue"],
     "journal.files.nio": [],
     "journal.files.aio": [],
     "journal.files.uring": [],
@@ -61,6 +61,7 @@ EXTENSIONS: dict[str, list[str]] = {
     "journal.file_maintenance": [],
     "journal.adoption": [],
     "journal.lifecycle": [],
+    "journal.appends": [],
     "journal.journal": [],
     "broker.model.message_fields": [],
     "broker.model.packed": [],
@@ -119,6 +120,7 @@ COMPILED = [
     "broker.storage.context",
     "broker.storage.identifiers",
     "broker.storage.manager",
+    "broker.storage.null_storage",
     "broker.storage.page_appends",
     "broker.records.page_records",
     "broker.transport.connection",

@@ -44,7 +44,8 @@ from broker.options import AcceptorOptions, BrokerOptions
 from broker.server.server import Broker
 from broker.sessions.session import Session, SessionOptions
 from broker.settings.queue_defaults import QueueRequest
-from broker.settings.settings import AddressSettings, SettingsRepository
+from broker.settings.settings import AddressSettings
+from broker.settings.settings_repository import SettingsRepository
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 
 BODY_SIZE = 1024

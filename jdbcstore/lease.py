@@ -20,13 +20,13 @@ no other broker had the lease since. That is the fencing token.
 from __future__ import annotations
 
 import enum
-import errno
 import logging
 import threading
 import time
 import uuid
 from typing import TYPE_CHECKING, Final
 
+from jdbcstore.clocks import ClockSkew, boot_clock
 from jdbcstore.errors import LeaseLost
 from jdbcstore.lease_row import HOLDER_ID_MAX, LeaseRow
 from jdbcstore.node_table import DatabaseAway, NodeTable
@@ -52,11 +52,6 @@ ACQUIRE_PAUSE_MAX_MS: Final = 2000
 RETRY_PAUSE_MS: Final = 500
 # What a renewal may be late by before that is worth a line (ActiveMQScheduledLeaseLock).
 LATE_MS: Final = 100
-
-
-def boot_clock() -> float:
-    """Seconds that never jump, and that count while the machine is suspended."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class LeaseState(enum.Enum):
@@ -110,14 +105,17 @@ class Lease:
         self._given_id = holder_id
         self._on_lost = on_lost
         self._clock = clock
-        self._wall_clock = wall_clock
         self._expiration_ms = options.lock_expiration_ms
         self._renew_period_ms = options.lock_renew_period_ms
         self._ride_out_ms = options.ride_out_ms
-        self._allowed_time_diff_ms = options.allowed_time_diff_ms
         self._acquisition_timeout_ms = options.lock_acquisition_timeout_ms
         self._table = table or NodeTable(database)
         self._row = LeaseRow(self._table.table, database.dialect, row_id)
+        self._skew = ClockSkew(
+            lambda: self._table.ask(self._row.now_ms, read_only=True),
+            options.allowed_time_diff_ms,
+            wall_clock,
+        )
         self._locks_all = database.dialect.write_locks_all
         # An acquisition was sent, and its outcome is unknown.
         self._is_unknown = False
@@ -128,8 +126,6 @@ class Lease:
         self._failure: LeaseLost | None = None
         self._renewed_at = 0.0  # When the last successful renewal was sent, by clock().
         self._fence_renewed_at = 0.0
-        self._skew_ms: float | None = None
-        self._is_skew_reported = False
         self._outage = Outage("the lease could not be renewed", clock=clock)
         self._is_doubt_reported = False
         self._keeper: threading.Thread | None = None
@@ -163,8 +159,7 @@ class Lease:
     @property
     def skew_ms(self) -> float | None:
         """The database's clock less this machine's, at the last renewal; None before the first."""
-        with self._lock:
-            return self._skew_ms
+        return self._skew.last_ms
 
     # What the database says.
 
@@ -174,7 +169,7 @@ class Lease:
         Raises:
             JournalIOError: the database fails, or has no such row.
         """
-        return self._table.ask(self._row_view, read_only=True)
+        return self._table.ask(self._row.view, read_only=True)
 
     def is_held(self) -> bool:
         """Whether anybody has the lease and it has not expired."""
@@ -216,7 +211,7 @@ class Lease:
                 self._failure = None
                 self._renewed_at = self._fence_renewed_at = sent_at
                 self._stop_keeper = stop
-            self._measure_skew()
+            self._skew.measure()
             self._keeper = threading.Thread(
                 target=self._keep, args=(stop,), name=f"lease-{self._row.row_id}", daemon=True
             )
@@ -341,13 +336,13 @@ class Lease:
         with self._lock:
             self._renewed_at = max(self._renewed_at, sent_at)
             self.renewals += 1
-        self._measure_skew()
+        self._skew.measure()
         return True
 
     def _is_renewed_by_fence(self) -> bool:
         """Whether the row says that the lease goes on, though it could not be written to."""
         sent_at = self._clock()
-        view = self._table.ask(self._row_view, read_only=True)
+        view = self._table.ask(self._row.view, read_only=True)
         if view.holder != self.holder_id or not view.is_held:
             return False
         with self._lock:
@@ -417,30 +412,6 @@ class Lease:
                 self._on_lost(failure)
             except Exception:
                 log.exception("what was to be done about the lost lease failed")
-
-    def _measure_skew(self) -> None:
-        """Compare the clocks; a difference is reported when it begins and when it ends."""
-        before = self._wall_clock()
-        try:
-            now_ms = self._table.ask(self._row.now_ms, read_only=True)
-        except JournalIOError as error:
-            log.debug("the clocks were not compared: %s", error)
-            return
-        skew_ms = now_ms - (before + self._wall_clock()) * 500  # The middle, in milliseconds.
-        is_large = abs(skew_ms) > self._allowed_time_diff_ms
-        with self._lock:
-            self._skew_ms = skew_ms
-            is_news = is_large != self._is_skew_reported
-            self._is_skew_reported = is_large
-        if is_large and is_news:
-            log.warning(
-                "the database's clock is %.0f ms %s this machine's (jdbc-allowed-time-diff is %d "
-                "ms); leases go by the database's",
-                *(abs(skew_ms), "ahead of" if skew_ms > 0 else "behind"),
-                self._allowed_time_diff_ms,
-            )
-        elif is_news:
-            log.info("the database's clock agrees with this machine's again: %.0f ms", skew_ms)
 
     # Proving it.
 
@@ -527,11 +498,3 @@ class Lease:
 
     def _release_row(self, connection: Connection) -> bool:
         return self._row.release(connection, self.holder_id)
-
-    def _row_view(self, connection: Connection) -> LeaseView:
-        view = self._row.look(connection)
-        if view is None:
-            raise JournalIOError(
-                errno.ENOENT, f"no row {self._row.row_id} in the table", self._table.table.name
-            )
-        return view

@@ -14,6 +14,7 @@ processes on one machine still agree, but a step of that machine's clock is a st
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,7 @@ import sqlalchemy
 from sqlalchemy import BigInteger, bindparam, literal_column
 
 from jdbcstore.errors import StatementCancelled
+from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Table
@@ -157,6 +159,19 @@ class LeaseRow:
             return None
         holder, expires_ms, now_ms = row
         return LeaseView(holder, None if expires_ms is None else int(expires_ms), int(now_ms))
+
+    def view(self, connection: Connection) -> LeaseView:
+        """What the row says.
+
+        Raises:
+            JournalIOError: there is no such row.
+        """
+        found = self.look(connection)
+        if found is None:
+            raise JournalIOError(
+                errno.ENOENT, f"no row {self.row_id} in the table", self._table.name
+            )
+        return found
 
     def now_ms(self, connection: Connection) -> int:
         """The database's clock."""

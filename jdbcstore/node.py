@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import sqlalchemy
 
+from jdbcstore.clocks import boot_clock
 from jdbcstore.errors import LeaseLost
-from jdbcstore.lease import ACQUIRE_PAUSE_MAX_MS, Lease, LeaseState, boot_clock
+from jdbcstore.lease import ACQUIRE_PAUSE_MAX_MS, Lease, LeaseState
 from jdbcstore.node_table import DatabaseAway, NodeTable
 from jdbcstore.outage import Outage
 from jdbcstore.schema import BACKUP_LOCK_ROW, NODE_ID_ROW, PRIMARY_LOCK_ROW, STATE_ROW

@@ -5,12 +5,12 @@ from typing import final
 from typing_extensions import Buffer
 
 from journal.api import Done
+from journal.appends import JournalAppends
 from journal.completion import Completion
-from journal.lifecycle import JournalLifecycle
 from journal.transaction import Transaction
 
 @final
-class Journal(JournalLifecycle):
+class Journal(JournalAppends):
     @property
     def durable_ticket(self) -> int: ...
     def add(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from broker.config import BrokerConfig
 from broker.model.address import DEFAULT_WILDCARDS, WildcardConfiguration
-from broker.settings.settings import SettingsRepository
+from broker.settings.settings_repository import SettingsRepository
 from broker.transport.acceptor import AcceptorOptions
 
 if TYPE_CHECKING:

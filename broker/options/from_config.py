@@ -26,7 +26,7 @@ from broker.security.login_config import read_login
 from broker.security.manager import SecurityManager
 from broker.sessions.resource_limits import UserLimits
 from broker.settings.queue_defaults import QueueRequest
-from broker.settings.settings import SettingsRepository
+from broker.settings.settings_repository import SettingsRepository
 from broker.settings.value_types import BOOLEAN, INT, TEXTS, Kind, at_least
 from broker.storage.open import REPLACEABLE, FileStoreOptions
 from broker.transport.acceptor import AcceptorOptions

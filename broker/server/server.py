@@ -59,7 +59,8 @@ from broker.sessions.send_marks import SendMarks
 from broker.sessions.session import Session
 from broker.sessions.slow_consumers import SlowConsumers
 from broker.storage.identifiers import IdGenerator
-from broker.storage.manager import NullStorage, StorageManager
+from broker.storage.manager import StorageManager
+from broker.storage.null_storage import NullStorage
 from broker.storage.open import Stores, open_stores
 from broker.storage.page_work import ThreadWork
 from broker.storage.page_writer import PageWriter

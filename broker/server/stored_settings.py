@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from broker.model.wire import WireRecord
-    from broker.settings.settings import SettingsRepository
+    from broker.settings.settings_repository import SettingsRepository
     from broker.storage.manager import StorageManager
 
 __all__ = ["StoredSettings"]

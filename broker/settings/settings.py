@@ -10,10 +10,10 @@ from __future__ import annotations
 import dataclasses
 from collections import ChainMap
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
-from broker.model.address import DEFAULT_WILDCARDS, WildcardConfiguration, split_fqqn
 from broker.model.routing_type import RoutingType
+from broker.settings.fields import Setting, optional, setting
 from broker.settings.policies import (
     AddressFullPolicy,
     DeletionPolicy,
@@ -22,7 +22,6 @@ from broker.settings.policies import (
     SlowConsumerPolicy,
     SlowConsumerUnit,
 )
-from broker.settings.repository import CACHE_SIZE_MAX, HierarchicalRepository
 from broker.settings.value_types import (
     BOOLEAN,
     DOUBLE,
@@ -32,7 +31,6 @@ from broker.settings.value_types import (
     SIZE,
     SIZE_INT,
     TEXT,
-    Kind,
     at_least,
     between,
     choice,
@@ -41,47 +39,9 @@ from broker.settings.value_types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
-__all__ = [
-    "SETTINGS",
-    "AddressSettings",
-    "AddressSettingsChanges",
-    "Setting",
-    "SettingsRepository",
-    "optional",
-    "setting",
-]
-
-T = TypeVar("T")
-
-
-class Setting(NamedTuple):
-    """One element of address-setting.
-
-    Attributes:
-        attribute: of AddressSettings.
-        elements: its names in XML, the first is the one to write.
-        json_name: in management and in records.
-        kind: what its text may be.
-    """
-
-    attribute: str
-    elements: tuple[str, ...]
-    json_name: str
-    kind: Kind[Any]
-
-
-def setting(element: str, json_name: str, kind: Kind[T], default: T, *aliases: str) -> T:
-    """A field of AddressSettings."""
-    metadata = {"setting": ((element, *aliases), json_name, kind)}
-    return dataclasses.field(default=default, metadata=metadata)
-
-
-def optional(element: str, json_name: str, kind: Kind[T]) -> T | None:
-    """A field of AddressSettings without a default of its own."""
-    return dataclasses.field(default=None, metadata={"setting": ((element,), json_name, kind)})
-
+__all__ = ["SETTINGS", "AddressSettings", "AddressSettingsChanges"]
 
 _GE_0: Final = at_least(LONG, 0)
 _COUNT: Final = minus_one_or_more_than(INT, 0)
@@ -504,82 +464,3 @@ _DERIVED: Final[Mapping[str, Callable[[AddressSettings], int]]] = {
     "prefetch_page_messages": lambda of: of.max_read_page_messages,
     "max_redelivery_delay_ms": lambda of: 10 * of.redelivery_delay_ms,
 }
-
-
-class SettingsRepository:
-    """The address settings of a broker by match; what holds for an address is their merge.
-
-    Not safe for threads: the event loop's.
-    """
-
-    def __init__(
-        self,
-        wildcards: WildcardConfiguration = DEFAULT_WILDCARDS,
-        literal_markers: str | None = None,
-        uuid_namespace: str = "",
-    ) -> None:
-        self._entries: HierarchicalRepository[AddressSettings] = HierarchicalRepository(
-            wildcards, literal_markers, uuid_namespace
-        )
-        # Keyed by the candidates: ten thousand addresses below one match share one object.
-        self._merged: dict[tuple[int, ...], AddressSettings] = {}
-        # What match() gave: it is asked several times for each message.
-        self._found: dict[str, AddressSettings] = {}
-        self._entries.on_change(self._forget)
-
-    def _forget(self) -> None:
-        self._merged.clear()
-        self._found.clear()
-
-    def add(self, match: str, settings: AddressSettings) -> None:
-        """Set what holds for a match, instead of what did.
-
-        Raises:
-            ValueError: any-words stands elsewhere than at the end of the match.
-        """
-        self._entries.add(match, settings)
-
-    def remove(self, match: str) -> bool:
-        """Take a match away; whether it was there."""
-        return self._entries.remove(match)
-
-    def replace_all(self, entries: Iterable[tuple[str, AddressSettings]]) -> None:
-        """Exchange everything at once; ValueError as `add`, then nothing has changed."""
-        self._entries.replace_all(entries)
-
-    def on_change(self, listener: Callable[[], object]) -> None:
-        """Call `listener` after every change from now on."""
-        self._entries.on_change(listener)
-
-    def off_change(self, listener: Callable[[], object]) -> None:
-        """Call it no more. Idempotent."""
-        self._entries.off_change(listener)
-
-    def match(self, address: str) -> AddressSettings:
-        """What holds for an address; of a fully qualified name the address counts."""
-        found = self._found.get(address)
-        if found is None:
-            found = self._match(address)
-            if len(self._found) >= CACHE_SIZE_MAX:
-                self._found.clear()
-            self._found[address] = found
-        return found
-
-    def _match(self, address: str) -> AddressSettings:
-        candidates = self._entries.candidates(split_fqqn(address)[0])
-        if not candidates:
-            return _NOTHING_GIVEN
-        if len(candidates) == 1:
-            return candidates[0]
-        key = tuple(map(id, candidates))
-        merged = self._merged.get(key)
-        if merged is None:
-            merged = self._merged[key] = candidates[0].merged(*candidates[1:])
-        return merged
-
-    def items(self) -> Iterator[tuple[str, AddressSettings]]:
-        """Every match and what was given for it, unmerged."""
-        return self._entries.items()
-
-
-_NOTHING_GIVEN: Final = AddressSettings()

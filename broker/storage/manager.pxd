@@ -25,7 +25,3 @@ cdef class StorageManager:
     cpdef object acknowledge(self, queue_id, message_id, tx_id, bint is_last)
     cdef object _note(self, record_id, kind, bytes body, tx_id, bint is_last, bint flush_now)
     cpdef object delete_message(self, message_id)
-
-
-cdef class NullStorage(StorageManager):
-    pass

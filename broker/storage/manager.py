@@ -28,7 +28,6 @@ from broker.model.wire import RecordType
 from broker.records.message_records import DuplicateId, HeuristicCompletion
 from broker.records.records import encode_prepared, encode_record
 from broker.storage.context import Completions, OperationContext
-from broker.storage.identifiers import IdGenerator
 from broker.storage.page_appends import PageAppends
 from journal.api import RecordStore
 from journal.errors import JournalFull
@@ -41,9 +40,10 @@ if TYPE_CHECKING:
     from broker.model.wire import WireRecord
     from broker.model.xid import Xid
     from broker.storage.context import After
+    from broker.storage.identifiers import IdGenerator
     from broker.storage.page_writer import PageWriter
 
-__all__ = ["LoopStore", "NullStorage", "StorageManager"]
+__all__ = ["LoopStore", "StorageManager"]
 
 log = logging.getLogger("broker")
 
@@ -429,94 +429,6 @@ class StorageManager:
         counter.appended += 1
 
 
-class NullStorage(StorageManager):
-    """What a broker with `persistence-enabled` false appends: nothing; all is "durable" at once."""
-
-    is_persistent = False
-
-    def __init__(self) -> None:
-        """No stores, and ids that begin anew with every start."""
-        self.page_writer = None
-        self._max_redelivery_records = -1
-        self._ids = IdGenerator(None)
-        self.completions = Completions(_never)
-
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Nothing to attach."""
-
-    def stop(self) -> None:
-        """Nothing to make durable."""
-
-    def sync(self) -> None:
-        """Nothing to wait for."""
-
-    def prewarm(self) -> None:
-        """Nothing to get ready."""
-
-    def store_message(self, message: Message, tx_id: int | None) -> None:
-        """Keep nothing."""
-
-    def store_reference(
-        self, queue_id: int, message_id: int, tx_id: int | None, is_last: bool
-    ) -> None:
-        """Keep nothing."""
-
-    def acknowledge(self, queue_id: int, message_id: int, tx_id: int | None, is_last: bool) -> None:
-        """Keep nothing."""
-
-    def delete_message(self, message_id: int) -> None:
-        """Keep nothing."""
-
-    def _update(self, record_id: int, kind: int, body: bytes, tx_id: int | None = None) -> None:
-        pass
-
-    def store_duplicate_id(
-        self, record_id: int, address: str, duplicate_id: bytes, tx_id: int | None = None
-    ) -> None:
-        """Keep nothing."""
-
-    def delete_duplicate_id(self, record_id: int, tx_id: int | None = None) -> None:
-        """Keep nothing."""
-
-    def prepare(self, tx_id: int, xid: Xid) -> None:
-        """Keep nothing."""
-
-    def commit(self, tx_id: int) -> None:
-        """Keep nothing."""
-
-    def rollback(self, tx_id: int) -> None:
-        """Keep nothing."""
-
-    def delete_heuristic_completion(self, record_id: int) -> None:
-        """Keep nothing."""
-
-    def _add_message_record(self, record_id: int, record: WireRecord) -> None:
-        pass
-
-    def add_binding(self, record_id: int, record: WireRecord) -> None:
-        """Keep nothing."""
-
-    def update_queue_binding(self, queue_id: int, record: WireRecord) -> None:
-        """Keep nothing."""
-
-    def replace_binding(self, old_id: int, new_id: int, record: WireRecord) -> None:
-        """Keep nothing."""
-
-    def delete_binding(self, record_id: int) -> None:
-        """Keep nothing."""
-
-    def add_setting(self, record: WireRecord) -> int:
-        """Keep nothing; an id all the same."""
-        return self.new_id()
-
-    def delete_setting(self, record_id: int) -> None:
-        """Keep nothing."""
-
-
 def _refused(error: JournalFull) -> BrokerError:
     """Give what a client is told of a record that a full disk has no room for."""
     return broker_error("address_is_full", f"the disk is full: {error}")
-
-
-def _never(error: Exception) -> None:
-    raise AssertionError("nothing that is not kept can fail") from error

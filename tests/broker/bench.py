@@ -25,8 +25,9 @@ from broker.sessions.resource_limits import ResourceLimits
 from broker.sessions.send_marks import SendMarks
 from broker.sessions.session import Session, SessionOptions
 from broker.settings.queue_defaults import QueueRequest
-from broker.settings.settings import AddressSettings, SettingsRepository
-from broker.storage.manager import NullStorage
+from broker.settings.settings import AddressSettings
+from broker.settings.settings_repository import SettingsRepository
+from broker.storage.null_storage import NullStorage
 from broker.transactions.xa import XaTransactions
 
 START_MS = 1_700_000_000_000

@@ -18,7 +18,8 @@ from broker.cli.serving import serve
 from broker.errors import BrokerError
 from broker.options import BrokerOptions
 from broker.server.server import Broker
-from broker.settings.settings import AddressSettings, SettingsRepository
+from broker.settings.settings import AddressSettings
+from broker.settings.settings_repository import SettingsRepository
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.transport.acceptor import AcceptorOptions
 from jdbcstore.options import DatabaseStoreOptions

@@ -21,7 +21,8 @@ from broker.records.stored_messages import (
     AmqpMessageV3,
     CoreMessage,
 )
-from broker.settings.settings import AddressSettings, SettingsRepository
+from broker.settings.settings import AddressSettings
+from broker.settings.settings_repository import SettingsRepository
 from broker.storage import spill_file
 from broker.storage.open import messages_options
 from journal.journal import Journal

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.errors import BrokerError, ErrorCode, broker_error
-from broker.storage.manager import NullStorage
+from broker.storage.null_storage import NullStorage
 from tests.broker.bench import START_MS, Answers, Bench, done, message
 
 

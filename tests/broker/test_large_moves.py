@@ -12,7 +12,8 @@ import pytest
 
 from broker.model.routing_type import RoutingType
 from broker.records.binding_records import Divert
-from broker.settings.settings import AddressSettings, SettingsRepository
+from broker.settings.settings import AddressSettings
+from broker.settings.settings_repository import SettingsRepository
 from jdbcstore.blobs import SqlFiles
 from jdbcstore.options import DatabaseStoreOptions
 from journal.errors import JournalIOError

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from broker.settings.settings import AddressSettings, SettingsRepository
+from broker.settings.settings import AddressSettings
+from broker.settings.settings_repository import SettingsRepository
 from journal.errors import RecordTooLarge
 from tests.broker.bench import Bench, done, message
 from tests.broker.test_recovery import Life, durable

@@ -11,7 +11,8 @@ from broker.routing.retroactive import Retroactive
 from broker.server.server import Broker
 from broker.sessions.session import SessionOptions
 from broker.settings.queue_defaults import QueueRequest
-from broker.settings.settings import AddressSettings, SettingsRepository
+from broker.settings.settings import AddressSettings
+from broker.settings.settings_repository import SettingsRepository
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from tests.broker.bench import Bench, done, message
 

@@ -13,7 +13,8 @@ from broker.settings.policies import (
     SlowConsumerPolicy,
     SlowConsumerUnit,
 )
-from broker.settings.settings import SETTINGS, AddressSettings, SettingsRepository
+from broker.settings.settings import SETTINGS, AddressSettings
+from broker.settings.settings_repository import SettingsRepository
 from tests.unpack import unpack
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"

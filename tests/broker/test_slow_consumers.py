@@ -10,7 +10,8 @@ from broker.options import BrokerOptions
 from broker.server.server import Broker
 from broker.sessions.slow_consumers import SlowConsumers
 from broker.settings.policies import SlowConsumerPolicy, SlowConsumerUnit
-from broker.settings.settings import AddressSettings, SettingsRepository
+from broker.settings.settings import AddressSettings
+from broker.settings.settings_repository import SettingsRepository
 from broker.transport.acceptor import AcceptorOptions
 from tests.broker.bench import done, message
 from tests.broker.management.managed import ManagedBench

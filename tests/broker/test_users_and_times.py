@@ -15,7 +15,8 @@ from broker.sessions.resource_limits import ResourceLimits, UserLimits
 from broker.sessions.send_marks import SendMarks
 from broker.sessions.session import SessionOptions
 from broker.settings.queue_defaults import QueueRequest
-from broker.settings.settings import AddressSettings, SettingsRepository
+from broker.settings.settings import AddressSettings
+from broker.settings.settings_repository import SettingsRepository
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.transport.acceptor import AcceptorOptions
 from tests.broker.bench import Bench, Sink, done, message

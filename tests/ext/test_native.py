@@ -35,14 +35,14 @@ VARIANTS = {
 }
 # Program, and the objects of ext/ it is linked with.
 PROGRAMS = {
-    "test_crc32c": ["file_ops"],
-    "test_file_ops": ["file_ops"],
-    "test_file_tap": ["file_ops"],
-    "test_aio_queue": ["file_ops", "completion", "aio_queue"],
-    "test_uring_queue": ["file_ops", "completion", "uring_queue"],
-    "test_full_disk": ["file_ops"],
-    "test_clock": ["file_ops", "clock"],
-    "test_park": ["file_ops", "clock", "park"],
+    "test_crc32c": ["file_ops", "device"],
+    "test_file_ops": ["file_ops", "device"],
+    "test_file_tap": ["file_ops", "device"],
+    "test_aio_queue": ["file_ops", "device", "completion", "aio_queue"],
+    "test_uring_queue": ["file_ops", "device", "completion", "uring_queue"],
+    "test_full_disk": ["file_ops", "device"],
+    "test_clock": ["file_ops", "device", "clock"],
+    "test_park": ["file_ops", "device", "clock", "park"],
 }
 SKIPPED = 77  # EXIT_SKIPPED in check.h.
 TIME_LIMIT_S = 120

@@ -16,9 +16,10 @@ import time
 
 import sqlalchemy
 
+from jdbcstore.clocks import boot_clock
 from jdbcstore.database import Database
 from jdbcstore.errors import LeaseLost
-from jdbcstore.lease import Lease, boot_clock
+from jdbcstore.lease import Lease
 from jdbcstore.options import DatabaseStoreOptions
 from journal.errors import JournalError, JournalIOError
 

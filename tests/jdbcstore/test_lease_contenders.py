@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from jdbcstore.lease import boot_clock
+from jdbcstore.clocks import boot_clock
 from jdbcstore.url import sqlalchemy_url
 from tests.jdbcstore.contender import EXPIRATION_MS
 from tests.jdbcstore.leases import KINDS

@@ -15,7 +15,7 @@ from broker.server.server import Broker
 from broker.server.stored_connectors import StoredConnectors
 from broker.server.stored_permissions import StoredPermissions
 from broker.server.stored_settings import StoredSettings
-from broker.storage.manager import NullStorage
+from broker.storage.null_storage import NullStorage
 from tests.broker.bench import Bench, FakeLoop, done
 
 ANSWERS = "answers"

@@ -11,7 +11,8 @@ from broker.management.registry import Resources
 from broker.model.wire import RecordType
 from broker.model.xid import Xid
 from broker.recovery.loaded_messages import decode_message
-from broker.settings.settings import AddressSettings, SettingsRepository
+from broker.settings.settings import AddressSettings
+from broker.settings.settings_repository import SettingsRepository
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from journal.folder import JournalName
 from journal.reader import read_file

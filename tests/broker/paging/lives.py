@@ -4,7 +4,8 @@ import asyncio
 
 from broker.options import BrokerOptions
 from broker.settings.policies import AddressFullPolicy
-from broker.settings.settings import AddressSettings, SettingsRepository
+from broker.settings.settings import AddressSettings
+from broker.settings.settings_repository import SettingsRepository
 from tests.broker import test_recovery
 from tests.broker.bench import message
 from tests.broker.test_recovery import durable

@@ -12,7 +12,8 @@ from broker.paging import loading, paging, transactions
 from broker.sessions.session import SessionOptions
 from broker.settings.policies import AddressFullPolicy
 from broker.settings.queue_defaults import QueueRequest
-from broker.settings.settings import AddressSettings, SettingsRepository
+from broker.settings.settings import AddressSettings
+from broker.settings.settings_repository import SettingsRepository
 from broker.storage import page_writer
 from journal.errors import JournalError
 from tests.broker.bench import Sink, message
