@@ -1,7 +1,6 @@
-"""What parts of a broker need of others, as Protocols: where no room stands above another.
+"""Protocols of what several rooms need, and rooms above them have.
 
-What one room alone needs stands in that room; here is what several need. `broker.server.server`
-hands in what fulfils it.
+What one room alone needs stands in that room. `broker.server.server` hands in what fulfils it.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Threads: the event loop's alone, but for `summarize`, which works on bytes of it
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from broker.records.page_records import entries
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from broker.paging.page import Page
     from broker.paging.paging import Paging
+    from broker.paging.store import PagingStore
     from broker.paging.subscription import PageSubscription
 
 __all__ = ["Counting", "PageSummary", "summarize"]
@@ -69,7 +70,7 @@ def apply(page: Page, summary: PageSummary) -> None:
     page.size = page.written_size = summary.size
     page.large = summary.large
     page.remaining = {}
-    store = page.store
+    store = cast("PagingStore", page.store)
     for (tx_id, queue_id), numbers in summary.numbers.items():
         transaction = None
         if tx_id >= 0:
@@ -140,5 +141,5 @@ class Counting:
     def _counted(self, page: Page, summary: PageSummary | None) -> None:
         if summary is not None:
             apply(page, summary)
-            page.store.counted(page)
+            cast("PagingStore", page.store).counted(page)
         self.go_on()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.records.page_records import PageEntries, entry_size
 
@@ -20,16 +20,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.paging.page import Page
-    from broker.paging.store import PagingStore
     from broker.records.page_records import PageEntry
 
-__all__ = ["Cursor", "Found", "LateRange"]
+__all__ = ["Cursor", "Found", "LateRange", "PageSource"]
 
 log = logging.getLogger("broker")
 
 # One read, and what a queue holds of its pages beside its messages: large enough that the handover
 # to a thread costs nothing a message, small enough for thousands of queues.
 READ_SIZE: Final = 512 * 1024
+
+
+class PageSource(Protocol):
+    """Where a cursor reads; `broker.paging.store` is one."""
+
+    @property
+    def address(self) -> str:
+        """Whose pages these are."""
+
+    def page_behind(self, number: int) -> Page | None:
+        """Give the first page behind this number."""
+
+    def read(self, page: Page, offset: int, size: int, done: Callable[[bytes], object]) -> None:
+        """Read some bytes of a page beside the event loop; none where the page has gone."""
 
 
 class LateRange:
@@ -117,7 +130,7 @@ class Cursor:
 
     def __init__(
         self,
-        store: PagingStore,
+        store: PageSource,
         queue_id: int,
         on_read: Callable[[], object],
         read_size: int = READ_SIZE,

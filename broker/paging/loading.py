@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import struct
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from broker.model.wire import RecordType
 from broker.paging.counting import HELD, Counting, apply, summarize
@@ -117,10 +117,10 @@ class PageLoader:
     def _subscription(self, queue_id: int, page: int) -> PageSubscription | None:
         """Give what a queue has in pages; None where there is no such page, or queue."""
         queue = self._addresses.queues_by_id.get(queue_id)
-        if queue is None or queue.pages is None:
+        store = None if queue is None else self._paging.stores.get(queue.binding.address)
+        if store is None or page not in store.pages:
             return None
-        subscription = cast("PageSubscription", queue.pages)
-        return subscription if page in subscription.store.pages else None
+        return store.subscriptions.get(queue_id)
 
     # --- prepared transactions ----------------------------------------------------------------
 
@@ -169,7 +169,7 @@ class PageLoader:
         if number in subscription.acknowledged.get(page_number, ()):
             # Acknowledged by another consumer: it is not delivered again.
             return None
-        page = subscription.store.pages[page_number]
+        page = self._paging.stores[subscription.queue.binding.address].pages[page_number]
         data = page.folder.read(page_number, 0, page.size)
         for entry in entries(data, 0, 0):
             if entry.number == number:

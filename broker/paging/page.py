@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from broker.paging.store import PagingStore
-    from broker.paging.transactions import PageTransaction
+    from collections.abc import Mapping
+
+    from broker.paging.transactions import PageReader, PageTransaction
     from broker.storage.page_folders import PageFolder
 
-__all__ = ["Page"]
+__all__ = ["Page", "PageOwner"]
+
+
+class PageOwner(Protocol):
+    """Whose pages these are; `broker.paging.store` has them."""
+
+    @property
+    def address(self) -> str:
+        """Its name."""
+
+    @property
+    def folder(self) -> PageFolder:
+        """Where its pages are."""
+
+    @property
+    def subscriptions(self) -> Mapping[int, PageReader]:
+        """Of its queues, by queue id."""
+
+    def more_written(self, page: Page) -> None:
+        """What was appended to a page can be read."""
+
+    def removed(self, page: Page, queue_id: int, count: int = 1) -> None:
+        """A queue has so many messages less in a page."""
 
 
 class Page:
@@ -48,7 +71,7 @@ class Page:
         "written_size",
     )
 
-    def __init__(self, store: PagingStore, number: int, size: int = 0) -> None:
+    def __init__(self, store: PageOwner, number: int, size: int = 0) -> None:
         self.store = store
         self.number = number
         self.size = self.written_size = size

@@ -14,9 +14,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
+from broker.paging.paged_part import PagedPart
 from broker.paging.recovered_transactions import RecoveredTransactionHistory
 from broker.paging.store import PagingStore
-from broker.paging.transactions import PagedPart, PageTransactions
+from broker.paging.transactions import PageTransactions
 from broker.settings.policies import AddressFullPolicy
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class Paging:
     Attributes:
         stores: of the addresses that have, or had, pages, by address.
         transactions: that put messages into pages.
+        storage, settings, addresses, large, history: as given.
         active_count: how many addresses are paging.
         number_floor: numbers of an address's first pages begin behind it.
     """
@@ -297,7 +299,9 @@ class Paging:
         if self.history is None:
             then()
         else:
-            RecoveredTransactionHistory(self, self.history, sent, then).go_on()
+            pages = (page for store in self.stores.values() for page in store.pages.values())
+            queues = self.addresses.queues_by_id
+            RecoveredTransactionHistory(pages, self.read, queues, self.history, sent, then).go_on()
 
     # --- queues and addresses -----------------------------------------------------------------
 
@@ -314,7 +318,7 @@ class Paging:
             subscription = cast("PageSubscription", found)
             self.storage.after(self._forget, subscription)
             # What it had in memory is gone by now.
-            subscription.store.end_if_done()
+            cast("PagingStore", subscription.store).end_if_done()
 
     def _forget(self, error: Exception | None, subscription: PageSubscription) -> None:
         if error is None:

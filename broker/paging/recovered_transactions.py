@@ -17,18 +17,18 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from broker.model.encoding import RecordFormatError
 from broker.records.page_records import entries
 from journal.errors import RecordTooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from broker.paging.page import Page
-    from broker.paging.paging import Paging
     from broker.paging.transactions import PageTransaction
+    from broker.queues.queue import Queue
     from broker.storage.history import MessageHistory
 
 __all__ = ["RecoveredTransactionHistory"]
@@ -52,11 +52,23 @@ class _Record(NamedTuple):
     queue_ids: Sequence[int]
 
 
+class _Read(Protocol):
+    def __call__(
+        self,
+        work: Callable[[], list[_Record]],
+        page: Page,
+        done: Callable[[list[_Record] | None], object],
+    ) -> None: ...
+
+
 class RecoveredTransactionHistory:
     """See the module's text.
 
     Args:
-        paging: of the broker.
+        pages: all there are.
+        read: reads something of a page beside the event loop: the work, the page, and what gets
+            the result, or None where the page has gone meanwhile.
+        queues: all there are, by id.
         history: gets to know of the messages.
         sent: of the transaction, prepared in an earlier life.
         then: called once the history has all of them; not at all where a page cannot be read, which
@@ -65,22 +77,20 @@ class RecoveredTransactionHistory:
 
     def __init__(
         self,
-        paging: Paging,
+        pages: Iterable[Page],
+        read: _Read,
+        queues: Mapping[int, Queue],
         history: MessageHistory,
         sent: PageTransaction,
         then: Callable[[], object],
     ) -> None:
-        self._paging = paging
+        self._read_page = read
+        self._queues = queues
         self._history = history
         self._tx_id = sent.tx_id
         self._then = then
         # Pages that are not counted yet may have some, too.
-        self._pages = deque(
-            page
-            for store in paging.stores.values()
-            for page in store.pages.values()
-            if page in sent.pages or page.remaining is None
-        )
+        self._pages = deque(page for page in pages if page in sent.pages or page.remaining is None)
 
     def go_on(self) -> None:
         """Read the next page."""
@@ -93,13 +103,11 @@ class RecoveredTransactionHistory:
 
     def _read(self, page: Page) -> None:
         folder, number, size, tx_id = page.folder, page.number, page.written_size, self._tx_id
-        self._paging.read(
-            lambda: _records_of(folder.read(number, 0, size), tx_id), page, self._note
-        )
+        self._read_page(lambda: _records_of(folder.read(number, 0, size), tx_id), page, self._note)
 
     def _note(self, records: list[_Record] | None) -> None:
         """Tell of what was read; None: the page has gone meanwhile, with its queues."""
-        queues = self._paging.addresses.queues_by_id
+        queues = self._queues
         for record in records or ():
             durable = [
                 queue_id

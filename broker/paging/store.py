@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from broker.model.large_body import LargeBody
     from broker.model.message import Message
     from broker.paging.paging import Paging
+    from broker.paging.transactions import PageTransaction
     from broker.queues.memory import AddressMemory
     from broker.queues.queue import Queue
     from broker.queues.reference import ReferenceTransaction
@@ -369,6 +370,10 @@ class PagingStore:
         self._waiting[subscription] = None
 
     # --- messages leave -----------------------------------------------------------------------
+
+    def acknowledge_in(self, tx: ReferenceTransaction, transaction: PageTransaction) -> None:
+        """A transaction acknowledges a durable reference that another one had put into a page."""
+        self.paging.part_of(tx).acknowledge(transaction)
 
     def removed(self, page: Page, queue_id: int, count: int = 1) -> None:
         """A queue has so many messages less in a page."""

@@ -13,27 +13,73 @@ Threads: the event loop's alone; nothing here waits.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.model.encoding import RecordFormatError
 from broker.model.scheduled_time import SCHEDULED, time_ms
 from broker.paging.browsing import PageBrowser
-from broker.paging.cursor import Cursor, Found, LateRange
+from broker.paging.cursor import Cursor, Found, LateRange, PageSource
 from broker.paging.reference import PagedReference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker.model.large_body import LargeBody
     from broker.model.message import Message
     from broker.paging.page import Page
-    from broker.paging.store import PagingStore
+    from broker.paging.transactions import PageTransaction, PageTransactions
+    from broker.queues.memory import AddressMemory
     from broker.queues.queue import Queue
     from broker.queues.reference import ReferenceTransaction
     from broker.records.page_records import PageEntry
+    from broker.storage.page_appends import PageAppends
 
 __all__ = ["PageSubscription"]
 
 log = logging.getLogger("broker")
+
+
+class SubscribedPages(PageSource, Protocol):
+    """The pages that queues see; `broker.paging.store` has them."""
+
+    @property
+    def appends(self) -> PageAppends:
+        """Where records go."""
+
+    @property
+    def memory(self) -> AddressMemory:
+        """Of the address."""
+
+    @property
+    def transactions(self) -> PageTransactions:
+        """Of all addresses."""
+
+    @property
+    def is_open(self) -> bool:
+        """Its pages may be read: what was sent before is in its queues."""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is known what all pages hold."""
+
+    @property
+    def end(self) -> tuple[int, int]:
+        """Behind all that was appended: page, and number of a message."""
+
+    def acknowledge_in(self, tx: ReferenceTransaction, transaction: PageTransaction) -> None:
+        """A transaction acknowledges a durable reference that another one had put into a page."""
+
+    def wait_for_more(self, subscription: PageSubscription) -> None:
+        """A queue has read everything: wake it when there is more."""
+
+    def removed(self, page: Page, queue_id: int, count: int = 1) -> None:
+        """A queue has so many messages less in a page."""
+
+    def forget_queue(self, queue_id: int) -> None:
+        """A queue is gone, and with it what it had in pages."""
+
+    def large_body(self, message_id: int) -> LargeBody | None:
+        """Give the body of a large message."""
 
 
 class PageSubscription:
@@ -69,7 +115,7 @@ class PageSubscription:
         "unread_count",
     )
 
-    def __init__(self, store: PagingStore, queue: Queue) -> None:
+    def __init__(self, store: SubscribedPages, queue: Queue) -> None:
         self.store = store
         self.queue = queue
         self._appends = store.appends
@@ -307,7 +353,7 @@ class PageSubscription:
                 queue_id, page.number, number, tx.tx_id, False
             )
             if transaction is not None:
-                self.store.paging.part_of(tx).acknowledge(transaction)
+                self.store.acknowledge_in(tx, transaction)
         elif transaction is None or not transaction.record_id:
             # The last one of a page is waited for: the page is deleted behind it.
             is_waited_for = is_last or (page.remaining or {}).get(queue_id, 0) <= 1

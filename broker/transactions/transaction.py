@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker.model.xid import Xid
-    from broker.paging.transactions import PagedPart
+    from broker.paging.paged_part import PagedPart
     from broker.queues.consumer import Consumer
     from broker.queues.counters import Counters
     from broker.queues.queue import Queue

@@ -9,8 +9,8 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark
 
 from broker.model.wire import RecordType
 from broker.model.xid import Xid
+from broker.paging.paged_part import PagedPart
 from broker.paging.recovered_transactions import RecoveredTransactionHistory
-from broker.paging.transactions import PagedPart
 from broker.recovery.loaded_messages import decode_message
 from pipeline.audit_queues import frame_of
 from pipeline.registration import register
@@ -56,17 +56,19 @@ async def story(folder, monkeypatch):
         all_are_held, is_copied = asyncio.Event(), asyncio.Event()
         real, committing = RecoveredTransactionHistory.__init__, PagedPart.committing
 
-        def hold(notes, paging, noted, sent, then):
+        def hold(notes, *given):
+            *parts, then = given
+
             def noted_all():
                 held.append(then)
                 if len(held) == 2:
                     all_are_held.set()
 
-            real(notes, paging, noted, sent, noted_all)
+            real(notes, *parts, noted_all)
 
-        def crash(part, noted):
+        def crash(part):
             has_notes = bool(part.notes)
-            committing(part, noted)
+            committing(part)
             if has_notes:
                 life.broker.storage.sync()
                 crashed.append(life.crash_copy("noted"))
