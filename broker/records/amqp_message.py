@@ -10,6 +10,7 @@ change that has no place there (its priority, its body) makes it a Core message 
 from __future__ import annotations
 
 import time
+import zlib
 from typing import TYPE_CHECKING, Self
 
 from broker.model.encoding import Body, BodyReader, BodyWriter
@@ -92,11 +93,8 @@ class AmqpMessage(Message):
         return made
 
     def _of_sections(self) -> tuple[object, ...]:
-        return self.type, self.durable, self.priority, self.timestamp, self.user_id, self._body_size
-
-    @property
-    def _body_size(self) -> int:
-        return len(self.body)
+        body = zlib.crc32(self.body)
+        return self.type, self.durable, self.priority, self.timestamp, self.user_id, body
 
     def record(self) -> bytes:
         """Give the body of record 45, by the persister that fits."""

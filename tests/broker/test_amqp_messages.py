@@ -267,6 +267,9 @@ def test_a_change_that_amqp_has_no_place_for_makes_it_a_core_message():
     assert changed.headers.priority == 2
     copy.priority = 7
     assert isinstance(decode_record(45, copy.record(), is_update=False), CoreMessage)
+    other = message.copy()
+    other.body = bytes(len(message.body))
+    assert decode_record(45, other.record(), is_update=False).body == other.body
 
 
 def test_properties_of_the_broker_stand_beside_the_sections():
