@@ -88,26 +88,24 @@ def test_who_comes_without_a_name_is_artemis_guest(tmp_path):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_instance_of_ours_runs_in_artemis(version, tmp_path):
-    artemis = ArtemisBroker(tmp_path, version=version)
+    theirs = ArtemisBroker(tmp_path, version=version)
     ours = tmp_path / "ours"
-    words = ["create", ours, "--host", "127.0.0.1", "--port", artemis.port, "--user", "me"]
+    words = ["create", ours, "--host", "127.0.0.1", "--port", theirs.port, "--user", "me"]
     words += ["--password", "pw", "--queues", "orders", "--addresses", "news", "--no-fsync"]
     assert run(broker, "broker", [*map(str, words), "--journal-type", "NIO"]) == 0
     for name in ("broker.xml", "artemis-users.properties", "artemis-roles.properties"):
         shutil.copy(ours / "etc" / name, tmp_path / "broker/etc" / name)
     shutil.copy(ours / "etc/login.config", tmp_path / "broker/etc/login.config")
 
-    artemis.start()
+    theirs.start()
     try:
-        shown = artemis(
-            *("queue", "stat", "--url", artemis.uri, "--user", "me", "--password", "pw")
-        )
+        shown = artemis(*("queue", "stat", "--url", theirs.uri, "--user", "me", "--password", "pw"))
     finally:
-        artemis.stop()
+        theirs.stop()
 
     assert all(name in shown for name in ("orders", "DLQ", "ExpiryQueue"))
     # What its schema says of an element that it does not know.
-    assert "cvc-" not in artemis.log()
+    assert "cvc-" not in theirs.log()
 
 
 def test_masks_and_hashes_go_both_ways(tmp_path):

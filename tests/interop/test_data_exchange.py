@@ -215,19 +215,19 @@ def test_an_export_of_ours_goes_through_artemis_and_back(artemis, version, tmp_p
     document = tmp_path / "ours.xml"
     assert ours(capsys, "exp", first.folder, "--output", document)[0] == 0
 
-    artemis = ArtemisBroker(tmp_path, version=version)
-    artemis.start()
+    theirs = ArtemisBroker(tmp_path, version=version)
+    theirs.start()
     try:
-        login = ("--user", artemis.USER, "--password", artemis.PASSWORD)
+        login = ("--user", theirs.USER, "--password", theirs.PASSWORD)
         status, said, wrong = artemis(
-            "data", "imp", "--input", document, "--url", artemis.uri, *login
+            "data", "imp", "--input", document, "--url", theirs.uri, *login
         )
         assert status == 0, said + wrong
         with ExitStack() as stack:
-            assert content_of(session_of(artemis, stack)) == before
+            assert content_of(session_of(theirs, stack)) == before
     finally:
-        artemis.stop()
-    data = artemis._folder / "data"
+        theirs.stop()
+    data = theirs._folder / "data"
     # The newest makes it at the first page only, and the command line asks for it.
     (data / "paging").mkdir(exist_ok=True)
     status, text, wrong = artemis(

@@ -97,11 +97,13 @@ class Persistent:
         self.count = 0
         self.error = None
         self._is_over = threading.Event()
+        # A number was sent, and its confirmation has not come: it may be there.
+        self._is_unsure = False
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _run(self):
         try:
-            while not self._is_over.is_set():
+            while self._is_unsure or not self._is_over.is_set():
                 try:
                     self._send()
                 except ClientError:
@@ -116,11 +118,13 @@ class Persistent:
             client.session() as session,
             session.producer(self.address) as producer,
         ):
-            while not self._is_over.wait(0.02):
+            while self._is_unsure or not self._is_over.wait(0.02):
                 text = str(self.count)
+                self._is_unsure = True
                 with contextlib.suppress(DuplicateId):
                     producer.send(text, duplicate_id=f"n{text}", priority=self.count % 10)
                 self.count += 1
+                self._is_unsure = False
 
     def stop(self):
         """Stop; True once no more is sent, the last number that may be there counted."""
