@@ -368,7 +368,7 @@ def _of_data(data: bytes, is_object: bool, content_type: str | None) -> tuple[in
 
 
 def _stream(items: AmqpValue) -> bytes | None:
-    """Give a list as the body of a stream message; None where an item is no value of Core."""
+    """Give a list as the body of a stream message; None if Core has no type for an item."""
     found = []
     for item in items.value:
         type, plain = _property(item)

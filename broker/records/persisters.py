@@ -4,7 +4,7 @@
     record 30                     headers of a large Core message
 
 A message gives its record back itself (`Message.record()`). What has no reader here, a large AMQP
-message for now, is not a Message: whoever meets one leaves its record where it is.
+message for now, is not a Message: callers leave its record where it is.
 """
 
 from __future__ import annotations
