@@ -14,6 +14,8 @@ from broker.model.routing_type import RoutingType
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from broker.model.message import Message
+
 __all__ = ["NO_PREFIXES", "Prefixes"]
 
 
@@ -46,6 +48,15 @@ class Prefixes:
             if name.startswith(prefix):
                 return name.removeprefix(prefix), routing_type
         return name, None
+
+    def remove_from(self, message: Message) -> None:
+        """Take the prefix from a message's address; what it means becomes its routing type."""
+        name = message.address
+        if name is not None:
+            plain, routing_type = self.split(name)
+            if routing_type is not None:
+                message.address = plain
+                message.routing_type = routing_type
 
 
 NO_PREFIXES: Final = Prefixes()

@@ -291,7 +291,7 @@ class Session(LargeWork):
 
     def _send(self, message: Message, tx: Transaction | None) -> Routing:
         if self._has_prefixes:
-            self._remove_prefix(message)
+            self._prefixes.remove_from(message)
         name = message.address
         if name is None:
             name = message.address = self._default_address
@@ -318,14 +318,6 @@ class Session(LargeWork):
         if until_s is not None and queue is None and tx is None:
             self._remember_route(address, until_s)
         return result
-
-    def _remove_prefix(self, message: Message) -> None:
-        name = message.address
-        if name is not None:
-            plain, routing_type = self._prefixes.split(name)
-            if routing_type is not None:
-                message.address = plain
-                message.routing_type = routing_type
 
     def _remember_route(self, address: str, until_s: float) -> None:
         """What the next message to an address need not ask again."""

@@ -12,4 +12,5 @@ cdef class LargeWork(XaWork):
     cdef object _default_address
     cdef object _history
     cdef object _large
+    cdef public object _prefixes
     cdef StorageManager _storage

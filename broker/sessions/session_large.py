@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from broker.model.message import Message
     from broker.routing.dead_letters import DeadLetters
     from broker.routing.large_copies import BodyCopies
+    from broker.sessions.prefixes import Prefixes
     from broker.storage.history import MessageHistory
     from broker.storage.large_bodies import LargeBodies, LargeUpload
     from broker.storage.manager import StorageManager
@@ -35,6 +36,8 @@ class LargeWork(XaWork):
     _large: LargeBodies | None
     # None where none is kept.
     _history: MessageHistory | None
+    # Of its client's names.
+    _prefixes: Prefixes
     # Where a message without an address goes.
     _default_address: str | None
     # A large message whose body is not complete.
@@ -55,15 +58,11 @@ class LargeWork(XaWork):
             raise BrokerError(
                 ErrorCode.NOT_IMPLEMENTED, "a broker that persists nothing keeps no large messages"
             )
-        self._remove_prefix(message)
+        self._prefixes.remove_from(message)
         message.message_id = self._storage.new_id()
         self._body = self._large.create(message.message_id, is_durable=message.durable)
         message.large = self._body
         self._upload = message
-
-    def _remove_prefix(self, message: Message) -> None:
-        """Take the prefix from its address; the session's own work."""
-        raise NotImplementedError
 
     def append_large(self, chunk: bytes) -> None:
         """Add the next part of its body.
