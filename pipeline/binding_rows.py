@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from broker.printing.json_view import JSON
     from journal.delivery import LiveRecord
     from pipeline.columns import Column
-    from pipeline.places import Place
+    from pipeline.place import Place
 
 __all__ = ["binding_batches"]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from broker.model.large_body import ReadableBody
     from journal.remote import AnyPath
-    from pipeline.places import Place
+    from pipeline.place import Place
 
 __all__ = ["LOOKED_AT", "body_pieces", "body_size", "open_bodies", "with_large_bodies"]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from journal.loaded import FailedTransaction, LoadResult, PreparedTransaction
     from journal.recovery import RecoveryPlan
     from journal.remote import AnyPath
-    from pipeline.places import Place
+    from pipeline.place import Place
 
 __all__ = [
     "ATTEMPTS_MAX",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pipeline.columns import Column
     from pipeline.filters import Wanted
     from pipeline.live_journal import LiveJournal
-    from pipeline.places import Place
+    from pipeline.place import Place
 
 __all__ = ["TESTED", "body_size_of", "message_batches"]
 

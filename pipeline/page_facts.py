@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from broker.records.page_records import PageEntry
     from journal.delivery import LiveRecord
     from pipeline.live_journal import LiveJournal
-    from pipeline.places import Place
+    from pipeline.place import Place
 
 __all__ = ["PageFacts", "queues_at"]
 

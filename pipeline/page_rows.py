@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from broker.records.page_records import PageEntry
     from pipeline.columns import Column
     from pipeline.filters import Wanted
-    from pipeline.places import Place
+    from pipeline.place import Place
     from pipeline.remote_pages import ReadablePages
 
 __all__ = ["has_pages", "page_batches"]

@@ -13,15 +13,19 @@ from __future__ import annotations
 
 import glob
 import re
-from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.config import ConfigError, load
-from broker.options.from_config import broker_options
-from broker.options.layout import BINDINGS, BROKER_XML, LARGE_MESSAGES, MESSAGES, PAGING, layout_of
+from broker.storage.layout import (
+    BINDINGS,
+    BROKER_XML,
+    LARGE_MESSAGES,
+    MESSAGES,
+    PAGING,
+    Layout,
+    layout_of_data,
+)
 from broker.storage.node_lock import STATE_FILE, node_id_of_state, stored_node_id
-from broker.storage.open import FileStoreOptions
 from journal.errors import JournalLocked, WrongUse
 from journal.extras import DATABASES, extra_of_url, is_database_url, missing_package
 from journal.folder import JournalName, guess_name, list_names, parse_name
@@ -30,17 +34,16 @@ from journal.remote import RemotePath
 from journal.retention import list_history
 from journal.tools.stored import is_url
 from pipeline.object_store import OBJECT_STORES, ObjectPath, find_folders, is_object_url
+from pipeline.place import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from jdbcstore.id_ranges import IdRange
     from jdbcstore.options import DatabaseStoreOptions
     from journal.remote import AnyPath
     from pipeline.options import SourceOptions
 
 __all__ = [
-    "Place",
     "check_names",
     "find_histories",
     "find_places",
@@ -59,35 +62,6 @@ _VOLUME_SCHEME: Final = re.compile(r"^dbfs:/+(?=Volumes/)")
 _DBFS_SCHEME: Final = re.compile(r"^dbfs:/+")
 # The option that names the table.
 _TABLE_OF: Final = {"messages": "message_table_name", "bindings": "bindings_table_name"}
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """One journal, or one history.
-
-    Attributes:
-        node: whose it is.
-        journal: for people: its folder, or database and table without user and password.
-        folder: of its files; None for a table.
-        name: of its files.
-        large_messages: folder of the bodies of its large messages; None: not known.
-        paging: folder of its pages; None: not known.
-        bindings: the journal of its queues; None: not known.
-        database: of its table.
-        table: its name.
-        ids: which part of the table; None: all of it.
-    """
-
-    node: str
-    journal: str
-    folder: AnyPath | None = None
-    name: JournalName = field(default_factory=JournalName)
-    large_messages: AnyPath | None = None
-    paging: AnyPath | None = None
-    bindings: Place | None = None
-    database: DatabaseStoreOptions | None = None
-    table: str = ""
-    ids: IdRange | None = None
 
 
 def find_places(options: SourceOptions, part: str, *, is_decoded: bool) -> list[Place]:
@@ -328,11 +302,8 @@ def _folder_place(folder: Path, options: SourceOptions, part: str) -> Place:
     journal = folder
     large_messages = paging = bindings = None
     is_instance = (folder / BROKER_XML).is_file()
-    if is_instance or (folder / "journal").is_dir() or (folder / "bindings").is_dir():
-        try:
-            layout = layout_of(folder, needs_all=False)
-        except ConfigError as error:
-            raise WrongUse(str(error)) from None
+    if is_instance or (folder / MESSAGES).is_dir() or (folder / BINDINGS).is_dir():
+        layout = _layout_of_instance(folder) if is_instance else layout_of_data(folder)
         if layout.database is not None:
             return _table_place(node, layout.database, part)
         journal = layout.bindings if part == "bindings" else layout.messages
@@ -377,7 +348,24 @@ def _history_of(instance: Path) -> Path:
     return history
 
 
+# Imported below, when there is a broker.xml: all that reads one takes longer to load than the rest.
+
+
+def _layout_of_instance(instance: Path) -> Layout:
+    from broker.config import ConfigError
+    from broker.options.layout import layout_of
+
+    try:
+        return layout_of(instance, needs_all=False)
+    except ConfigError as error:
+        raise WrongUse(str(error)) from None
+
+
 def _history_directory(instance: Path) -> Path | None:
+    from broker.config import ConfigError, load
+    from broker.options.from_config import broker_options
+    from broker.storage.open import FileStoreOptions
+
     try:
         store = broker_options(load(instance / BROKER_XML, lenient=True)).store
     except ConfigError as error:

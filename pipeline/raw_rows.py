@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from journal.remote import AnyPath
     from pipeline.columns import Column
     from pipeline.filters import Wanted
-    from pipeline.places import Place
+    from pipeline.place import Place
 
 __all__ = [
     "BODIES_MAX",

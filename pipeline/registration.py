@@ -24,8 +24,12 @@ def register(spark: SparkSession) -> None:
         spark: a session of PySpark 4.1 or later; its workers must be able to import `pipeline`.
     """
     # Here, so that `import pipeline` needs no PySpark.
-    from pipeline.sources import SOURCES
+    from pipeline.sources.bindings import BindingsSource
+    from pipeline.sources.broker import BrokerSource
+    from pipeline.sources.journal import JournalSource
+    from pipeline.sources.messages import MessagesSource
+    from pipeline.sources.retention import RetentionSource
 
     spark.conf.set(PUSHDOWN, "true")
-    for source in SOURCES:
+    for source in (JournalSource, MessagesSource, BindingsSource, RetentionSource, BrokerSource):
         spark.dataSource.register(source)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from pipeline.places import Place
+    from pipeline.place import Place
 
 __all__ = ["BEGIN", "DONE", "FileGone", "Follower", "Position", "Segment"]
 

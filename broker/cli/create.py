@@ -14,8 +14,8 @@ from broker.config.cluster import MessageLoadBalancing
 from broker.config.template import InstanceOptions, NamedDestination
 from broker.config.transport import parse_transport
 from broker.model.routing_type import RoutingType
-from broker.options.layout import BROKER_XML
 from broker.settings.policies import AddressFullPolicy
+from broker.storage.layout import BROKER_XML
 from journal.commands.output import example, say
 from journal.commands.passwords import PASSWORD_VARIABLE
 from journal.options import JournalType

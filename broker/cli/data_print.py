@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from broker.cli.stored_data import StoredData
-    from broker.options.layout import Layout
+    from broker.storage.layout import Layout
     from journal.tools.stored import StoredRecords
 
 __all__ = ["print_command"]

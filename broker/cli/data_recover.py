@@ -27,7 +27,7 @@ from journal.tools.recover import recover_folder
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from broker.options.layout import Layout
+    from broker.storage.layout import Layout
     from journal.folder import JournalFile
     from journal.reader import FileView, RawRecord
 

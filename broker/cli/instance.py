@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from broker.config.errors import ConfigError
-from broker.options.layout import BROKER_XML
 from broker.security.login_config import read_login
+from broker.storage.layout import BROKER_XML
 
 if TYPE_CHECKING:
     from broker.security import Users

@@ -13,9 +13,9 @@ from broker.config.bootstrap import BOOTSTRAP_XML, render_bootstrap_xml
 from broker.config.errors import ConfigError
 from broker.config.template import render_broker_xml, render_login_config
 from broker.options.from_config import broker_options, security_of
-from broker.options.layout import BROKER_XML
 from broker.security.login_config import LOGIN_CONFIG
 from broker.security.users import ROLES_FILE, USERS_FILE, UserError, Users, write_private
+from broker.storage.layout import BROKER_XML
 from journal.errors import OptionError
 
 if TYPE_CHECKING:

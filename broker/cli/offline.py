@@ -19,10 +19,11 @@ from broker.config import load
 from broker.errors import BrokerError
 from broker.options import BrokerOptions, ManagementOptions
 from broker.options.from_config import broker_options
-from broker.options.layout import BROKER_XML, layout_of
+from broker.options.layout import layout_of
 from broker.security import SecurityManager
 from broker.security.facade import SecurityFacade
 from broker.server.server import Broker
+from broker.storage.layout import BROKER_XML
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.transport.acceptor import AcceptorOptions
 

@@ -20,8 +20,8 @@ from broker.config.unsupported import without_effect
 from broker.errors import BrokerError
 from broker.options.file import ConfigurationFile
 from broker.options.from_config import broker_options, network_check_of, security_of
-from broker.options.layout import BROKER_XML
 from broker.server.server import Broker
+from broker.storage.layout import BROKER_XML
 from broker.transport.event_loop import loop_factory
 from journal.commands.output import example, say
 

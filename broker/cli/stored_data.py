@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from broker.model.large_body import ReadableBody
-    from broker.options.layout import Layout
+    from broker.storage.layout import Layout
     from broker.storage.page_folders import PageFolder
     from jdbcstore.options import DatabaseStoreOptions
     from journal.tools.stored import StoredRecords

@@ -2,49 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from broker.config.load import load
 from broker.options.from_config import broker_options
+from broker.storage.layout import (
+    BINDINGS,
+    BROKER_XML,
+    LARGE_MESSAGES,
+    MESSAGES,
+    PAGING,
+    Layout,
+    first_folder,
+    layout_of_data,
+)
 from broker.storage.open import FileStoreOptions
 from journal.errors import WrongUse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jdbcstore.options import DatabaseStoreOptions
-
-__all__ = ["BINDINGS", "BROKER_XML", "LARGE_MESSAGES", "MESSAGES", "PAGING", "Layout", "layout_of"]
-
-# Of an instance.
-BROKER_XML: Final = Path("etc/broker.xml")
-# Where Artemis and we keep them when nothing else is configured.
-BINDINGS: Final = "bindings"
-MESSAGES: Final = "journal"
-PAGING: Final = "paging"
-# Of Artemis's `create`, of its default without a word in broker.xml, and of our samples.
-LARGE_MESSAGES: Final = ("large-messages", "largemessages", "large")
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where everything is: four folders, or a database.
-
-    Attributes:
-        bindings: folder of the bindings journal.
-        messages: of the message journal.
-        paging: of the pages; there may be none.
-        large_messages: of the bodies of large messages; there may be none.
-        database: all of it, in place of folders.
-    """
-
-    bindings: Path
-    messages: Path
-    paging: Path
-    large_messages: Path
-    database: DatabaseStoreOptions | None = None
+__all__ = ["layout_of"]
 
 
 def layout_of(
@@ -62,7 +42,7 @@ def layout_of(
         WrongUse: there is nothing.
     """
     found = (
-        _layout_of_instance(folder) if (folder / BROKER_XML).is_file() else _layout_of_data(folder)
+        _layout_of_instance(folder) if (folder / BROKER_XML).is_file() else layout_of_data(folder)
     )
     named = {
         "bindings": "bindings_folder",
@@ -100,17 +80,5 @@ def _layout_of_instance(folder: Path) -> Layout:
         bindings=store.bindings.directory,
         messages=messages,
         paging=store.paging or messages.parent / PAGING,
-        large_messages=store.large_messages or _first(messages.parent, LARGE_MESSAGES),
+        large_messages=store.large_messages or first_folder(messages.parent, LARGE_MESSAGES),
     )
-
-
-def _layout_of_data(folder: Path) -> Layout:
-    return Layout(
-        folder / BINDINGS, folder / MESSAGES, folder / PAGING, _first(folder, LARGE_MESSAGES)
-    )
-
-
-def _first(folder: Path, names: tuple[str, ...]) -> Path:
-    """Give the first folder of some names that is there; the first name where none is."""
-    found = (folder / name for name in names)
-    return next((path for path in found if path.is_dir()), folder / names[0])

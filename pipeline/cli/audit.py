@@ -117,7 +117,9 @@ def _write_objects(found: DataFrame) -> int:
 
     def lines() -> Iterator[str]:
         nonlocal count
-        for row in found.toLocalIterator():
+        # A job for each partition, and a union has those of all its parts.
+        partitions = int(found.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+        for row in found.coalesce(partitions).toLocalIterator():
             count += 1
             yield json.dumps(row.asDict(), ensure_ascii=False)
 

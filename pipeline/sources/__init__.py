@@ -1,21 +1,5 @@
 """The data sources, as PySpark's Python DataSource API wants them: what is read, in which tasks.
 
-What a task gives is made in the modules beside this folder, which know nothing of Spark.
+What a task gives is made in the modules beside this folder, which know nothing of Spark. Nothing is
+imported here: each process of Spark's that plans or reads imports its source, and not the others.
 """
-
-from pipeline.sources.bindings import BindingsSource
-from pipeline.sources.broker import BrokerSource
-from pipeline.sources.journal import JournalSource
-from pipeline.sources.messages import MessagesSource
-from pipeline.sources.retention import RetentionSource
-
-__all__ = [
-    "SOURCES",
-    "BindingsSource",
-    "BrokerSource",
-    "JournalSource",
-    "MessagesSource",
-    "RetentionSource",
-]
-
-SOURCES = (JournalSource, MessagesSource, BindingsSource, RetentionSource, BrokerSource)

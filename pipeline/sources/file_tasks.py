@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pipeline.places import Place
+    from pipeline.place import Place
     from pipeline.raw_rows import FileToRead
 
 __all__ = ["FileReader", "SomeFiles", "shares"]

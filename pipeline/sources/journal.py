@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from journal.remote import AnyPath
     from pipeline.columns import Column
     from pipeline.options import SourceOptions
-    from pipeline.places import Place
+    from pipeline.place import Place
 
 __all__ = ["TESTED", "JournalSource"]
 

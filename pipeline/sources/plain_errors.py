@@ -13,7 +13,6 @@ from functools import wraps
 from inspect import isgeneratorfunction
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from broker.client.errors import ClientError
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
@@ -40,8 +39,12 @@ def plain_errors() -> Iterator[None]:
     """Show errors of ours as one line within it; show unexpected ones as they are."""
     try:
         yield
-    except (JournalError, ClientError):
-        os.environ[HIDE_TRACEBACK] = "1"
+    except Exception as error:
+        # Here, as it loads a whole client: most tasks talk to no broker.
+        from broker.client.errors import ClientError
+
+        if isinstance(error, (JournalError, ClientError)):
+            os.environ[HIDE_TRACEBACK] = "1"
         raise
 
 

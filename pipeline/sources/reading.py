@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-    from pipeline.places import Place
+    from pipeline.place import Place
 
 __all__ = ["BatchSource", "FollowedSource", "Reader", "WholeJournal", "fields_of", "refuse_table"]
 

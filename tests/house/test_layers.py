@@ -92,6 +92,7 @@ MAY_USE = {
     "broker.recovery.recover_messages": (
         *("broker", "journal.api", "journal.data_print", "journal.errors"),
     ),
+    "broker.storage.layout": ("broker", "jdbcstore.options"),
     "broker.storage.open": ("broker", "journal", "jdbcstore"),
     # Tables, as a command reads them that makes and forgets nothing.
     "broker.storage.stored_tables": ("broker", "journal.errors", "jdbcstore"),

@@ -14,7 +14,7 @@ from journal.loader import Loader
 from journal.recovery import plan_recovery
 from pipeline.live_journal import ATTEMPTS_MAX, FolderJournal, steady_plan
 from pipeline.options import SourceOptions
-from pipeline.places import Place
+from pipeline.place import Place
 from pipeline.sources.journal import LiveReader
 
 

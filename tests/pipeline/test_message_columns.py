@@ -20,7 +20,7 @@ from pipeline.columns import arrow_schema
 from pipeline.filters import Wanted
 from pipeline.message_content import message_content
 from pipeline.message_rows import message_batches
-from pipeline.places import Place
+from pipeline.place import Place
 from pipeline.raw_rows import ROWS_MAX
 from pipeline.schema import MESSAGES
 

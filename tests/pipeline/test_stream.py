@@ -332,7 +332,7 @@ def test_what_cannot_be_followed_is_said(tmp_path):
 
 
 def test_a_position_is_json(journal, tmp_path):
-    from pipeline.places import Place
+    from pipeline.place import Place
     from pipeline.stream import Position
 
     adds(journal, *range(1, 9))
