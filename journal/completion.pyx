@@ -253,10 +253,17 @@ cdef class CompletionQueue:
         else:
             loop = running_loop()
         completion = Completion(ticket, loop)
-        if ticket < self.durable_end():
-            completion.is_done = True
-            return completion
         completion.behind = self.told + <uint64_t>len(self.callbacks)
+        if ticket < self.durable_end():
+            if self.next_due(self.durable_end(), self.written_end(), False) == NOTHING:
+                completion.is_done = True
+                return completion
+            # Nobody has come to tell those before it yet; it waits for no later one.
+            completion.behind = self.told
+            for before, _, _ in self.callbacks:
+                if before > ticket:
+                    break
+                completion.behind += 1
         self.put_in_order(completion)
         # Only now: it may have become durable since the check, before there was a waiter to tell.
         if self.loop is not loop:

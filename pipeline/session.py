@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from journal.errors import WrongUse
 from journal.extras import install_line
-from pipeline.registration import register
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,7 +111,7 @@ def check_master(master: str) -> None:
 def open_session(
     master: str, settings: Mapping[str, str] | None = None, size: int | None = None
 ) -> SparkSession:
-    """Start Spark, with our sources registered.
+    """Start Spark; sources are registered by who reads them (pipeline.registration).
 
     Args:
         master: of Spark, such as `local[*]`.
@@ -143,9 +142,7 @@ def open_session(
         _JAVA_OPTIONS: _with_logging((settings or {}).get(_JAVA_OPTIONS, java_options)),
     }.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    register(spark)
-    return spark
+    return builder.getOrCreate()
 
 
 def _with_logging(java_options: str) -> str:

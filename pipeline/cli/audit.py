@@ -12,7 +12,7 @@ from journal.commands.guard import DAMAGED
 from journal.commands.output import example, say, write_lines
 from pipeline.audit import NEEDED, Limits, findings, summary
 from pipeline.audit_queues import Cluster
-from pipeline.cli.sources import nodes_of, read, source_options, spark_of, steps_of
+from pipeline.cli.sources import bindings_of, nodes_of, read, source_options, spark_of, steps_of
 from pipeline.export import TIME_MAX_MS
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def audit(
         # One byte: the sizes of what is in a database are asked for, not the bodies.
         more = {"maxLargeBodyBytes": 1} if nodes.has_database else {}
         messages = read(spark, "messages", sources, given, asOfMs=limits.as_of_ms, **more)
-        bindings = read(spark, "bindings", sources, given)
+        bindings = bindings_of(spark, sources, given)
         steps = steps_of(spark, sources, histories, given) if histories else None
         found = findings(
             messages.select(*NEEDED), bindings, limits, steps, cluster, nodes.with_bodies

@@ -13,7 +13,15 @@ from journal.commands.output import example
 from journal.errors import WrongUse
 from journal.extras import install_line
 from pipeline.audit_queues import Cluster, frame_of, queues_of
-from pipeline.cli.sources import files_of, nodes_of, read, source_options, spark_of, steps_of
+from pipeline.cli.sources import (
+    bindings_of,
+    files_of,
+    nodes_of,
+    read,
+    source_options,
+    spark_of,
+    steps_of,
+)
 from pipeline.story import tell
 
 __all__ = ["report"]
@@ -68,7 +76,7 @@ def report(
             .where("damage IS NULL AND state <> 'prepared'")
             .select(*NEEDED)
         )
-        queues = queues_of(read(spark, "bindings", sources, given), Cluster())
+        queues = queues_of(bindings_of(spark, sources, given), Cluster())
         steps = steps_of(spark, sources, histories, given)
         found = make_report(
             tell(steps, frame_of(spark, ()), nodes.ids, stored).persist(),

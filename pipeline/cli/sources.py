@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from journal.remote import RemotePath
+from pipeline.columns import arrow_schema
 from pipeline.options import SourceOptions
 from pipeline.places import check_names, find_histories, find_places, node_id_of
+from pipeline.registration import SOURCES, register
+from pipeline.schema import BINDINGS
 from pipeline.session import open_session
 from pipeline.story import read_steps
 
@@ -22,7 +26,16 @@ if TYPE_CHECKING:
 
     from journal.remote import AnyPath
 
-__all__ = ["Nodes", "files_of", "nodes_of", "read", "source_options", "spark_of", "steps_of"]
+__all__ = [
+    "Nodes",
+    "bindings_of",
+    "files_of",
+    "nodes_of",
+    "read",
+    "source_options",
+    "spark_of",
+    "steps_of",
+]
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,7 +96,28 @@ def read(
     **options: str | int,
 ) -> DataFrame:
     """What the options say to read, by the source of that name; with more options of it."""
+    if source in SOURCES:
+        register(spark, (source,))
     return spark.read.format(source).options(**options, **_options(given)).load(list(sources))
+
+
+def bindings_of(spark: SparkSession, sources: Sequence[str], given: Mapping[str, Any]) -> DataFrame:
+    """What bindings journals hold, read in this process: they are few rows.
+
+    A job of Spark's would take longer to be planned than the rows to be read.
+
+    Raises:
+        JournalError: they cannot be read.
+    """
+    import pyarrow as pa
+
+    from pipeline.sources.bindings import BindingsReader
+
+    reader = BindingsReader(
+        SourceOptions.read({**_options(given), "paths": json.dumps(list(sources))})
+    )
+    batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+    return spark.createDataFrame(pa.Table.from_batches(batches, arrow_schema(BINDINGS)))
 
 
 def _options(given: Mapping[str, Any]) -> dict[str, str]:

@@ -139,6 +139,24 @@ def test_awaitables_and_callbacks_share_one_order(store):
     assert told == list(range(40))
 
 
+def test_an_awaitable_of_a_durable_ticket_ends_behind_what_is_not_told_yet(store):
+    told = []
+
+    async def main():
+        first = store.add(1, 1, b"x", sync=True, done=lambda _: told.append(1))
+        store.wait(first)
+        second = store.add(2, 1, b"x", sync=True, done=lambda _: told.append(2))
+        store.wait(second)
+        awaited = store.durable(first)
+        awaited.add_done_callback(lambda _: told.append("first"))
+        await asyncio.wait_for(store.durable(second), WAIT_S)
+        told.append("second")
+
+    asyncio.run(main())
+
+    assert told == [1, "first", 2, "second"]
+
+
 def test_an_awaitable_of_an_old_ticket_does_not_wait_for_a_newer_one(stores):
     store = stores.patient(3600)
 

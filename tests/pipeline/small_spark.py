@@ -1,11 +1,12 @@
 """A session of Spark that takes little: what the tests and their programs run on."""
 
+from pipeline.registration import register
 from pipeline.session import open_session
 
 
 def small_spark(place, **settings):
     """A session that keeps its files below `place`; with more settings of Spark."""
-    return open_session(
+    spark = open_session(
         "local[2]",
         {
             "spark.driver.memory": "512m",
@@ -19,3 +20,5 @@ def small_spark(place, **settings):
             **settings,
         },
     )
+    register(spark)
+    return spark
