@@ -51,7 +51,9 @@ class Life:
 
     def session(self, **wanted):
         self._names += 1
-        return self.broker.create_session(f"s{self._names}", None, SessionOptions(**wanted), set())
+        return self.broker.clients.create_session(
+            f"s{self._names}", None, SessionOptions(**wanted), set()
+        )
 
     def crash_copy(self, name):
         """A copy of the folder as a crash would leave it now."""

@@ -123,7 +123,7 @@ def test_large_messages_and_a_restart(tmp_path):
     async def first():
         broker = Broker(options)
         await broker.start()
-        session = broker.create_session("s", None, SessionOptions(), set())
+        session = broker.clients.create_session("s", None, SessionOptions(), set())
         session.create_address("news", [MULTICAST], is_auto_created=False)
         large = message("", "news")
         large.is_large = True
@@ -141,7 +141,7 @@ def test_large_messages_and_a_restart(tmp_path):
     async def second():
         broker = Broker(options)
         await broker.start()
-        session = broker.create_session("s", None, SessionOptions(), set())
+        session = broker.clients.create_session("s", None, SessionOptions(), set())
         queue = session.create_queue(
             QueueRequest(name="later", address="news", routing_type=MULTICAST)
         )

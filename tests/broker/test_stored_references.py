@@ -245,7 +245,7 @@ def test_without_descriptors_messages_are_copied_as_before(tmp_path, monkeypatch
 
     async def second(life):
         assert parts_of(life) == []
-        assert life.broker._aside.size > 0
+        assert life.broker._data.aside.size > 0
         assert life.bodies() == numbers
 
     lives(first, second, folder=tmp_path / "data")

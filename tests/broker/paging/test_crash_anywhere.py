@@ -83,7 +83,7 @@ class Work:
     def session(self, **wanted):
         self._names += 1
         assert self.world.broker.failure is None
-        return self.world.broker.create_session(
+        return self.world.broker.clients.create_session(
             f"s{self._names}", None, SessionOptions(**wanted), set()
         )
 
