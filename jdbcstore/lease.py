@@ -128,8 +128,8 @@ class Lease:
         self._fence_renewed_at = 0.0
         self._outage = Outage("the lease could not be renewed", clock=clock)
         self._is_doubt_reported = False
-        self._keeper: threading.Thread | None = None
-        self._stop_keeper = threading.Event()
+        self._renewer: threading.Thread | None = None
+        self._stop_renewing = threading.Event()
         self._interrupted = threading.Event()
 
     # What is known without asking.
@@ -210,12 +210,12 @@ class Lease:
                 self._state = LeaseState.HELD
                 self._failure = None
                 self._renewed_at = self._fence_renewed_at = sent_at
-                self._stop_keeper = stop
+                self._stop_renewing = stop
             self._skew.measure()
-            self._keeper = threading.Thread(
+            self._renewer = threading.Thread(
                 target=self._keep, args=(stop,), name=f"lease-{self._row.row_id}", daemon=True
             )
-            self._keeper.start()
+            self._renewer.start()
             return True
 
     def _take(self) -> bool:
@@ -405,7 +405,7 @@ class Lease:
                 return
             self._state = LeaseState.LOST
             self._failure = failure
-        self._stop_keeper.set()
+        self._stop_renewing.set()
         log.error("lease lost: %s", why)
         if self._on_lost is not None:
             try:
@@ -470,10 +470,10 @@ class Lease:
 
         A lease that is not released ends by itself when it expires. Idempotent.
         """
-        self._stop_keeper.set()
-        keeper = self._keeper
-        if keeper is not None and keeper is not threading.current_thread():
-            keeper.join()
+        self._stop_renewing.set()
+        renewer = self._renewer
+        if renewer is not None and renewer is not threading.current_thread():
+            renewer.join()
         with self._lock:
             may_be_held = self._state is LeaseState.HELD or self._is_unknown
             if self._state is LeaseState.HELD:

@@ -330,7 +330,7 @@ class NodeManager:
             try:
                 state = self.read_state()
                 outage.ended()
-                if state is NodeState.ACTIVE and self._take_over():
+                if state is NodeState.ACTIVE and self._activate():
                     return
                 if state is not told:
                     told = state
@@ -341,7 +341,7 @@ class NodeManager:
                 raise LeaseLost("the backup's lease was lost while it waited for the primary's")
             self._pause()
 
-    def _take_over(self) -> bool:
+    def _activate(self) -> bool:
         """Take the primary's lease; False if it is held, or its state is no longer L.
 
         Raises:
@@ -354,7 +354,7 @@ class NodeManager:
         except DatabaseAway as error:
             log.warning("cannot read the state, giving the lease back: %s", error)
         except LeaseLost as error:
-            log.debug("no take-over: %s", error)
+            log.debug("not activated: %s", error)
         else:
             return True
         self.primary_lease.release()

@@ -6,7 +6,7 @@ from journal.buffer cimport GroupBuffer
 from journal.files.base cimport Folder
 from journal.files.chunks cimport ChunkWriter
 from journal.format cimport Record
-from journal.pending_records cimport HeldRecord, PendingRecords, HeldTransaction
+from journal.pending_records cimport PendingRecord, PendingRecords, PendingTransaction
 from journal.index cimport RecordIndex
 from journal.moves cimport IndexMoves
 from journal.new_files cimport NewFiles
@@ -24,7 +24,7 @@ cdef class Compactor:
     # What is read, what of it cannot be copied yet, and what is written.
     cdef OldFiles source
     cdef int32_t reading        # number of the file
-    cdef PendingRecords held
+    cdef PendingRecords pending
     cdef readonly NewFiles target
     cdef IndexMoves moves       # what the index is to be told
 
@@ -32,9 +32,9 @@ cdef class Compactor:
     cdef int copy_records(self, FileScan scan, const size_t *picked,
                           int count) except -1 nogil
     cdef int end_held(self, const Record *record) except -1 nogil
-    cdef int copy_committed(self, HeldTransaction *tx) except -1 nogil
-    cdef int copy_open(self, HeldTransaction *tx) except -1 nogil
+    cdef int copy_committed(self, PendingTransaction *tx) except -1 nogil
+    cdef int copy_open(self, PendingTransaction *tx) except -1 nogil
     cdef int pin_outputs(self, Py_ssize_t first, Py_ssize_t final) except -1 with gil
     cdef int copy_rest(self) except -1 nogil
     cdef int copy_updates(self) except -1 nogil
-    cdef int note_copied(self, const HeldRecord *record) except -1 nogil
+    cdef int note_copied(self, const PendingRecord *record) except -1 nogil

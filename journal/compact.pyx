@@ -61,7 +61,7 @@ from journal.format cimport (
     ADD_RECORD, COMMIT_RECORD, DELETE_RECORD, DELETE_RECORD_TX, EVENT_RECORD, PREPARE_RECORD,
     ROLLBACK_RECORD, SCAN_RECORD, UPDATE_RECORD, UPDATE_RECORD_TX, record_size)
 from journal.files.chunks cimport ChunkWriter
-from journal.pending_records cimport HeldRecord, HeldTransaction, borrow, no_memory
+from journal.pending_records cimport PendingRecord, PendingTransaction, borrow, no_memory
 from journal.id_map cimport NO_MEMORY, id_map_get
 from journal.index cimport LEAVES, FileCounts
 from journal.moves cimport Copied, CopiedOperation
@@ -100,7 +100,7 @@ cdef class Compactor:
         for user_type in options.replaceable_types:
             self.replaceable[<uint8_t>(user_type & 0xFF)] = True
         self.source = OldFiles(folder, old_files, options.user_version, weighs)
-        self.held = PendingRecords()
+        self.pending = PendingRecords()
         self.target = NewFiles(folder, pool, index, buffer, writer, old_files, options,
                                file_size, file_id_end)
         self.moves = IndexMoves(index, buffer)
@@ -136,7 +136,7 @@ cdef class Compactor:
                 with nogil:
                     while self.source.more():
                         self.copy_step(scan)
-                        self.held.own_bodies()
+                        self.pending.own_bodies()
                 self.source.end()
                 if progress is not None:
                     progress(number + 1, len(self.old_files), (number + 1) * self.file_size,
@@ -173,7 +173,7 @@ cdef class Compactor:
                 count = 0
                 self.end_held(&item.record)
             elif type != EVENT_RECORD:
-                self.held.hold(&item.record, self.source.body_of(&item.record), self.reading)
+                self.pending.hold(&item.record, self.source.body_of(&item.record), self.reading)
         return self.copy_records(scan, picked, count)
 
     cdef int copy_records(self, FileScan scan, const size_t *picked,
@@ -183,7 +183,7 @@ cdef class Compactor:
         cdef int i
         cdef int64_t place
         cdef const Record *record
-        cdef HeldRecord copy
+        cdef PendingRecord copy
         if count == 0:
             return 0
         pthread_mutex_lock(&self.buffer.lock)
@@ -200,7 +200,7 @@ cdef class Compactor:
                 continue
             record = &scan.items[picked[i]].record
             if record.type == UPDATE_RECORD and self.replaceable[record.user_type]:
-                self.held.hold_update(record, self.source.body_of(record))
+                self.pending.hold_update(record, self.source.body_of(record))
                 continue
             borrow(&copy, record, self.source.body_of(record))
             if record.type != DELETE_RECORD:
@@ -215,7 +215,7 @@ cdef class Compactor:
 
     cdef int end_held(self, const Record *record) except -1 nogil:
         """A commit or rollback: copy or drop what is held."""
-        cdef HeldTransaction *tx = self.held.find(record.tx_id, False)
+        cdef PendingTransaction *tx = self.pending.find(record.tx_id, False)
         if tx == NULL:
             return 0
         if tx.last_file != self.reading:
@@ -223,16 +223,16 @@ cdef class Compactor:
         if record.type == COMMIT_RECORD and not tx.is_invalid \
                 and tx.counter == record.records_in_file:
             self.copy_committed(tx)
-        self.held.drop(tx)
+        self.pending.drop(tx)
         return 0
 
-    cdef int copy_committed(self, HeldTransaction *tx) except -1 nogil:
+    cdef int copy_committed(self, PendingTransaction *tx) except -1 nogil:
         """Copy the operations that still count, and a commit behind them."""
         cdef bint[CHUNK] live
         cdef size_t start = 0, end, i
         cdef int64_t place
-        cdef HeldRecord *record
-        cdef HeldRecord commit
+        cdef PendingRecord *record
+        cdef PendingRecord commit
         cdef int32_t in_file = 0, last_slot = -1, copies = 0
         cdef Py_ssize_t first_output = 0, output
         while start < tx.count:
@@ -267,7 +267,7 @@ cdef class Compactor:
             start = end
         if copies == 0:
             return 0
-        memset(&commit, 0, sizeof(HeldRecord))
+        memset(&commit, 0, sizeof(PendingRecord))
         self.target.make_room(record_size(COMMIT_RECORD, 0))
         self.target.write(COMMIT_RECORD, tx.tx_id, &commit,
                           in_file if self.target.slot == last_slot else 0)
@@ -299,28 +299,28 @@ cdef class Compactor:
         """Behind all files: transactions without an end, then replaceable updates."""
         cdef int32_t i
         cdef bint is_known
-        if self.held.count == 0:
+        if self.pending.count == 0:
             return self.copy_updates()
         # Nothing is looked up or ended any more.
-        self.held.order_by_beginning()
-        for i in range(self.held.count):
-            if not self.held.transactions[i].is_used:
+        self.pending.order_by_beginning()
+        for i in range(self.pending.count):
+            if not self.pending.transactions[i].is_used:
                 continue
             pthread_mutex_lock(&self.buffer.lock)
-            is_known = self.index.tx_is_open(self.held.transactions[i].tx_id) \
-                or id_map_get(&self.index.ended, self.held.transactions[i].tx_id) >= 0
+            is_known = self.index.tx_is_open(self.pending.transactions[i].tx_id) \
+                or id_map_get(&self.index.ended, self.pending.transactions[i].tx_id) >= 0
             pthread_mutex_unlock(&self.buffer.lock)
             # What the loader gave up without a trace cannot end any more.
             if is_known:
-                self.copy_open(&self.held.transactions[i])
+                self.copy_open(&self.pending.transactions[i])
         return self.copy_updates()
 
-    cdef int copy_open(self, HeldTransaction *tx) except -1 nogil:
+    cdef int copy_open(self, PendingTransaction *tx) except -1 nogil:
         """Copy all operations and prepares of a transaction that has no end here."""
         cdef size_t i
         cdef int64_t number = 0
         cdef int32_t in_file = 0, last_slot = -1
-        cdef HeldRecord *record
+        cdef PendingRecord *record
         cdef CopiedOperation *copied
         if tx.is_invalid:
             self.target.fail(errno_EIO, "a prepare does not match its transaction")
@@ -354,17 +354,17 @@ cdef class Compactor:
         cdef bint[CHUNK] live
         cdef size_t start = 0, end, i
         cdef int64_t place
-        cdef HeldRecord *record
-        while start < self.held.update_count:
-            end = min(start + CHUNK, self.held.update_count)
+        cdef PendingRecord *record
+        while start < self.pending.update_count:
+            end = min(start + CHUNK, self.pending.update_count)
             pthread_mutex_lock(&self.buffer.lock)
             for i in range(start, end):
-                place = self.index.place_of(self.held.updates[i].record_id)
+                place = self.index.place_of(self.pending.updates[i].record_id)
                 live[i - start] = place >= 0 and \
                     self.index.files[self.index.records[place].file].compaction == LEAVES
             pthread_mutex_unlock(&self.buffer.lock)
             for i in range(start, end):
-                record = &self.held.updates[i]
+                record = &self.pending.updates[i]
                 if live[i - start]:
                     self.target.split(record.compact_count)
                     self.target.make_room(record_size(record.type, record.body_size))
@@ -373,7 +373,7 @@ cdef class Compactor:
             start = end
         return 0
 
-    cdef int note_copied(self, const HeldRecord *record) except -1 nogil:
+    cdef int note_copied(self, const PendingRecord *record) except -1 nogil:
         cdef Copied *copied = self.moves.new_copied()
         if copied == NULL:
             no_memory("no memory for a compaction")

@@ -58,10 +58,10 @@ cdef class FileMaintenance:
                 # A full disk: what has died since the last roll may be all the room there is.
                 is_full = self.files.no_space is not None
                 if self.files.rolled or self.files.reclaim_due or is_full:
-                    judge = self.files.rolled or is_full
+                    considers_compaction = self.files.rolled or is_full
                     self.files.rolled = self.files.reclaim_due = False
                     self.reclaim()
-                    if judge and self.compaction.needs_compaction():
+                    if considers_compaction and self.compaction.needs_compaction():
                         self.compaction.compact_in_background()
                 self.open_more()
             except JournalIOError as error:

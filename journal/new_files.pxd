@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from journal.buffer cimport GroupBuffer
 from journal.files.base cimport Folder
 from journal.files.chunks cimport ChunkWriter
-from journal.pending_records cimport HeldRecord
+from journal.pending_records cimport PendingRecord
 from journal.index cimport RecordIndex
 
 cdef class NewFiles:
@@ -45,7 +45,7 @@ cdef class NewFiles:
     cdef bint fits(self, uint32_t size) noexcept nogil
     cdef int make_room(self, uint32_t size) except -1 nogil
     cdef int split(self, uint8_t compact_count) except -1 nogil
-    cdef int write(self, uint8_t type, int64_t tx_id, const HeldRecord *record,
+    cdef int write(self, uint8_t type, int64_t tx_id, const PendingRecord *record,
                    int32_t records_in_file) except -1 nogil
     cdef int begin_output(self, uint32_t size) except -1 with gil
     cdef int end_output(self) except -1 with gil

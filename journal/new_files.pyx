@@ -175,7 +175,7 @@ cdef class NewFiles:
             self.end_output()
         return self.begin_output(size)
 
-    cdef int write(self, uint8_t type, int64_t tx_id, const HeldRecord *record,
+    cdef int write(self, uint8_t type, int64_t tx_id, const PendingRecord *record,
                    int32_t records_in_file) except -1 nogil:
         """Append one record to the new file, which has room for it."""
         cdef uint32_t size = record_size(type, record.body_size)

@@ -6,7 +6,7 @@ from journal.format cimport Record
 from journal.id_map cimport IdMap
 
 # An operation of a transaction, or a replaceable update, that cannot be copied yet.
-cdef struct HeldRecord:
+cdef struct PendingRecord:
     int64_t record_id
     uint8_t *body               # in what is in memory of the file, or a copy of our own
     uint32_t body_size
@@ -16,10 +16,10 @@ cdef struct HeldRecord:
     bint owns_body
 
 # A transaction whose end has not been read yet.
-cdef struct HeldTransaction:
+cdef struct PendingTransaction:
     int64_t tx_id
     uint64_t sequence           # how many began before it
-    HeldRecord *records         # operations and prepares, in order
+    PendingRecord *records         # operations and prepares, in order
     size_t count
     size_t room
     size_t owned                # so many of the first have bodies of their own
@@ -34,22 +34,22 @@ cdef struct HeldTransaction:
 cdef class PendingRecords:
     # Transactions, by id and by place.
     cdef IdMap map
-    cdef HeldTransaction *transactions
+    cdef PendingTransaction *transactions
     cdef int32_t count, room, unused
     cdef uint64_t sequence
     cdef int32_t borrowers      # place of the first that borrows bodies; -1: none
     # Replaceable updates.
     cdef IdMap[256] update_maps     # by user type: record id -> place of its last update
-    cdef HeldRecord *updates
+    cdef PendingRecord *updates
     cdef size_t update_count, update_room
 
     cdef int hold(self, const Record *record, const uint8_t *body,
                   int32_t reading) except -1 nogil
     cdef int hold_update(self, const Record *record, const uint8_t *body) except -1 nogil
-    cdef HeldTransaction *find(self, int64_t tx_id, bint make) except? NULL nogil
-    cdef void drop(self, HeldTransaction *tx) noexcept nogil
+    cdef PendingTransaction *find(self, int64_t tx_id, bint make) except? NULL nogil
+    cdef void drop(self, PendingTransaction *tx) noexcept nogil
     cdef void order_by_beginning(self) noexcept nogil
     cdef int own_bodies(self) except -1 nogil
 
-cdef void borrow(HeldRecord *held, const Record *record, const uint8_t *body) noexcept nogil
+cdef void borrow(PendingRecord *held, const Record *record, const uint8_t *body) noexcept nogil
 cdef int no_memory(str what) except -1 with gil

@@ -52,8 +52,8 @@ cdef class PendingRecords:
     cdef int hold(self, const Record *record, const uint8_t *body,
                   int32_t reading) except -1 nogil:
         """Keep an operation or prepare until the end of its transaction is known."""
-        cdef HeldTransaction *tx = self.find(record.tx_id, True)
-        cdef HeldRecord *records
+        cdef PendingTransaction *tx = self.find(record.tx_id, True)
+        cdef PendingRecord *records
         cdef size_t room
         if tx.last_file != reading:
             tx.last_file = reading
@@ -65,7 +65,7 @@ cdef class PendingRecords:
             tx.counter += 1
         if tx.count == tx.room:
             room = tx.room * 2 if tx.room else 8
-            records = <HeldRecord *>realloc(tx.records, room * sizeof(HeldRecord))
+            records = <PendingRecord *>realloc(tx.records, room * sizeof(PendingRecord))
             if records == NULL:
                 no_memory("no memory for a transaction")
             tx.records = records
@@ -78,10 +78,10 @@ cdef class PendingRecords:
             self.borrowers = <int32_t>(tx - self.transactions)
         return 0
 
-    cdef HeldTransaction *find(self, int64_t tx_id, bint make) except? NULL nogil:
+    cdef PendingTransaction *find(self, int64_t tx_id, bint make) except? NULL nogil:
         """The transaction with that id; NULL if it is not held and not to be made."""
         cdef int64_t place = id_map_get(&self.map, tx_id)
-        cdef HeldTransaction *tx
+        cdef PendingTransaction *tx
         cdef int32_t room
         if place >= 0:
             return &self.transactions[place]
@@ -92,11 +92,12 @@ cdef class PendingRecords:
         else:
             if self.count == self.room:
                 room = self.room * 2 if self.room else FIRST_ROOM
-                tx = <HeldTransaction *>realloc(self.transactions, room * sizeof(HeldTransaction))
+                tx = <PendingTransaction *>realloc(
+                    self.transactions, room * sizeof(PendingTransaction))
                 if tx == NULL:
                     no_memory("no memory for a transaction")
                 memset(tx + self.room, 0,
-                       (room - self.room) * sizeof(HeldTransaction))
+                       (room - self.room) * sizeof(PendingTransaction))
                 self.transactions = tx
                 self.room = room
             place = self.count
@@ -116,7 +117,7 @@ cdef class PendingRecords:
         tx.is_invalid = False
         return tx
 
-    cdef void drop(self, HeldTransaction *tx) noexcept nogil:
+    cdef void drop(self, PendingTransaction *tx) noexcept nogil:
         """Forget a transaction and what is held of it."""
         cdef size_t i
         id_map_pop(&self.map, tx.tx_id)
@@ -131,12 +132,12 @@ cdef class PendingRecords:
 
     cdef void order_by_beginning(self) noexcept nogil:
         """Put the transactions in the order in which they began; none may be looked up after."""
-        qsort(self.transactions, self.count, sizeof(HeldTransaction), &by_beginning)
+        qsort(self.transactions, self.count, sizeof(PendingTransaction), &by_beginning)
 
     cdef int hold_update(self, const Record *record, const uint8_t *body) except -1 nogil:
         """Keep the update, in place of an earlier one of its type for its record."""
         cdef IdMap *map = &self.update_maps[record.user_type]
-        cdef HeldRecord *updates
+        cdef PendingRecord *updates
         cdef int64_t place
         cdef size_t room
         if map.entries == NULL and id_map_init(map) < 0:
@@ -148,7 +149,7 @@ cdef class PendingRecords:
         else:
             if self.update_count == self.update_room:
                 room = self.update_room * 2 if self.update_room else FIRST_ROOM
-                updates = <HeldRecord *>realloc(self.updates, room * sizeof(HeldRecord))
+                updates = <PendingRecord *>realloc(self.updates, room * sizeof(PendingRecord))
                 if updates == NULL:
                     no_memory("no memory for an update")
                 self.updates = updates
@@ -164,7 +165,7 @@ cdef class PendingRecords:
 
     cdef int own_bodies(self) except -1 nogil:
         """What was read makes room for more: copy what is still needed of it."""
-        cdef HeldTransaction *tx
+        cdef PendingTransaction *tx
         while self.borrowers >= 0:
             tx = &self.transactions[self.borrowers]
             # It may have ended meanwhile, and another have begun in its place.
@@ -181,12 +182,12 @@ cdef class PendingRecords:
 
 cdef int by_beginning(const void *first, const void *second) noexcept nogil:
     """The order of two held transactions."""
-    cdef uint64_t a = (<const HeldTransaction *>first).sequence
-    cdef uint64_t b = (<const HeldTransaction *>second).sequence
+    cdef uint64_t a = (<const PendingTransaction *>first).sequence
+    cdef uint64_t b = (<const PendingTransaction *>second).sequence
     return (a > b) - (a < b)
 
 
-cdef void borrow(HeldRecord *held, const Record *record, const uint8_t *body) noexcept nogil:
+cdef void borrow(PendingRecord *held, const Record *record, const uint8_t *body) noexcept nogil:
     """The record with its body where it stands in memory."""
     held.record_id = record.record_id
     held.body = <uint8_t *>body
@@ -197,7 +198,7 @@ cdef void borrow(HeldRecord *held, const Record *record, const uint8_t *body) no
     held.owns_body = False
 
 
-cdef bint own_body(HeldRecord *record) noexcept nogil:
+cdef bint own_body(PendingRecord *record) noexcept nogil:
     """Copy a borrowed body; false when memory is out."""
     cdef uint8_t *body
     if record.owns_body:

@@ -149,11 +149,11 @@ def select(records: Sequence[DataFrame], origins: Mapping[str, str], asked: Aske
     is_message = f.col("user_type").isin(*MESSAGES) & f.col("kind").isin(*SENT_KINDS)
     tells = (f.col("user_type") == TRANSACTION) & (f.col("kind") == "event")
     is_needed = is_message | tells | ~f.col("kind").isin(*SENT_KINDS)
-    judge = f.udf(_Judge(asked), "string", useArrow=False)
+    problem_of = f.udf(_ProblemOf(asked), "string", useArrow=False)
     # Bodies of unwanted messages go no further than to this filter.
     wanted = (
         every.where(f.col("kind").isin(*kinds) & is_needed)
-        .withColumn("problem", judge("user_type", "body", "copied_ms"))
+        .withColumn("problem", problem_of("user_type", "body", "copied_ms"))
         .where(f.col("problem").isNotNull() | ~is_message)
         .withColumn("body", f.when(is_message | tells, f.col("body")))
         .withColumn("node", _renamed(origins))
@@ -235,7 +235,7 @@ def _filter_of(selector: str) -> Filter | None:
     return parse(selector)
 
 
-class _Judge:
+class _ProblemOf:
     """Tells, in a task, whether a message is wanted: empty; why it cannot be sent; or None."""
 
     def __init__(self, asked: Asked) -> None:

@@ -39,10 +39,6 @@ cpdef bytes encoded_name(name)
 cpdef Py_ssize_t properties_end(bytes data, Py_ssize_t at) except -1
 
 
-@cython.locals(width=int)
-cpdef Py_ssize_t value_end(bytes data, Py_ssize_t at) except? -1
-
-
 @cython.locals(count="long long", size=Py_ssize_t, found=Py_ssize_t, width=int, is_it=bint)
 cpdef Py_ssize_t property_at(bytes data, Py_ssize_t at, bytes units) except? -1
 

@@ -134,13 +134,6 @@ def properties_end(data: bytes, at: int) -> int:
     return at
 
 
-def value_end(data: bytes, at: int) -> int:
-    """Give where the property value ends whose tag stands at `at`; properties_end() was there."""
-    width = _VALUE_SIZES[data[at]]
-    at += 1
-    return at + width if width < _TEXT_SIZED else at + 4 + int_at(data, at)
-
-
 def property_at(data: bytes, at: int, units: bytes) -> int:
     """Give where the tag of the last property of a name stands, -1 where there is none.
 

@@ -47,7 +47,6 @@ cdef class JournalMessages:
 
     cpdef QueueRows queue(self, queue_id)
     cpdef Py_ssize_t row_of(self, long long message_id)
-    cpdef long long message_id_of(self, Py_ssize_t row)
     cpdef int queue_of(self, Py_ssize_t row)
     cpdef bint is_object(self, Py_ssize_t row)
     cpdef int give(self, Py_ssize_t row, QueueRows queue) except -1

@@ -263,10 +263,6 @@ cdef class JournalMessages:
             return -1
         return low
 
-    cpdef long long message_id_of(self, Py_ssize_t row):
-        """The id of the message in a row."""
-        return self.rows[row].message_id
-
     cpdef int queue_of(self, Py_ssize_t row):
         """The number of the queue that has the message; below 0: none has."""
         return self.rows[row].queue

@@ -47,7 +47,6 @@ cdef class BackEnd:
 cdef int64_t io_read(int fd, void *buffer, uint64_t size, uint64_t offset) noexcept nogil
 cdef int io_write(int fd, const void *data, uint64_t size, uint64_t offset,
                   bint sync) noexcept nogil
-cdef int io_sync(int fd) noexcept nogil
 cdef int io_start_sync(int fd, uint64_t offset, uint64_t size) noexcept nogil
 cdef int io_close(int fd) noexcept nogil
 cdef int io_map(int fd, uint64_t size, bint writable, void **address) noexcept nogil

@@ -58,10 +58,6 @@ cdef int io_write(int fd, const void *data, uint64_t size, uint64_t offset,
     return qv_write(fd, data, size, offset, sync)
 
 
-cdef int io_sync(int fd) noexcept nogil:
-    return qv_sync_data(fd)
-
-
 cdef int io_start_sync(int fd, uint64_t offset, uint64_t size) noexcept nogil:
     return qv_start_sync(fd, offset, size)
 

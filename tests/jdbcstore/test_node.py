@@ -211,8 +211,8 @@ def test_a_backup_takes_over_when_an_active_primary_is_gone(brokers, node, end):
     assert waiter.is_alive()
 
     if end == "expire":
-        primary.primary_lease._stop_keeper.set()  # It stands still.
-        primary.primary_lease._keeper.join()
+        primary.primary_lease._stop_renewing.set()  # It stands still.
+        primary.primary_lease._renewer.join()
         brokers.expire()
     else:
         getattr(primary, end)()
@@ -281,7 +281,7 @@ def test_a_backup_gives_the_lease_back_when_the_state_changed_before_it_had_it(n
 
     backup.primary_lease.try_acquire = acquire_too_late
 
-    assert not backup._take_over()
+    assert not backup._activate()
     assert not backup.is_primary_active()
 
 
