@@ -139,7 +139,7 @@ async def send(folder: Path, count: int) -> float:
     """Send messages without a consumer; return the bytes that each costs beyond its own."""
     broker = Broker(options_of(folder))
     await broker.start()
-    session = broker.create_session("session", None, SessionOptions(), set())
+    session = broker.clients.create_session("session", None, SessionOptions(), set())
     broker.administration.create_queue(
         QueueRequest(name=QUEUE, address=QUEUE, routing_type=RoutingType.ANYCAST)
     )
@@ -277,7 +277,7 @@ async def drain(folder: Path, count: int) -> float:
     """Page messages, then take them; seconds of the latter."""
     broker = Broker(options_of(folder, max_size_messages=100))
     await broker.start()
-    session = broker.create_session("session", None, SessionOptions(), set())
+    session = broker.clients.create_session("session", None, SessionOptions(), set())
     broker.administration.create_queue(
         QueueRequest(name=QUEUE, address=QUEUE, routing_type=RoutingType.ANYCAST)
     )

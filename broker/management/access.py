@@ -8,6 +8,7 @@ from broker.notifications import IN_PROCESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from enum import Enum
 
     from broker.config.transport import TransportConfig
     from broker.management.message_counters import MessageCounters
@@ -85,6 +86,68 @@ class StoredConnectors(Protocol):
         """Have one less; whether it was there."""
 
 
+class Lifecycle(Protocol):
+    """How far a broker has come; `broker.server.lifecycle` says so."""
+
+    @property
+    def state(self) -> Enum:
+        """STOPPED, STARTING, STARTED or STOPPING."""
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether its addresses and queues are there."""
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it runs; a backup that waits does as well."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether clients may come."""
+
+    @property
+    def is_backup(self) -> bool:
+        """Whether it is a backup that has not taken over."""
+
+    @property
+    def not_ready(self) -> str | None:
+        """Why clients should not come now; None if they may."""
+
+
+class Clients(Protocol):
+    """Those of a broker; `broker.server.clients` has them."""
+
+    connection_count_total: int
+    """Since the broker was made."""
+    session_count_total: int
+    """Likewise."""
+
+    @property
+    def sessions(self) -> Mapping[str, Session]:
+        """Open ones, by name."""
+
+    @property
+    def connections(self) -> Mapping[str, Handler]:
+        """Open ones, by id."""
+
+    def new_session(
+        self,
+        name: str,
+        user: str | None,
+        options: SessionOptions,
+        temporary: set[str],
+        origin: Origin = IN_PROCESS,
+    ) -> Session:
+        """Make a session that is not listed; its caller closes it."""
+
+    def authenticate(self, user: str | None, password: str | None, remote: str) -> str | None:
+        """Give the name of who shows the right password; wrong ones are told of.
+
+        Raises:
+            BrokerError: the name and the password are refused.
+        """
+
+
 class ManagedBroker(Protocol):
     """See the module's text; all of it is read and called in the event loop's thread."""
 
@@ -97,14 +160,17 @@ class ManagedBroker(Protocol):
     dead_letters: DeadLetters
     replay: Replay
     node_id: str
-    is_started: bool
-    is_stopping: bool
-    failure: Exception | None
     started_ms: int
     administration: Administration
     message_counters: MessageCounters
-    connection_count_total: int
-    session_count_total: int
+
+    @property
+    def lifecycle(self) -> Lifecycle:
+        """How far it has come."""
+
+    @property
+    def clients(self) -> Clients:
+        """Its connections and sessions."""
 
     @property
     def settings(self) -> Settings:
@@ -142,37 +208,12 @@ class ManagedBroker(Protocol):
     def stored_connectors(self) -> StoredConnectors:
         """Connectors, the recorded ones over the configured ones."""
 
-    def new_session(
-        self,
-        name: str,
-        user: str | None,
-        options: SessionOptions,
-        temporary: set[str],
-        origin: Origin = IN_PROCESS,
-    ) -> Session:
-        """Make a session that is not listed; its caller closes it."""
-
-    def authenticate(self, user: str | None, password: str | None, remote: str) -> str | None:
-        """Give the name of who shows the right password; wrong ones are told of.
-
-        Raises:
-            BrokerError: the name and the password are refused.
-        """
-
     def reload_configuration(self) -> None:
         """Read the configuration again, and apply what needs no restart.
 
         Raises:
             BrokerError: there is none, or it is wrong: nothing has changed.
         """
-
-    @property
-    def sessions(self) -> Mapping[str, Session]:
-        """Open ones, by name."""
-
-    @property
-    def connections(self) -> Mapping[str, Handler]:
-        """Open ones, by id."""
 
     @property
     def web(self) -> Sequence[Web]:

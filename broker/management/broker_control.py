@@ -113,7 +113,7 @@ class BrokerControl(
             raise ManagementError("an address of clients is needed")
         doomed = [
             one
-            for one in self._broker.connections.values()
+            for one in self._broker.clients.connections.values()
             if wanted in (one.origin.remote, one.origin.remote.rpartition(":")[0])
         ]
         for connection in doomed:
@@ -123,7 +123,7 @@ class BrokerControl(
     @operation("closeConnectionWithID", NAME)
     def close_connection(self, connection_id: str) -> bool:
         """End one connection; whether it was there."""
-        found = self._broker.connections.get(connection_id)
+        found = self._broker.clients.connections.get(connection_id)
         if found is not None:
             found.fail()
         return found is not None
@@ -132,7 +132,9 @@ class BrokerControl(
     def close_connections_of_user(self, user: str) -> bool:
         """End the connections that a user has sessions on; whether there were any."""
         ids = {
-            one.origin.connection_id for one in self._broker.sessions.values() if one.user == user
+            one.origin.connection_id
+            for one in self._broker.clients.sessions.values()
+            if one.user == user
         }
         return self._close_all(ids)
 
@@ -145,7 +147,7 @@ class BrokerControl(
         matches = self._matcher.matches
         ids = {
             session.origin.connection_id
-            for session in self._broker.sessions.values()
+            for session in self._broker.clients.sessions.values()
             if any(
                 matches(address, one.queue.binding.address) for one in session.consumers.values()
             )
@@ -159,8 +161,8 @@ class BrokerControl(
 
         What it has not committed is rolled back, with `force` and without.
         """
-        session = self._broker.sessions.get(name)
-        connection = self._broker.connections.get(connection_id)
+        session = self._broker.clients.sessions.get(name)
+        connection = self._broker.clients.connections.get(connection_id)
         if session is None or session.origin.connection_id != connection_id or connection is None:
             return False
         connection.close_session(session)
@@ -169,7 +171,7 @@ class BrokerControl(
     @operation("closeConsumerWithID", NAME, NAME)
     def close_consumer(self, session_name: str, consumer_id: str) -> bool:
         """Close one consumer by its sequentialId, and tell its client; whether it was there."""
-        session = self._broker.sessions.get(session_name)
+        session = self._broker.clients.sessions.get(session_name)
         if session is None:
             return False
         for consumer in list(session.consumers.values()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from broker.management.invocation import Control
@@ -11,8 +12,9 @@ from broker.model.address import Matcher
 if TYPE_CHECKING:
     from broker.management.access import ManagedBroker
     from broker.queues.queue import Queue
-    from broker.routing.addresses import Address
+    from broker.routing.addresses import Address, Addresses
     from broker.routing.divert import Divert
+    from broker.storage.context import OperationContext
 
 __all__ = ["BrokerPart"]
 
@@ -26,10 +28,21 @@ class BrokerPart(Control):
 
     def __init__(self, broker: ManagedBroker) -> None:
         self._broker = broker
-        self._addresses = broker.postoffice.addresses
-        self._matcher = Matcher(self._addresses.wildcards)
-        self._context = broker.storage.new_context()
         self._rows = Rows(broker)
+
+    # On first use: what a broker says of itself needs no addresses, which it has once it is loaded.
+
+    @cached_property
+    def _addresses(self) -> Addresses:
+        return self._broker.postoffice.addresses
+
+    @cached_property
+    def _matcher(self) -> Matcher:
+        return Matcher(self._addresses.wildcards)
+
+    @cached_property
+    def _context(self) -> OperationContext:
+        return self._broker.storage.new_context()
 
     @property
     def _queues(self) -> list[Queue]:

@@ -57,18 +57,18 @@ class BrokerQueries(BrokerPart):
         "getName": lambda self: self._broker.options.name,
         "getVersion": lambda self: __version__,
         "getNodeID": lambda self: self._broker.node_id,
-        "isActive": lambda self: self._broker.is_started,
-        "isStarted": lambda self: self._broker.is_started,
-        "isBackup": lambda self: False,
+        "isActive": lambda self: self._broker.lifecycle.is_active,
+        "isStarted": lambda self: self._broker.lifecycle.is_started,
+        "isBackup": lambda self: self._broker.lifecycle.is_backup,
         "isClustered": lambda self: False,
         "isReplicaSync": lambda self: False,
         "getCurrentTimeMillis": lambda self: self._broker.clock_ms(),
         "getUptimeMillis": lambda self: self._uptime_ms,
         "getUptime": lambda self: uptime_text(self._uptime_ms),
-        "getConnectionCount": lambda self: len(self._broker.connections),
-        "getTotalConnectionCount": lambda self: self._broker.connection_count_total,
-        "getSessionCount": lambda self: len(self._broker.sessions),
-        "getTotalSessionCount": lambda self: self._broker.session_count_total,
+        "getConnectionCount": lambda self: len(self._broker.clients.connections),
+        "getTotalConnectionCount": lambda self: self._broker.clients.connection_count_total,
+        "getSessionCount": lambda self: len(self._broker.clients.sessions),
+        "getTotalSessionCount": lambda self: self._broker.clients.session_count_total,
         "getTotalMessageCount": lambda self: sum(one.message_count for one in self._queues),
         "getTotalMessagesAdded": lambda self: sum(one.added_count for one in self._queues),
         "getTotalMessagesAcknowledged": lambda self: sum(
@@ -162,7 +162,7 @@ class BrokerQueries(BrokerPart):
     @operation("listConnectionIDs")
     def connection_ids(self) -> list[str]:
         """Give the ids of all connections."""
-        return list(self._broker.connections)
+        return list(self._broker.clients.connections)
 
     @operation("listNetworkTopology")
     def network_topology(self) -> str:
@@ -176,7 +176,7 @@ class BrokerQueries(BrokerPart):
     @operation("listRemoteAddresses", NAME)
     def remote_addresses(self, host: str = "") -> list[str]:
         """Give where clients come from, or those of one host."""
-        origins = [one.origin for one in self._broker.connections.values()]
+        origins = [one.origin for one in self._broker.clients.connections.values()]
         return [one.remote for one in origins if one.remote.startswith(host.lstrip("/"))]
 
     @operation("listConnectionsAsJSON")
@@ -198,7 +198,7 @@ class BrokerQueries(BrokerPart):
     def _on(self, connection_id: str) -> list[Session]:
         return [
             one
-            for one in self._broker.sessions.values()
+            for one in self._broker.clients.sessions.values()
             if one.origin.connection_id == connection_id
         ]
 
@@ -215,7 +215,7 @@ class BrokerQueries(BrokerPart):
     @operation("listAllSessionsAsJSON")
     def all_sessions_as_json(self) -> str:
         """Give all sessions."""
-        return json_text([_session_row(one) for one in self._broker.sessions.values()])
+        return json_text([_session_row(one) for one in self._broker.clients.sessions.values()])
 
     @operation("listConsumersAsJSON", NAME)
     def consumers_as_json(self, connection_id: str) -> str:
@@ -241,11 +241,10 @@ class BrokerQueries(BrokerPart):
     @operation("getStatus")
     def status(self) -> str:
         """Give the broker's state."""
-        state = "STARTED" if self._broker.is_started else "STOPPED"
         identity = {
             "identity": self._broker.options.name,
             "nodeId": self._broker.node_id,
-            "state": state,
+            "state": self._broker.lifecycle.state.name,
             "uptime": uptime_text(self._uptime_ms),
             "version": __version__,
         }

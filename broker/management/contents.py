@@ -141,7 +141,8 @@ def _consumer_name(consumer: Consumer, broker: ManagedBroker) -> str:
     """Give what Artemis calls a consumer (ServerConsumer.toManagementString)."""
     queue, filter = consumer.queue, consumer.filter
     session = next(
-        (one for one in broker.sessions.values() if consumer in one.consumers.values()), None
+        (one for one in broker.clients.sessions.values() if consumer in one.consumers.values()),
+        None,
     )
     place = "" if session is None else f"{session.origin.connection_id}:{session.name}:"
     return (

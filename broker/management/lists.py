@@ -95,28 +95,28 @@ class Rows:
 
     def consumers(self) -> Iterator[ConsumerRow]:
         """All, of all sessions."""
-        for session in self._broker.sessions.values():
+        for session in self._broker.clients.sessions.values():
             for consumer in session.consumers.values():
                 yield ConsumerRow(consumer, session)
 
     def producers(self) -> Iterator[ProducerRow]:
         """All, of all sessions."""
-        for session in self._broker.sessions.values():
+        for session in self._broker.clients.sessions.values():
             for producer in list(session.producers.values()):
                 yield ProducerRow(producer, session)
 
     def connections(self) -> Iterator[ConnectionRow]:
         """All that are open."""
         by_id: dict[str, list[Session]] = {}
-        for session in self._broker.sessions.values():
+        for session in self._broker.clients.sessions.values():
             by_id.setdefault(session.origin.connection_id, []).append(session)
-        for connection in self._broker.connections.values():
+        for connection in self._broker.clients.connections.values():
             origin = connection.origin
             yield ConnectionRow(origin, by_id.get(origin.connection_id, []))
 
     def sessions(self) -> list[Session]:
         """All."""
-        return list(self._broker.sessions.values())
+        return list(self._broker.clients.sessions.values())
 
 
 QUEUES: Final = View["Queue"](

@@ -5,7 +5,7 @@
 
 A broker with very many queues would answer with megabytes: only those with most messages have
 series of their own, unless all are asked for; the sums of all are always there. Queues of addresses
-with enable-metrics false have none.
+with enable-metrics false have none. A broker that is not active yet tells of itself alone.
 
 Threads: the event loop's alone: a collector run by another thread would see half a change.
 """
@@ -41,19 +41,22 @@ class _Item(NamedTuple):
 
 
 _BROKER: Final = (
-    _Item("artemis_active", "Whether clients may come", lambda one: one.is_started),
-    _Item("artemis_connection_count", "Open connections", lambda one: len(one.connections)),
+    _Item("artemis_active", "Whether clients may come", lambda one: one.lifecycle.is_active),
+    _Item("artemis_connection_count", "Open connections", lambda one: len(one.clients.connections)),
     _Item(
         "artemis_total_connection_count",
         "Connections since the start",
-        lambda one: one.connection_count_total,
+        lambda one: one.clients.connection_count_total,
     ),
-    _Item("artemis_session_count", "Open sessions", lambda one: len(one.sessions)),
+    _Item("artemis_session_count", "Open sessions", lambda one: len(one.clients.sessions)),
     _Item(
         "artemis_total_session_count",
         "Sessions since the start",
-        lambda one: one.session_count_total,
+        lambda one: one.clients.session_count_total,
     ),
+)
+# Of addresses and queues, which are there once the broker has loaded them.
+_LOADED: Final = (
     _Item(
         "artemis_address_memory_usage",
         "Bytes of all messages in memory",
@@ -137,19 +140,26 @@ class _Collector:
         self._series_max = series_max
 
     def collect(self) -> Iterator[Metric]:
-        broker, name = self._broker, self._broker.options.name
-        for item in _BROKER:
-            gauge = GaugeMetricFamily(item.name, item.text, labels=("broker",))
-            gauge.add_metric((name,), float(item.value(broker)))
-            yield gauge
+        broker = self._broker
+        yield from self._gauges(_BROKER)
+        if not broker.lifecycle.is_loaded:
+            return
+        yield from self._gauges(_LOADED)
         for item in _COUNTED:
             counter = CounterMetricFamily(item.name, item.text, labels=("broker",))
-            counter.add_metric((name,), float(item.value(broker.counters)))
+            counter.add_metric((broker.options.name,), float(item.value(broker.counters)))
             yield counter
         yield from self._of_duplicates()
         yield from self._of_queues()
         yield from self._of_addresses()
         yield from self._of_pages()
+
+    def _gauges(self, items: Iterable[_Item]) -> Iterator[Metric]:
+        broker = self._broker
+        for item in items:
+            gauge = GaugeMetricFamily(item.name, item.text, labels=("broker",))
+            gauge.add_metric((broker.options.name,), float(item.value(broker)))
+            yield gauge
 
     def _is_measured(self, address: str) -> bool:
         return self._broker.settings.match(address).enable_metrics

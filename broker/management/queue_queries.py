@@ -356,7 +356,7 @@ class QueueQueries(QueueCounters):
     @operation("listConsumersAsJSON")
     def list_consumers(self) -> str:
         """Give its consumers."""
-        sessions = self._broker.sessions.values()
+        sessions = self._broker.clients.sessions.values()
         return json_text(
             [
                 consumer_row(consumer, session)

@@ -57,8 +57,10 @@ def send_message(
     if not -128 <= type <= 127:
         raise ManagementError(f"a message has no type {type}")
     properties = [_property(key, value) for key, value in headers.items()]
-    name = broker.authenticate(user, password, "management")
-    session = broker.new_session(f"management::{uuid.uuid4()}", name, SessionOptions(), set())
+    name = broker.clients.authenticate(user, password, "management")
+    session = broker.clients.new_session(
+        f"management::{uuid.uuid4()}", name, SessionOptions(), set()
+    )
     message = Message(
         address,
         _body(type, body),

@@ -47,7 +47,7 @@ def open_transactions(broker: ManagedBroker) -> Iterator[tuple[str, Transaction]
     Those of sessions first, then what transaction managers have taken from their sessions.
     """
     seen = set()
-    for session in broker.sessions.values():
+    for session in broker.clients.sessions.values():
         tx = session.tx
         if tx is not None:
             seen.add(id(tx))

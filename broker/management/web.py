@@ -1,7 +1,7 @@
 """What a broker answers over HTTP: metrics, and whether it lives and serves.
 
     GET /metrics    Prometheus; `?all` gives series for all queues and addresses
-    GET /livez      200 as long as the event loop turns
+    GET /livez      200 as long as the event loop turns; from before the lock is waited for
     GET /readyz     200 while clients may come, else 503 and why
     GET /healthz    the same as /readyz
 
@@ -53,6 +53,15 @@ class _Server(Server):
         yield
 
 
+async def _listening(server: _Server, serving: asyncio.Task[None]) -> None:
+    """Wait, some turns of the loop, until a server listens.
+
+    One that is told to exit before that leaves its socket open.
+    """
+    while not server.started and not serving.done():  # noqa: ASYNC110 - it has no event.
+        await asyncio.sleep(0)
+
+
 class WebServer:
     """See the module's text. Belongs to the event loop.
 
@@ -94,6 +103,7 @@ class WebServer:
         )
         self._server = _Server(config)
         self._serving = asyncio.create_task(self._server.serve(sockets=[listening]))
+        await _listening(self._server, self._serving)
         log.info("AMQ241001: HTTP Server started at http://%s:%d", self._options.host, self.port)
 
     def _listen(self) -> socket.socket:
@@ -129,6 +139,7 @@ class WebServer:
         server, self._server = self._server, None
         serving, self._serving = self._serving, None
         if server is not None and serving is not None:
+            await _listening(server, serving)
             server.should_exit = server.force_exit = True
             await serving
 
@@ -144,8 +155,7 @@ class WebServer:
         return PlainTextResponse("alive\n")
 
     async def _answer_ready(self, request: Request) -> Response:
-        if self._broker.is_started and not self._broker.is_stopping:
+        why = self._broker.lifecycle.not_ready
+        if why is None:
             return PlainTextResponse("ready\n")
-        failure = self._broker.failure
-        why = "not started yet, or stopping" if failure is None else str(failure)
         return PlainTextResponse(f"not ready: {why}\n", status_code=503)

@@ -99,9 +99,12 @@ class Sessions(Protocol):
     """
 
     node_id: str
-    is_started: bool
     connection_ttl_override_ms: int
     """How long any connection may be silent; -1 leaves it to the client."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether clients may come."""
 
     def connected(self, connection: Handler) -> None:
         """One more connection speaks a protocol."""

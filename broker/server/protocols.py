@@ -11,6 +11,7 @@ from broker.transport.acceptor import AcceptedProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
 
     from broker.protocols.peer import Handler, Sessions
     from broker.protocols.registry import ProtocolManager, ProtocolManagerFactory
@@ -23,21 +24,19 @@ class Protocols:
     """See the module's text.
 
     Args:
-        sessions: the broker.
-
-    Attributes:
-        handlers: of open connections.
+        sessions: the broker's.
+        handlers: of open connections, as they come and go.
 
     Raises:
         BrokerError: a protocol that is installed cannot be loaded.
     """
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: Sessions, handlers: AbstractSet[Handler]) -> None:
         self._factories: Final = installed_protocols()
         self._managers: Final = {
             name: factory.manager(sessions) for name, factory in self._factories.items()
         }
-        self.handlers: set[Handler] = set()
+        self._handlers: Final = handlers
 
     def for_acceptor(self, options: AcceptorOptions) -> dict[str, AcceptedProtocol]:
         """Give all protocols, by name, with the parameters of an acceptor.
@@ -65,14 +64,14 @@ class Protocols:
 
     def check(self) -> None:
         """From time to time: end what was silent for too long."""
-        for handler in list(self.handlers):
+        for handler in list(self._handlers):
             handler.check()
         for manager in self._managers.values():
             manager.check()
 
     def disconnect_all(self) -> None:
         """The broker stops: tell every client, then close."""
-        for handler in list(self.handlers):
+        for handler in list(self._handlers):
             handler.disconnect()
 
 

@@ -5,17 +5,28 @@ cimport cython
 from broker.queues.consumer cimport Consumer
 from broker.model.message cimport Message
 from broker.routing.postoffice cimport PostOffice
-from broker.sessions.session_large cimport LargeWork
 from broker.routing.cached_routes cimport CachedRoute
+from broker.storage.context cimport OperationContext
+from broker.storage.manager cimport StorageManager
 
 
 @cython.final
-cdef class Session(LargeWork):
+cdef class Session:
+    cdef dict __dict__
+    cdef object __weakref__
     cdef bint _acknowledges_alone
     cdef bint _has_prefixes
+    cdef object _history
+    cdef object _large
+    cdef object _prefixes
+    cdef StorageManager _storage
+    cdef object _transactions
+    cdef object _uploads
+    cdef object _xa
     cdef object _addresses
     cdef object _administration
     cdef object _clock_ms
+    cdef object _dead_letters
     cdef object _limits
     cdef object _management
     cdef object _marks
@@ -28,8 +39,11 @@ cdef class Session(LargeWork):
     cdef bint _sends_alone
     cdef object _settings
     cdef public dict consumers
+    cdef public OperationContext context
+    cdef public object default_address
     cdef public object name
     cdef public object options
+    cdef public object tx
     cdef public object user
 
     cpdef object new_id(self)

@@ -13,19 +13,19 @@ Threads: the event loop's alone; nothing here waits.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.model.address import split_fqqn
-from broker.model.properties import PropertyType
 from broker.notifications import IN_PROCESS, NotificationType, NotifyingSink
 from broker.queues.consumer import Consumer
-from broker.routing.large_copies import LARGE_SIZE
 from broker.routing.postoffice import Routing
-from broker.sessions.prefixes import NO_PREFIXES
+from broker.sessions.queries import AddressQuery, QueueQuery
 from broker.sessions.sender import Sender
-from broker.sessions.session_large import LargeWork
+from broker.sessions.session_options import SessionOptions
 from broker.sessions.settlement import Settlement
+from broker.sessions.uploads import Uploads
+from broker.sessions.xa_resource import XaResource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -39,17 +39,14 @@ if TYPE_CHECKING:
     from broker.queues.limits import Limits
     from broker.queues.queue import Queue
     from broker.queues.reference import Reference
-    from broker.routing.addresses import Address
     from broker.routing.administration import Administration
     from broker.routing.cached_routes import CachedRoute
     from broker.routing.dead_letters import DeadLetters
     from broker.routing.postoffice import PostOffice
-    from broker.sessions.prefixes import Prefixes
     from broker.sessions.producer import Producer
     from broker.sessions.resource_limits import ResourceLimits
     from broker.sessions.send_marks import SendMarks
     from broker.settings.queue_defaults import QueueRequest
-    from broker.settings.settings import AddressSettings
     from broker.storage.context import After
     from broker.storage.history import MessageHistory
     from broker.storage.large_bodies import LargeBodies
@@ -64,46 +61,7 @@ __all__ = ["AddressQuery", "QueueQuery", "Session", "SessionOptions"]
 _ROUTES_MAX: Final = 100
 
 
-class SessionOptions(NamedTuple):
-    """How a client wants its session.
-
-    Attributes:
-        auto_commit_sends: each message counts alone; else they join the session's transaction.
-        auto_commit_acks: likewise for acknowledgements.
-        pre_acknowledge: messages count as acknowledged when they are handed over.
-        is_xa: transactions are named by a manager.
-        default_address: where messages without an address go; None is the first one used.
-        prefixes: that its client may put before names.
-    """
-
-    auto_commit_sends: bool = True
-    auto_commit_acks: bool = True
-    pre_acknowledge: bool = False
-    is_xa: bool = False
-    default_address: str | None = None
-    prefixes: Prefixes = NO_PREFIXES
-
-
-class QueueQuery(NamedTuple):
-    """What is known of a queue name; `queue` is None where there is none."""
-
-    name: str
-    address: str
-    queue: Queue | None
-    settings: AddressSettings
-    is_management: bool = False
-
-
-class AddressQuery(NamedTuple):
-    """What is known of an address name; `address` is None where there is none."""
-
-    address: Address | None
-    queues: tuple[str, ...]
-    settings: AddressSettings
-    is_management: bool = False
-
-
-class Session(LargeWork):
+class Session:
     """See the module's text.
 
     Args:
@@ -137,6 +95,8 @@ class Session(LargeWork):
         created_ms: when, ms since 1970.
         is_started: consumers are delivered to.
         settlement: how single messages are accepted, released, modified and rejected.
+        context: what callers wait by.
+        default_address: where a message without an address goes.
     """
 
     def __init__(
@@ -199,12 +159,31 @@ class Session(LargeWork):
         self.is_started = False
         self.is_closed = False
         self.settlement = Settlement(self, dead_letters)
-        self._default_address = options.default_address
-        self._upload = self._body = self._copies = None
+        self.default_address = options.default_address
+        self._uploads: Uploads | None = None
+        self._xa: XaResource | None = None
         is_local = not options.is_xa and not (
             options.auto_commit_sends and options.auto_commit_acks
         )
         self.tx: Transaction | None = transactions.begin() if is_local else None
+
+    @property
+    def uploads(self) -> Uploads:
+        """Large messages whose bodies come in parts."""
+        uploads = self._uploads
+        if uploads is None:
+            uploads = self._uploads = Uploads(
+                self, self._storage, self._large, self._history, self._dead_letters
+            )
+        return uploads
+
+    @property
+    def xa(self) -> XaResource:
+        """Branches of transactions that a manager names."""
+        xa = self._xa
+        if xa is None:
+            xa = self._xa = XaResource(self, self._transactions)
+        return xa
 
     # --- sending ------------------------------------------------------------------------------
 
@@ -271,34 +250,16 @@ class Session(LargeWork):
                 # No queue took it, or it was refused.
                 self._postoffice.drop_body(message)
 
-    def end_large(self, body_size: int, done: After, *arguments: object) -> Routing:
-        """Send it, its body being written (finish_large); as send().
-
-        Args:
-            body_size: bytes of the body before it was compressed; -1 if unknown.
-            done: called once it is durable.
-            *arguments: for `done`.
-
-        Raises:
-            BrokerError: it is refused.
-            JournalError: the storage has failed.
-        """
-        message, copies = self.take_upload()
-        if body_size >= 0:
-            message.set(LARGE_SIZE, PropertyType.LONG, body_size)
-        with self._dead_letters.using(copies):
-            return self.send(message, done, *arguments)
-
     def _send(self, message: Message, tx: Transaction | None) -> Routing:
         if self._has_prefixes:
             self._prefixes.remove_from(message)
         name = message.address
         if name is None:
-            name = message.address = self._default_address
+            name = message.address = self.default_address
             if name is None:
                 raise BrokerError(ErrorCode.ADDRESS_DOES_NOT_EXIST, "the message has no address")
-        elif self._default_address is None:
-            self._default_address = name
+        elif self.default_address is None:
+            self.default_address = name
         address, queue = split_fqqn(name)
         management = self._management
         if management is not None and address == management.address:
@@ -585,10 +546,17 @@ class Session(LargeWork):
         """
         tx = self._local_tx()
         self.tx = self._next_tx()
-        self._rollback(tx, has_failed=False, first_was_delivered=considers_last_delivered)
+        self.roll_back(tx, has_failed=False, first_was_delivered=considers_last_delivered)
         self.context.after(done, *arguments)
 
-    def _rollback(self, tx: Transaction, *, has_failed: bool, first_was_delivered: bool) -> None:
+    def roll_back(self, tx: Transaction, *, has_failed: bool, first_was_delivered: bool) -> None:
+        """Roll a transaction back, and give all that consumers here have to their queues again.
+
+        Args:
+            tx: local, or a manager's.
+            has_failed: the connection broke.
+            first_was_delivered: the client has looked at the last message that it was given.
+        """
         # No consumer takes anything before all is back, or the order would be lost.
         taking = [consumer for consumer in self.consumers.values() if consumer.is_started]
         for consumer in taking:
@@ -707,10 +675,11 @@ class Session(LargeWork):
         if self.is_closed:
             return
         self.is_closed = True
-        self.drop_upload()
+        if self._uploads is not None:
+            self._uploads.drop()
         tx, self.tx = self.tx, None
         if tx is not None and tx.xid is None:
-            self._rollback(tx, has_failed=has_failed, first_was_delivered=False)
+            self.roll_back(tx, has_failed=has_failed, first_was_delivered=False)
         for consumer in list(self.consumers.values()):
             self._close(consumer, has_failed=has_failed)
         self.consumers.clear()

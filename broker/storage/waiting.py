@@ -1,4 +1,4 @@
-"""The wait of a start for another broker, which any thread may interrupt."""
+"""A start that waits for another broker, or reads its data; any thread may interrupt it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StartWait:
             call()
 
     def interrupt(self) -> None:
-        """End the wait with JournalClosed, now or when it begins."""
+        """End the wait, or the reading, with JournalClosed, now or when it begins."""
         with self._lock:
             self._is_interrupted.set()
             calls = list(self._calls)
@@ -48,3 +48,12 @@ class StartWait:
         """
         if self._is_interrupted.wait(seconds):
             raise JournalClosed("the wait for another broker was interrupted")
+
+    def check(self) -> None:
+        """See whether to go on.
+
+        Raises:
+            JournalClosed: interrupt() was called.
+        """
+        if self._is_interrupted.is_set():
+            raise JournalClosed("the start was interrupted")

@@ -334,9 +334,9 @@ def test_a_prepared_transaction_with_one_is_decided_by_its_manager(tmp_path, dec
     async def decide():
         async with Life(folder) as life:
             session = life.session(is_xa=True)
-            assert session.xa_in_doubt() == (xid,)
+            assert session.xa.in_doubt() == (xid,)
             assert waiting(life) == []
-            request = session.xa_commit if decision == "commit" else session.xa_rollback
+            request = session.xa.commit if decision == "commit" else session.xa.rollback
             options = (False,) if decision == "commit" else ()
             await durable(lambda done: request(xid, *options, done))
             return [one.message_id for one in waiting(life)]

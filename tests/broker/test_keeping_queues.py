@@ -146,7 +146,7 @@ def test_records_of_a_replaced_message_are_not_written_again(tmp_path, has_faile
             consumer.receive_credits(1)
             assert sink.bodies == ["old"]
             await life.send(message("new", key="k"))
-            life.broker.close_session(session, has_failed=has_failed)
+            life.broker.clients.close_session(session, has_failed=has_failed)
             await life.send(message("newest", key="k"))
             assert life.broker.failure is None
         async with Life(tmp_path) as life:

@@ -97,13 +97,13 @@ class World(Life):
         large = message("", address="q", **properties)
         large.is_large = True
         large.body = b""
-        session.begin_large(large)
-        session.append_large(body(size))
+        session.uploads.begin(large)
+        session.uploads.append(body(size))
         there = asyncio.Event()
-        while not session.finish_large(there.set):
+        while not session.uploads.finish(there.set):
             await there.wait()
             there.clear()
-        await durable(session.end_large, size)
+        await durable(session.uploads.end, size)
 
     def out(self, reference, how):
         """Let a reference go `how`; a task."""

@@ -129,7 +129,7 @@ def test_through_the_journal_and_a_restart(tmp_path):
         async with Life(tmp_path) as life:
             for name in QUEUES:
                 sink = life.consume(name)
-                life.broker.close_session(sink.session, has_failed=True)
+                life.broker.clients.close_session(sink.session, has_failed=True)
             await durable(life.session().context.after)
             assert life.broker.failure is None
             assert len(life.bodies("plain")) > 100

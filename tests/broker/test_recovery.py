@@ -51,7 +51,9 @@ class Life:
 
     def session(self, **wanted):
         self._names += 1
-        return self.broker.create_session(f"s{self._names}", None, SessionOptions(**wanted), set())
+        return self.broker.clients.create_session(
+            f"s{self._names}", None, SessionOptions(**wanted), set()
+        )
 
     def crash_copy(self, name):
         """A copy of the folder as a crash would leave it now."""
@@ -203,22 +205,22 @@ def test_prepared_transactions(tmp_path, decision):
         await life.queue()
         await life.send(message("old"), message("rest"))
         session = life.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
-        session.xa_start(XID)
+        session.xa.start(XID)
         sink = life.consume(session=session)
         session.acknowledge(0, sink.ids[0], lambda error: None)
         session.send(message("new", _AMQ_DUPL_ID="x"), lambda error: None)
-        session.xa_end(XID, has_failed=False)
-        await durable(lambda done: session.xa_prepare(XID, done))
+        session.xa.end(XID, has_failed=False)
+        await durable(lambda done: session.xa.prepare(XID, done))
 
     async def after(life):
         session = life.session(is_xa=True)
-        assert session.xa_in_doubt() == (XID,)
+        assert session.xa.in_doubt() == (XID,)
         assert life.bodies() == ["rest"]
         if decision == "commit":
-            await durable(lambda done: session.xa_commit(XID, False, done))
+            await durable(lambda done: session.xa.commit(XID, False, done))
             assert life.bodies() == ["rest", "new"]
         else:
-            await durable(lambda done: session.xa_rollback(XID, done))
+            await durable(lambda done: session.xa.rollback(XID, done))
             assert life.bodies() == ["old", "rest"]
         await life.send(message("again", _AMQ_DUPL_ID="x"))
         assert ("again" in life.bodies()) == (decision == "rollback")

@@ -144,7 +144,7 @@ def test_force_spares_queues_and_addresses_that_clients_made(instance):
 
     async def serve():
         async with instance.serving() as broker:
-            made = broker.create_session("s", None, SessionOptions(), set())
+            made = broker.clients.create_session("s", None, SessionOptions(), set())
             made.create_queue(_request("mine", "a"))
             made.create_queue(_request("auto", "b", is_auto_created=True))
             broker.reload_configuration()
@@ -202,8 +202,8 @@ def test_security_settings_change_for_those_who_are_connected(instance):
 
     async def serve():
         async with instance.serving() as broker:
-            user = broker.authenticate("u", "p", "here")
-            session = broker.create_session("s", user, SessionOptions(), set())
+            user = broker.clients.authenticate("u", "p", "here")
+            session = broker.clients.create_session("s", user, SessionOptions(), set())
             session.send(Message("a"), lambda error: None)
             instance.write(core("other"), head="")
             broker.reload_configuration()
@@ -291,7 +291,7 @@ def test_a_queue_that_cannot_be_changed_holds_up_nothing_else(instance, caplog):
 
     async def serve():
         async with instance.serving() as broker:
-            session = broker.create_session("s", None, SessionOptions(), set())
+            session = broker.clients.create_session("s", None, SessionOptions(), set())
             session.create_consumer(1, "q", _Sink())
             instance.write(addresses(a={"q": 'max-consumers="0"', "new": ""}))
             broker.reload_configuration()

@@ -123,25 +123,25 @@ def test_large_messages_and_a_restart(tmp_path):
     async def first():
         broker = Broker(options)
         await broker.start()
-        session = broker.create_session("s", None, SessionOptions(), set())
+        session = broker.clients.create_session("s", None, SessionOptions(), set())
         session.create_address("news", [MULTICAST], is_auto_created=False)
         large = message("", "news")
         large.is_large = True
-        session.begin_large(large)
-        session.append_large(body)
+        session.uploads.begin(large)
+        session.uploads.append(body)
         durable = asyncio.get_running_loop().create_future()
         there = asyncio.Event()
-        while not session.finish_large(there.set):
+        while not session.uploads.finish(there.set):
             await there.wait()
             there.clear()
-        session.end_large(-1, durable.set_result)
+        session.uploads.end(-1, durable.set_result)
         assert await durable is None
         await broker.stop()
 
     async def second():
         broker = Broker(options)
         await broker.start()
-        session = broker.create_session("s", None, SessionOptions(), set())
+        session = broker.clients.create_session("s", None, SessionOptions(), set())
         queue = session.create_queue(
             QueueRequest(name="later", address="news", routing_type=MULTICAST)
         )

@@ -145,7 +145,7 @@ def test_a_client_that_is_killed_does_not_come_back():
                     await asyncio.wait_for(receive_slowly(consumer), 60)
                 with pytest.raises(errors.ClientError):
                     await client.session()
-            assert broker.connections == {}
+            assert broker.clients.connections == {}
         finally:
             await broker.stop()
 

@@ -31,7 +31,7 @@ class Taken:
 
 async def send(broker):
     """Let messages wait, one of them large, and one delivered."""
-    session = broker.create_session("session", None, SessionOptions(), set())
+    session = broker.clients.create_session("session", None, SessionOptions(), set())
     broker.administration.create_queue(
         QueueRequest(name=QUEUE, address=QUEUE, routing_type=RoutingType.ANYCAST)
     )

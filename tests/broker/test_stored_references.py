@@ -211,24 +211,24 @@ def test_a_prepared_transaction_finds_what_it_has_taken(tmp_path, decision):
         ids = sink.ids[:2]
         sink.session.close(has_failed=False)
         session = life.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
-        session.xa_start(XID)
+        session.xa.start(XID)
         sink = life.consume("q", session)
         async with asyncio.timeout(END_S):
             while len(sink.got) < 2:  # noqa: ASYNC110 -- the loop has to turn
                 await asyncio.sleep(0)
         await durable(lambda done: session.acknowledge(0, ids[1], done))
-        session.xa_end(XID, has_failed=False)
-        await durable(lambda done: session.xa_prepare(XID, done))
+        session.xa.end(XID, has_failed=False)
+        await durable(lambda done: session.xa.prepare(XID, done))
 
     async def second(life):
         assert life.bodies() == numbers[2:]
         assert queue_of(life).message_count == 300
         session = life.session(is_xa=True)
         if decision == "commit":
-            await durable(lambda done: session.xa_commit(XID, False, done))
+            await durable(lambda done: session.xa.commit(XID, False, done))
             assert life.bodies() == numbers[2:]
         else:
-            await durable(lambda done: session.xa_rollback(XID, done))
+            await durable(lambda done: session.xa.rollback(XID, done))
             assert life.bodies() == numbers
 
     lives(first, second, folder=tmp_path / "data")
@@ -245,7 +245,7 @@ def test_without_descriptors_messages_are_copied_as_before(tmp_path, monkeypatch
 
     async def second(life):
         assert parts_of(life) == []
-        assert life.broker._aside.size > 0
+        assert life.broker._data.aside.size > 0
         assert life.bodies() == numbers
 
     lives(first, second, folder=tmp_path / "data")

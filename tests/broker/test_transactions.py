@@ -238,28 +238,28 @@ def test_a_bridge_s_id_counts_instead_and_is_removed(bench):
 
 def test_two_phases(bench):
     session = bench.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
-    session.xa_start(XID)
+    session.xa.start(XID)
     session.send(message("1"), done)
-    session.xa_end(XID, has_failed=False)
-    session.xa_prepare(XID, done)
+    session.xa.end(XID, has_failed=False)
+    session.xa.prepare(XID, done)
     assert bodies(bench) == []
-    assert session.xa_in_doubt() == (XID,)
+    assert session.xa.in_doubt() == (XID,)
 
-    bench.session().xa_commit(XID, False, done)
+    bench.session().xa.commit(XID, False, done)
 
     assert bodies(bench) == ["1"]
-    assert session.xa_in_doubt() == ()
+    assert session.xa.in_doubt() == ()
 
 
 def test_a_prepared_transaction_outlives_its_session(bench):
     session = bench.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
-    session.xa_start(XID)
+    session.xa.start(XID)
     session.send(message("1"), done)
-    session.xa_end(XID, has_failed=False)
-    session.xa_prepare(XID, done)
+    session.xa.end(XID, has_failed=False)
+    session.xa.prepare(XID, done)
     session.close(has_failed=True)
 
-    bench.session().xa_rollback(XID, done)
+    bench.session().xa.rollback(XID, done)
 
     assert bodies(bench) == []
 
@@ -267,17 +267,17 @@ def test_a_prepared_transaction_outlives_its_session(bench):
 def test_what_a_prepared_one_took_is_seen_again_once_its_rollback_is_durable(bench):
     bench.session().send(message("1"), done)
     session = xa_session(bench)
-    session.xa_start(XID)
+    session.xa.start(XID)
     session.acknowledge(0, bench.consume(session=session).ids[0], done)
-    session.xa_end(XID, has_failed=False)
-    session.xa_prepare(XID, done)
+    session.xa.end(XID, has_failed=False)
+    session.xa.prepare(XID, done)
     session.close(has_failed=True)
     answers = Answers()
     stored = bench.storage.completions.messages
 
     # As long as the next record is on its way.
     stored.appended += 1
-    bench.session().xa_rollback(XID, answers)
+    bench.session().xa.rollback(XID, answers)
     sink = bench.consume()
     assert (sink.bodies, answers.count) == ([], 0)
     stored.done(None)
@@ -309,8 +309,8 @@ def test_an_xa_session_without_a_branch_counts_at_once(bench):
     [
         lambda one: one.commit(done),
         lambda one: one.rollback(done),
-        lambda one: (one.xa_start(XID), one.xa_end(XID, has_failed=False)),
-        lambda one: (one.xa_start(XID), one.xa_suspend()),
+        lambda one: (one.xa.start(XID), one.xa.end(XID, has_failed=False)),
+        lambda one: (one.xa.start(XID), one.xa.suspend()),
     ],
     ids=["commit", "rollback", "end", "suspend"],
 )
@@ -326,28 +326,28 @@ def test_an_xa_session_counts_at_once_behind_a_branch(bench, calls):
 @pytest.mark.parametrize(
     ("calls", "code"),
     [
-        (lambda one: one.xa_commit(XID, False, done), XaCode.NO_SUCH_XID),
-        (lambda one: (one.xa_start(XID), one.xa_start(XID)), XaCode.PROTOCOL),
-        (lambda one: (one.xa_start(XID), one.xa_prepare(XID, done)), XaCode.PROTOCOL),
+        (lambda one: one.xa.commit(XID, False, done), XaCode.NO_SUCH_XID),
+        (lambda one: (one.xa.start(XID), one.xa.start(XID)), XaCode.PROTOCOL),
+        (lambda one: (one.xa.start(XID), one.xa.prepare(XID, done)), XaCode.PROTOCOL),
         (
             lambda one: (
-                one.xa_start(XID),
-                one.xa_end(XID, has_failed=False),
-                one.xa_commit(XID, False, done),
+                one.xa.start(XID),
+                one.xa.end(XID, has_failed=False),
+                one.xa.commit(XID, False, done),
             ),
             XaCode.PROTOCOL,
         ),
         (
             lambda one: (
-                one.xa_start(XID),
-                one.xa_end(XID, has_failed=False),
-                one.xa_start(XID),
+                one.xa.start(XID),
+                one.xa.end(XID, has_failed=False),
+                one.xa.start(XID),
             ),
             XaCode.DUPLICATE_XID,
         ),
-        (lambda one: (one.xa_start(XID), one.xa_suspend(), one.xa_join(XID)), XaCode.PROTOCOL),
-        (lambda one: one.xa_suspend(), XaCode.PROTOCOL),
-        (lambda one: one.xa_forget(XID, done), XaCode.NO_SUCH_XID),
+        (lambda one: (one.xa.start(XID), one.xa.suspend(), one.xa.join(XID)), XaCode.PROTOCOL),
+        (lambda one: one.xa.suspend(), XaCode.PROTOCOL),
+        (lambda one: one.xa.forget(XID, done), XaCode.NO_SUCH_XID),
     ],
 )
 def test_xa_requests_out_of_turn_are_refused(bench, calls, code):
@@ -359,34 +359,34 @@ def test_xa_requests_out_of_turn_are_refused(bench, calls, code):
 
 def test_a_branch_ended_as_failed_can_only_be_rolled_back(bench):
     session = xa_session(bench)
-    session.xa_start(XID)
+    session.xa.start(XID)
     session.send(message("1"), done)
-    session.xa_end(XID, has_failed=True)
+    session.xa.end(XID, has_failed=True)
 
     with pytest.raises(XaError):
-        session.xa_prepare(XID, done)
+        session.xa.prepare(XID, done)
 
     assert bodies(bench) == []
 
 
 def test_suspended_work_goes_on(bench):
     session = xa_session(bench)
-    session.xa_start(XID)
+    session.xa.start(XID)
     session.send(message("1"), done)
-    session.xa_suspend()
-    session.xa_resume(XID)
+    session.xa.suspend()
+    session.xa.resume(XID)
     session.send(message("2"), done)
-    session.xa_end(XID, has_failed=False)
-    session.xa_commit(XID, True, done)
+    session.xa.end(XID, has_failed=False)
+    session.xa.commit(XID, True, done)
 
     assert bodies(bench) == ["1", "2"]
 
 
 def test_what_takes_too_long_is_rolled_back(bench):
     session = xa_session(bench)
-    session.xa_start(XID)
+    session.xa.start(XID)
     session.send(message("1"), done)
-    session.xa_end(XID, has_failed=False)
+    session.xa.end(XID, has_failed=False)
     bench.loop.pass_time(301)
 
     assert bench.transactions.reap(session.context) == 1
@@ -395,7 +395,7 @@ def test_what_takes_too_long_is_rolled_back(bench):
 
 def test_what_takes_too_long_while_somebody_works_for_it_ends_as_late(bench):
     session = xa_session(bench)
-    session.xa_start(XID)
+    session.xa.start(XID)
     session.send(message("1"), done)
     bench.loop.pass_time(301)
     assert bench.transactions.reap(session.context) == 1
@@ -403,7 +403,7 @@ def test_what_takes_too_long_while_somebody_works_for_it_ends_as_late(bench):
     with pytest.raises(BrokerError):
         session.send(message("2"), done)
     with pytest.raises(XaError) as told:
-        session.xa_end(XID, has_failed=False)
+        session.xa.end(XID, has_failed=False)
 
     assert told.value.code is XaCode.ROLLED_BACK_FOR_TIME
     assert bodies(bench) == []
@@ -412,16 +412,16 @@ def test_what_takes_too_long_while_somebody_works_for_it_ends_as_late(bench):
 def test_a_session_s_time_for_transactions_is_its_own(bench):
     short, other = xa_session(bench), xa_session(bench)
     for session, xid in ((short, XID), (other, OTHER_XID)):
-        session.xa_start(xid)
-    short.xa_set_timeout(10)
+        session.xa.start(xid)
+    short.xa.set_timeout(10)
     bench.loop.pass_time(11)
 
     assert bench.transactions.reap(short.context) == 1
     assert (short.tx.is_late, other.tx.is_late) == (True, False)
     # What is begun later takes the same time, and with 0 the configured one again.
-    assert (short.xa_timeout_seconds, short.tx.timeout_ms) == (300, 10_000)
-    other.xa_set_timeout(5)
-    other.xa_set_timeout(0)
+    assert (short.xa.timeout_seconds, short.tx.timeout_ms) == (300, 10_000)
+    other.xa.set_timeout(5)
+    other.xa.set_timeout(0)
     bench.loop.pass_time(288)
     assert bench.transactions.reap(other.context) == 0
     bench.loop.pass_time(2)
@@ -431,19 +431,19 @@ def test_a_session_s_time_for_transactions_is_its_own(bench):
 @pytest.mark.parametrize("is_commit", [True, False])
 def test_an_operator_s_decision_is_remembered_until_it_is_forgotten(bench, is_commit):
     session = xa_session(bench)
-    session.xa_start(XID)
+    session.xa.start(XID)
     session.send(message("1"), done)
-    session.xa_end(XID, has_failed=False)
-    session.xa_prepare(XID, done)
+    session.xa.end(XID, has_failed=False)
+    session.xa.prepare(XID, done)
 
     bench.transactions.end_heuristically(XID, session.context, done, is_commit=is_commit)
 
     assert bodies(bench) == (["1"] if is_commit else [])
     with pytest.raises(XaError) as told:
-        session.xa_commit(XID, False, done)
+        session.xa.commit(XID, False, done)
     assert told.value.code is (XaCode.HEURISTIC_COMMIT if is_commit else XaCode.HEURISTIC_ROLLBACK)
-    session.xa_forget(XID, done)
-    assert session.xa_in_doubt() == ()
+    session.xa.forget(XID, done)
+    assert session.xa.in_doubt() == ()
 
 
 # --- routing ------------------------------------------------------------------------------------

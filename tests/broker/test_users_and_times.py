@@ -137,13 +137,13 @@ def test_a_user_has_so_many_sessions_and_no_more():
         )
         await broker.start()
         try:
-            first = broker.create_session("1", "anna", SessionOptions(), set())
+            first = broker.clients.create_session("1", "anna", SessionOptions(), set())
             with pytest.raises(BrokerError, match="AMQ229110: Too many sessions for user 'anna'"):
-                broker.create_session("2", "anna", SessionOptions(), set())
-            broker.create_session("3", "ben", SessionOptions(), set())
-            broker.close_session(first, has_failed=False)
-            broker.create_session("4", "anna", SessionOptions(), set())
-            return set(broker.sessions)
+                broker.clients.create_session("2", "anna", SessionOptions(), set())
+            broker.clients.create_session("3", "ben", SessionOptions(), set())
+            broker.clients.close_session(first, has_failed=False)
+            broker.clients.create_session("4", "anna", SessionOptions(), set())
+            return set(broker.clients.sessions)
         finally:
             await broker.stop()
 
@@ -201,7 +201,7 @@ def test_a_delivery_counts_after_a_crash_if_it_is_recorded_before(tmp_path, pers
             BrokerOptions(store=store(folder), acceptors=(), persist_deliveries=persists)
         )
         await broker.start()
-        session = broker.create_session("s", None, SessionOptions(), set())
+        session = broker.clients.create_session("s", None, SessionOptions(), set())
         if copy is not None:
             session.create_queue(_request("q", None))
             durable = asyncio.get_running_loop().create_future()

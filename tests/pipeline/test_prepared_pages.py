@@ -80,7 +80,7 @@ async def story(folder, monkeypatch):
             session = life.session(auto_commit_sends=False)
             await life.send(message(f"unheard of {FILLER}", other=True), session=session)
             decided = [
-                asyncio.ensure_future(durable(life.session(is_xa=True).xa_commit, xid, False))
+                asyncio.ensure_future(durable(life.session(is_xa=True).xa.commit, xid, False))
                 for xid in (DECIDED, UNDONE)
             ]
             await asyncio.wait_for(all_are_held.wait(), 60)
@@ -92,10 +92,10 @@ async def story(folder, monkeypatch):
     (folder,) = crashed
     async with life_in(folder) as life:
         session = life.session(is_xa=True)
-        assert set(session.xa_in_doubt()) == {DECIDED, REFUSED, UNDONE}
+        assert set(session.xa.in_doubt()) == {DECIDED, REFUSED, UNDONE}
         for xid in (REFUSED, UNDONE):
-            await durable(session.xa_rollback, xid)
-        await durable(session.xa_commit, DECIDED, False)
+            await durable(session.xa.rollback, xid)
+        await durable(session.xa.commit, DECIDED, False)
         # The broker's own; it has the files copied, too.
         await replay(life, "broker", "q", "copies", None)
         queues = life.broker.postoffice.addresses.queues

@@ -218,7 +218,7 @@ class CoreConnection:
                 "Server and client versions incompatible: the client speaks "
                 f"{packet.version}, the server {versions.ADDRESSING} to {versions.CURRENT}",
             )
-        if not self._sessions.is_started:
+        if not self._sessions.is_active:
             raise broker_error("server_not_started", "Server not started")
         if self._version == 0:
             self._version = min(packet.version, versions.CURRENT)
@@ -288,7 +288,7 @@ class CoreConnection:
 
     def _reattach(self, packet: connections.ReattachSession) -> None:
         found = self._protocol.by_session.get(packet.name)
-        if found is None or not self._sessions.is_started:
+        if found is None or not self._sessions.is_active:
             self._send(connections.SESSION_CHANNEL, connections.ReattachSessionResponse(-1, False))
             return
         owner, channel = found

@@ -288,7 +288,7 @@ class SessionChannel:
     def settle(self) -> None:
         """Block until nothing is held: the session is taken up, and says how far it has come."""
         while self._held is not None and not self.session.is_closed:
-            self.session.settle_large()
+            self.session.uploads.settle()
 
     # --- answers ------------------------------------------------------------------------------
 
@@ -413,12 +413,12 @@ class SessionChannel:
     # --- the packets of packet_message and packet_session ---------------------------------------
 
     def _send_large(self, packet: messages.SendLarge, size: int) -> None:
-        self.session.begin_large(packet.message)
+        self.session.uploads.begin(packet.message)
         self._large_address = packet.message.address
         self.silently(size)
 
     def _send_continuation(self, packet: messages.SendContinuation, size: int) -> None:
-        self.session.append_large(packet.chunk)
+        self.session.uploads.append(packet.chunk)
         if not packet.continues:
             self._finish_large(packet, size)
             return
@@ -426,19 +426,19 @@ class SessionChannel:
             self.session.context.after(self.answered, size, packet.correlation_id)
         else:
             self.silently(size)
-        if not self.session.has_room(self._release):
+        if not self.session.uploads.has_room(self._release):
             self._hold()
 
     def _finish_large(self, packet: messages.SendContinuation, size: int) -> None:
-        if not self.session.finish_large(self._release):
+        if not self.session.uploads.finish(self._release):
             self._to_end = (packet, size)
             self._hold()
         elif packet.requires_response:
-            self.session.end_large(
+            self.session.uploads.end(
                 packet.message_body_size, self.answered, size, packet.correlation_id
             )
         else:
-            self.session.end_large(packet.message_body_size, self.unanswered, size)
+            self.session.uploads.end(packet.message_body_size, self.unanswered, size)
         if self._to_end is None:
             number = packet.sender_id
             producer = self._producers.get(number) or self._producer_of(self._large_address)

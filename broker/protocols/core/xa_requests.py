@@ -67,50 +67,50 @@ class _XaRequests:
             owner.channel.send(xa.XaResponse(True, int(code), str(error)))
 
     def _start(self, owner: SessionChannel, packet: xa.XaStart, size: int) -> None:
-        owner.session.xa_start(packet.xid)
+        owner.session.xa.start(packet.xid)
         self._ok(owner, size)
 
     def _join(self, owner: SessionChannel, packet: xa.XaJoin, size: int) -> None:
-        owner.session.xa_join(packet.xid)
+        owner.session.xa.join(packet.xid)
         self._ok(owner, size)
 
     def _end(self, owner: SessionChannel, packet: xa.XaEnd, size: int) -> None:
-        owner.session.xa_end(packet.xid, has_failed=packet.failed)
+        owner.session.xa.end(packet.xid, has_failed=packet.failed)
         self._ok(owner, size)
 
     def _suspend(self, owner: SessionChannel, packet: xa.XaSuspend, size: int) -> None:
-        owner.session.xa_suspend()
+        owner.session.xa.suspend()
         self._ok(owner, size)
 
     def _resume(self, owner: SessionChannel, packet: xa.XaResume, size: int) -> None:
-        owner.session.xa_resume(packet.xid)
+        owner.session.xa.resume(packet.xid)
         self._ok(owner, size)
 
     def _prepare(self, owner: SessionChannel, packet: xa.XaPrepare, size: int) -> None:
-        owner.session.xa_prepare(packet.xid, self._decided, owner, size)
+        owner.session.xa.prepare(packet.xid, self._decided, owner, size)
 
     def _commit(self, owner: SessionChannel, packet: xa.XaCommit, size: int) -> None:
-        owner.session.xa_commit(packet.xid, packet.one_phase, self._decided, owner, size)
+        owner.session.xa.commit(packet.xid, packet.one_phase, self._decided, owner, size)
 
     def _rollback(self, owner: SessionChannel, packet: xa.XaRollback, size: int) -> None:
-        owner.session.xa_rollback(packet.xid, self._decided, owner, size)
+        owner.session.xa.rollback(packet.xid, self._decided, owner, size)
 
     def _forget(self, owner: SessionChannel, packet: xa.XaForget, size: int) -> None:
-        owner.session.xa_forget(packet.xid, self._decided, owner, size)
+        owner.session.xa.forget(packet.xid, self._decided, owner, size)
 
     def _failed(self, owner: SessionChannel, packet: xa.XaFailed, size: int) -> None:
-        owner.session.xa_failed(packet.xid)
+        owner.session.xa.failed(packet.xid)
         owner.silently(size)
 
     def _in_doubt(self, owner: SessionChannel, packet: xa.XaInDoubtXids, size: int) -> None:
-        owner.answer(size, xa.XaInDoubtXidsResponse(owner.session.xa_in_doubt()))
+        owner.answer(size, xa.XaInDoubtXidsResponse(owner.session.xa.in_doubt()))
 
     def _set_timeout(self, owner: SessionChannel, packet: xa.XaSetTimeout, size: int) -> None:
-        owner.session.xa_set_timeout(packet.timeout_seconds)
+        owner.session.xa.set_timeout(packet.timeout_seconds)
         owner.answer(size, xa.XaSetTimeoutResponse(True))
 
     def _get_timeout(self, owner: SessionChannel, packet: xa.XaGetTimeout, size: int) -> None:
-        owner.answer(size, xa.XaGetTimeoutResponse(owner.session.xa_timeout_seconds))
+        owner.answer(size, xa.XaGetTimeoutResponse(owner.session.xa.timeout_seconds))
 
 
 XA_REQUESTS: Final = _XaRequests()

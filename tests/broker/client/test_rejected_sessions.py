@@ -34,8 +34,8 @@ class Starting:
     def __init__(self, broker, times):
         self.left = times
         self.rejected = 0
-        self._create = broker.create_session
-        broker.create_session = self._create_or_reject
+        self._create = broker.clients.create_session
+        broker.clients.create_session = self._create_or_reject
 
     def _create_or_reject(self, *args, **options):
         if self.rejected == self.left:

@@ -11,6 +11,8 @@ from broker.model.message import Message
 from broker.model.properties import PropertyType
 from broker.options import BrokerOptions
 from broker.recovery.replay import Replay
+from broker.server.clients import Clients
+from broker.server.lifecycle import Lifecycle
 from broker.server.server import Broker
 from broker.server.stored_connectors import StoredConnectors
 from broker.server.stored_permissions import StoredPermissions
@@ -32,13 +34,15 @@ class ManagedBench(Bench):
         storage, loop = storage or NullStorage(), loop or FakeLoop()
         given = options or BrokerOptions(name="bench")
         self.node_id = "node"
-        self.is_started, self.is_stopping = False, False
+        self.lifecycle = Lifecycle()
+        # What a broker has in objects of their own.
+        self.clients = self.parts = self
         notifications = NotificationMessages(
             storage,
             lambda: self.now_ms,
             self.node_id,
             given.notifications,
-            lambda: self.is_started,
+            lambda: self.lifecycle.is_active,
         )
         super().__init__(
             storage,
@@ -80,12 +84,12 @@ class ManagedBench(Bench):
             options=self.options.management,
             resource=Resources(self).find,
         )
-        self.is_started = True
+        self.lifecycle.activated()
         self.manager = self.session()
         self.queue(ANSWERS, is_durable=False)
         self.answers = self.consume(ANSWERS, session=self.manager)
 
-    authenticate = Broker.authenticate
+    authenticate = Clients.authenticate
     reload_configuration = Broker.reload_configuration
     # It has no file.
     _reload = None

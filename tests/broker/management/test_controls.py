@@ -388,10 +388,10 @@ def test_a_divert_is_made_seen_and_removed(bench):
 def test_a_prepared_transaction_is_decided(bench, verb):
     xid = Xid(7, b"branch", b"global")
     session = bench.session(auto_commit_sends=False, auto_commit_acks=False, is_xa=True)
-    session.xa_start(xid)
+    session.xa.start(xid)
     session.send(message("1"), done)
-    session.xa_end(xid, has_failed=False)
-    session.xa_prepare(xid, done)
+    session.xa.end(xid, has_failed=False)
+    session.xa.prepare(xid, done)
     (line,) = bench.call("broker", "listPreparedTransactions")
     name = line.partition("base64: ")[2].split()[0]
     (detail,) = json.loads(bench.call("broker", "listPreparedTransactionDetailsAsJSON"))

@@ -216,13 +216,13 @@ def test_prepared_transactions_are_counted_and_told(bench):
     fill(bench, 2)
     xid = Xid(7, b"branch", b"global")
     session = bench.session(auto_commit_sends=False, auto_commit_acks=False, is_xa=True)
-    session.xa_start(xid)
+    session.xa.start(xid)
     sink = bench.consume(session=session)
     session.acknowledge(0, sink.ids[0], done)
     session.send(message("<sent>", address="q", n=9), done)
-    session.xa_end(xid, has_failed=False)
+    session.xa.end(xid, has_failed=False)
     assert bench.get("queue.q", "preparedTransactionMessageCount") == 0
-    session.xa_prepare(xid, done)
+    session.xa.prepare(xid, done)
     bench.loop.run_turns()
 
     assert bench.get("queue.q", "preparedTransactionMessageCount") == 1
@@ -238,7 +238,7 @@ def test_prepared_transactions_are_counted_and_told(bench):
     table = bench.call("broker", "listPreparedTransactionDetailsAsHTML")
     assert table.startswith("<h3>*** Prepared Transaction Details ***</h3><table")
     assert "<td>(-) receive</td>" in table
-    session.xa_rollback(xid, done)
+    session.xa.rollback(xid, done)
     bench.loop.run_turns()
     table = bench.call("broker", "listPreparedTransactionDetailsAsHTML")
     assert table == "<h3>*** Prepared Transaction Details ***</h3><p>No entry.</p>"

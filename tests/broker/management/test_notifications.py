@@ -189,10 +189,10 @@ def test_what_the_plugin_tells_is_told_only_where_it_is_asked_to():
 
 def test_no_notification_before_the_broker_serves_or_without_a_listener():
     bench = Heard()
-    bench.is_started = False
+    bench.lifecycle.deactivated()
     bench.queue("q")
     assert bench.told == []
-    bench.is_started = True
+    bench.lifecycle.activated()
     bench.addresses.delete_queue("told")
 
     bench.queue("another")

@@ -144,10 +144,10 @@ def test_a_large_message_has_its_body_again(tmp_path):
         session = life.session()
         large = message("")
         large.is_large = True
-        session.begin_large(large)
-        session.append_large(body.encode())
-        session.finish_large(lambda: None)
-        await durable(session.end_large, -1)
+        session.uploads.begin(large)
+        session.uploads.append(body.encode())
+        session.uploads.finish(lambda: None)
+        await durable(session.uploads.end, -1)
 
         await replay(life, "broker", "q", "copies", None)
 
@@ -161,11 +161,11 @@ async def send_large(life, body, session=None):
     session = session or life.session()
     large = message("")
     large.is_large = True
-    session.begin_large(large)
+    session.uploads.begin(large)
     for start in range(0, len(body), 100_000):
-        session.append_large(body[start : start + 100_000])
-    session.finish_large(lambda: None)
-    await durable(session.end_large, len(body))
+        session.uploads.append(body[start : start + 100_000])
+    session.uploads.finish(lambda: None)
+    await durable(session.uploads.end, len(body))
 
 
 def test_a_large_message_that_is_gone_comes_back_whole(tmp_path):
@@ -261,12 +261,12 @@ def test_a_large_message_that_was_prepared_in_a_page_comes_back_whole(tmp_path):
             await life.queue("copies")
             await life.send(*(message(f"{n}", n=n) for n in range(5)))
             session = life.session(is_xa=True, auto_commit_sends=False)
-            session.xa_start(DECIDED)
+            session.xa.start(DECIDED)
             await send_large(life, body, session)
-            session.xa_end(DECIDED, has_failed=False)
-            await durable(session.xa_prepare, DECIDED)
+            session.xa.end(DECIDED, has_failed=False)
+            await durable(session.xa.prepare, DECIDED)
         async with Life(tmp_path, **options) as life:
-            await durable(life.session(is_xa=True).xa_commit, DECIDED, False)
+            await durable(life.session(is_xa=True).xa.commit, DECIDED, False)
             # Its file goes with its page.
             queue = life.broker.postoffice.addresses.queues["q"]
             async with asyncio.timeout(60):
@@ -285,10 +285,10 @@ FILLER = "x" * 1000
 
 async def prepare(life, xid, *messages):
     session = life.session(is_xa=True, auto_commit_sends=False)
-    session.xa_start(xid)
+    session.xa.start(xid)
     await life.send(*messages, session=session)
-    session.xa_end(xid, has_failed=False)
-    await durable(session.xa_prepare, xid)
+    session.xa.end(xid, has_failed=False)
+    await durable(session.xa.prepare, xid)
 
 
 def records_of(folder):
@@ -325,8 +325,8 @@ def test_what_was_prepared_in_pages_is_sent_at_its_commit_after_a_restart(
         async with life_in(folder) as life:
             session = life.session(is_xa=True)
             # All at once: the others wait for it, and come behind it.
-            decided = durable(session.xa_commit, DECIDED, False)
-            await asyncio.gather(decided, durable(session.xa_rollback, REFUSED))
+            decided = durable(session.xa.commit, DECIDED, False)
+            await asyncio.gather(decided, durable(session.xa.rollback, REFUSED))
             await life.send(message("later"))
             await replay(life, "broker", "q", "copies", None)
             queues = life.broker.postoffice.addresses.queues

@@ -39,9 +39,9 @@ def test_a_broker_tells_what_it_counts_and_whether_it_serves():
                 await get(port, path) for path in ("/metrics", "/livez", "/readyz", "/healthz")
             ]
             none = await get(port, "/other")
-            broker.failure, broker.is_started = OSError("the disk is gone"), False
+            broker.lifecycle.fail(OSError("the disk is gone"))
             late = await get(port, "/readyz")
-            broker.failure = None
+            broker.lifecycle.failure = None
         finally:
             await broker.stop()
         with pytest.raises(OSError, match=r"refused|failed"):

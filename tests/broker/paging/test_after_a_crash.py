@@ -325,18 +325,18 @@ def test_a_rollback_is_recorded_at_once_and_seen_by_others_later(tmp_path, monke
         await life.send_numbers(range(20))
         await life.send_numbers(range(20), "full")
         session = life.session(**XA)
-        session.xa_start(XID)
+        session.xa.start(XID)
         sink = life.consume(session=session)
         await life.until(lambda: len(sink.got) == 20)
         await life.acknowledge(sink, sink.ids[19])
         await life.send_numbers([500], session=session)
-        session.xa_end(XID, has_failed=False)
-        await durable(session.xa_prepare, XID)
+        session.xa.end(XID, has_failed=False)
+        await durable(session.xa.prepare, XID)
         with held_pages(monkeypatch):
             life.session().send(message("delayed", "full"), lambda error: None)
             session.stop()
             other = life.session(**XA)
-            other.xa_rollback(XID, lambda error: None)
+            other.xa.rollback(XID, lambda error: None)
             taker = life.consume()
             messages = life.broker.storage.completions.messages
             await life.until(lambda: messages.is_durable)
@@ -359,15 +359,15 @@ def test_what_was_rolled_back_before_its_pages_were_written_is_not_in_doubt(tmp_
         await life.queue()
         await life.send_numbers(range(20))
         session = life.session(**XA)
-        session.xa_start(XID)
+        session.xa.start(XID)
         sink = life.consume(session=session)
         await life.until(lambda: len(sink.got) == 20)
         await life.acknowledge(sink, sink.ids[19])
         with held_pages(monkeypatch):
             session.send(message("in the transaction"), lambda error: None)
-            session.xa_end(XID, has_failed=False)
-            session.xa_prepare(XID, lambda error: None)
-            life.session(**XA).xa_rollback(XID, lambda error: None)
+            session.xa.end(XID, has_failed=False)
+            session.xa.prepare(XID, lambda error: None)
+            life.session(**XA).xa.rollback(XID, lambda error: None)
             session.close(has_failed=False)
         await life.until(life.is_quiet)
 
@@ -383,12 +383,12 @@ def test_what_another_has_acknowledged_does_not_come_back_with_a_transaction(tmp
         await life.queue()
         await life.send_numbers(range(20))
         session = life.session(**XA)
-        session.xa_start(XID)
+        session.xa.start(XID)
         sink = life.consume(session=session)
         await life.until(lambda: len(sink.got) == 20)
         await life.acknowledge(sink, sink.ids[19])
-        session.xa_end(XID, has_failed=False)
-        await durable(session.xa_prepare, XID)
+        session.xa.end(XID, has_failed=False)
+        await durable(session.xa.prepare, XID)
         # As if somebody had it since, and the rollback before that had been lost.
         for number in range(5):
             life.paging.appends.acknowledge(life.queue_of().queue_id, 1, number, None, True)
@@ -396,7 +396,7 @@ def test_what_another_has_acknowledged_does_not_come_back_with_a_transaction(tmp
 
     async def after(life):
         session = life.session(**XA)
-        await durable(session.xa_rollback, XID)
+        await durable(session.xa.rollback, XID)
         assert await life.drain(15) == [*range(10), *range(15, 20)]
         await life.until(lambda: not life.pages())
         await life.until(lambda: len(life.broker._stores.messages) == 0)
@@ -448,15 +448,15 @@ def test_a_prepared_transaction_with_a_short_record_leaves_nothing_behind(tmp_pa
         await life.queue()
         await life.send_numbers(range(20))
         session = life.session(**XA)
-        session.xa_start(XID)
+        session.xa.start(XID)
         sink = life.consume(session=session)
         await life.until(lambda: len(sink.got) == 20)
         await life.acknowledge(sink, sink.ids[19])
         await life.send_numbers(range(100, 120), session=session)
         storage = life.broker.storage
         storage._messages.add(storage.new_id(), 39, b"short", tx=session.tx.tx_id, wait=False)
-        session.xa_end(XID, has_failed=False)
-        await durable(session.xa_prepare, XID)
+        session.xa.end(XID, has_failed=False)
+        await durable(session.xa.prepare, XID)
 
     async def after(life):
         assert life.broker.transactions.in_doubt() == ()
@@ -470,9 +470,9 @@ def test_a_prepared_transaction_with_a_short_record_leaves_nothing_behind(tmp_pa
 
 async def send_large(life, body, **how):
     session = life.session()
-    session.begin_large(Message.decode_headers(message("", **how).encode_headers()))
-    session.append_large(body)
-    await durable(lambda done: session.end_large(-1, done))
+    session.uploads.begin(Message.decode_headers(message("", **how).encode_headers()))
+    session.uploads.append(body)
+    await durable(lambda done: session.uploads.end(-1, done))
 
 
 def test_large_messages_that_are_not_durable_are_delivered_from_pages(tmp_path):

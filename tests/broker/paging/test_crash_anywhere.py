@@ -83,7 +83,7 @@ class Work:
     def session(self, **wanted):
         self._names += 1
         assert self.world.broker.failure is None
-        return self.world.broker.create_session(
+        return self.world.broker.clients.create_session(
             f"s{self._names}", None, SessionOptions(**wanted), set()
         )
 
@@ -107,9 +107,9 @@ class Work:
         queues = {queue: self.made[queue] for queue in ADDRESSES[address]}
         self.ledger.sent[number] = Sent(unit, is_durable, queues)
         if chance.random() < 0.15:
-            session.begin_large(Message.decode_headers(one.encode_headers()))
-            session.append_large(b"large" * 10)
-            session.end_large(-1, done)
+            session.uploads.begin(Message.decode_headers(one.encode_headers()))
+            session.uploads.append(b"large" * 10)
+            session.uploads.end(-1, done)
         else:
             session.send(one, done)
 
@@ -174,7 +174,7 @@ class Work:
     async def prepare(self):
         session = self.session(**XA)
         unit = Unit(Xid(1, b"b", session.name.encode()))
-        session.xa_start(unit.xid)
+        session.xa.start(unit.xid)
         taker = Taker(self, self.chance.choice(list(self.made)), session)
         self.fill(session, unit)
         for _ in range(self.chance.randint(0, 6)):
@@ -182,7 +182,7 @@ class Work:
         self.acknowledge_some(taker, lambda: unit, lambda unit: ignore)
         session.stop()
         tx = session.tx
-        session.xa_end(unit.xid, has_failed=False)
+        session.xa.end(unit.xid, has_failed=False)
         unit.prepared = ASKED
         self.ledger.prepared[unit.xid] = unit
 
@@ -191,7 +191,7 @@ class Work:
                 unit.prepared = DONE
                 self._prepared.append(unit)
 
-        session.xa_prepare(unit.xid, done)
+        session.xa.prepare(unit.xid, done)
         unit.is_recorded = tx.has_records
         session.close(has_failed=False)
 
@@ -201,10 +201,10 @@ class Work:
             session = self.session(**XA)
             if self.chance.random() < 0.5:
                 unit.state = ASKED
-                session.xa_commit(unit.xid, False, functools.partial(settle, unit))
+                session.xa.commit(unit.xid, False, functools.partial(settle, unit))
             else:
                 unit.state = UNDONE
-                session.xa_rollback(unit.xid, ignore)
+                session.xa.rollback(unit.xid, ignore)
 
     def make_anew(self):
         """Delete an address with all that is in it, and make it again at once."""
@@ -292,10 +292,10 @@ async def look_at(world, seed, crash):
         assert unit.state != DONE, f"{unit} is in doubt again"
         session = work.session(**XA)
         if unit.state == UNDONE or (unit.state == OPEN and work.chance.random() < 0.5):
-            session.xa_rollback(xid, ignore)
+            session.xa.rollback(xid, ignore)
             unit.state = UNDONE
         else:
-            session.xa_commit(xid, False, ignore)
+            session.xa.commit(xid, False, ignore)
             unit.state = DONE
     assert world.broker.transactions.in_doubt() == ()
     later = {}

@@ -52,7 +52,7 @@ def test_what_artemis_has_in_pages_is_found_and_comes(tmp_path):
             found = {one: queues[one].pages.unread_count for one in QUEUE_IDS}
             (xid,) = life.broker.transactions.in_doubt()
             session = life.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
-            await durable(session.xa_commit, xid, False)
+            await durable(session.xa.commit, xid, False)
             more = queues[7].pages.unread_count - found[7]
             for one in QUEUE_IDS:
                 sink = life.consume(queues[one].name)

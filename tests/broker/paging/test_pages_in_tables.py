@@ -53,10 +53,10 @@ def test_pages_survive_a_restart_in_tables(tmp_path, new_database, kind):
         await life.queue()
         await life.send_numbers(range(100))
         session = life.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
-        session.xa_start(XID)
+        session.xa.start(XID)
         await life.send_numbers(range(100, 120), session=session)
-        session.xa_end(XID, has_failed=False)
-        await durable(session.xa_prepare, XID)
+        session.xa.end(XID, has_failed=False)
+        await durable(session.xa.prepare, XID)
         sink = life.consume()
         await life.until(lambda: len(sink.got) == 100)
         await life.acknowledge(sink, sink.ids[39])
@@ -67,7 +67,7 @@ def test_pages_survive_a_restart_in_tables(tmp_path, new_database, kind):
     async def after(life):
         await life.until(lambda: life.queue_of().message_count == 60)
         session = life.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
-        await durable(session.xa_commit, XID, False)
+        await durable(session.xa.commit, XID, False)
         assert await life.drain(80) == list(range(40, 120))
         await life.until(lambda: not any(page_tables(database).values()))
 

@@ -208,13 +208,13 @@ def test_a_prepared_transaction_sends_into_pages_and_acknowledges_from_them(tmp_
         await life.queue()
         await life.send_numbers(range(40))
         session = life.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
-        session.xa_start(XID)
+        session.xa.start(XID)
         sink = life.consume(session=session)
         await life.until(lambda: len(sink.got) == 40)
         await life.acknowledge(sink, sink.ids[29])
         await life.send_numbers(range(100, 120), session=session)
-        session.xa_end(XID, has_failed=False)
-        await durable(session.xa_prepare, XID)
+        session.xa.end(XID, has_failed=False)
+        await durable(session.xa.prepare, XID)
 
     async def between(life):
         await life.until(lambda: life.queue_of().message_count == 40)
@@ -225,9 +225,9 @@ def test_a_prepared_transaction_sends_into_pages_and_acknowledges_from_them(tmp_
     async def decide(life):
         session = life.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
         if decision == "commit":
-            await durable(session.xa_commit, XID, False)
+            await durable(session.xa.commit, XID, False)
         else:
-            await durable(session.xa_rollback, XID)
+            await durable(session.xa.rollback, XID)
 
     async def after(life):
         expected = {

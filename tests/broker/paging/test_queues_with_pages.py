@@ -320,10 +320,10 @@ def test_large_messages_keep_their_bodies_while_they_are_paged(tmp_path, how):
 
     async def send_large(life):
         session = life.session()
-        session.begin_large(Message.decode_headers(message("").encode_headers()))
-        session.append_large(body)
-        assert session.finish_large(lambda: None)
-        await durable(lambda done: session.end_large(-1, done))
+        session.uploads.begin(Message.decode_headers(message("").encode_headers()))
+        session.uploads.append(body)
+        assert session.uploads.finish(lambda: None)
+        await durable(lambda done: session.uploads.end(-1, done))
 
     async def before(life):
         await life.queue()

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 from broker.options import BrokerOptions
-from broker.server import server
+from broker.server import composition, loading
 from broker.server.server import Broker
 from broker.storage.large_files import LargeFiles
 from broker.storage.open import Stores
@@ -257,8 +257,8 @@ class World:
         }
         # Names of folders decide which is loaded first.
         monkeypatch.setattr(uuid, "uuid1", lambda: uuid.UUID(int=chance.getrandbits(128)))
-        monkeypatch.setattr(server, "open_stores", self._open)
-        monkeypatch.setattr(server, "ThreadWork", self._work)
+        monkeypatch.setattr(loading, "open_stores", self._open)
+        monkeypatch.setattr(composition, "ThreadWork", self._work)
         for name in ("keep_room", "append", "sync", "delete", "destroy"):
             monkeypatch.setattr(FileFolder, name, self._watched(getattr(FileFolder, name)))
         self.broker = Broker(BrokerOptions(store=object(), acceptors=(), **options))

@@ -165,16 +165,16 @@ async def test_parameters_and_prefixes_are_its_acceptors(tmp_path):
 async def test_only_the_protocols_of_its_acceptor_are_spoken(tmp_path):
     async with serving(tmp_path, protocols=("CORE",)) as broker, Client.of(broker) as toy:
         assert await asyncio.wait_for(toy.reader.read(), WAIT_S) == b""
-        assert broker.connections == {}
+        assert broker.clients.connections == {}
 
 
 @asynchronous
 async def test_the_broker_knows_its_connections_and_tells_them_of_its_end(tmp_path):
     async with serving(tmp_path) as broker, Client.of(broker) as toy:
         await toy.say("SEND orders m")
-        (connection,) = broker.connections.values()
+        (connection,) = broker.clients.connections.values()
         assert connection.origin.protocol == "TOY"
-        assert [one.name for one in broker.sessions.values()] == [
+        assert [one.name for one in broker.clients.sessions.values()] == [
             f"toy-{connection.origin.connection_id}"
         ]
         ending = asyncio.ensure_future(broker.stop())
@@ -185,8 +185,8 @@ async def test_the_broker_knows_its_connections_and_tells_them_of_its_end(tmp_pa
 @asynchronous
 async def test_one_that_cannot_be_taken_is_closed(tmp_path):
     async with serving(tmp_path) as broker:
-        broker.is_started = False
+        broker.lifecycle.deactivated()
         async with Client.of(broker) as toy:
             assert await asyncio.wait_for(toy.reader.read(), WAIT_S) == b""
-        broker.is_started = True
-        assert broker.connections == {}
+        broker.lifecycle.activated()
+        assert broker.clients.connections == {}

@@ -1,12 +1,14 @@
-"""A session's work for transactions that a manager names: start, end, suspend, decide.
+"""A session's branches of transactions that a manager names: start, end, suspend, decide.
 
 One session works for one transaction at a time, and one transaction may be worked for by several
 sessions in turn. Deciding needs no session that works for it.
+
+Threads: the event loop's alone.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker.errors import BrokerError, ErrorCode
 from broker.transactions.transaction import TransactionState
@@ -18,24 +20,38 @@ if TYPE_CHECKING:
     from broker.transactions.transaction import Transaction
     from broker.transactions.xa import XaTransactions
 
-__all__ = ["XaWork"]
+__all__ = ["XaResource"]
 
 
-class XaWork:
-    """The part of a Session that is about XA.
+class TransactedSession(Protocol):
+    """What its branches need of a session."""
 
-    Attributes:
-        tx: what the session works for; None is nothing.
-        context: what the session waits by.
+    tx: Transaction | None
+    """What it works for; None is nothing."""
+    context: OperationContext
+    """What it waits by."""
+
+    def roll_back(self, tx: Transaction, *, has_failed: bool, first_was_delivered: bool) -> None:
+        """Roll a transaction back, and give back what consumers of the session have."""
+
+
+class XaResource:
+    """See the module's text.
+
+    Args:
+        session: whose `tx` is what it works for.
+        transactions: of transaction managers.
     """
 
-    _transactions: XaTransactions
-    tx: Transaction | None
-    context: OperationContext
-    # None: the broker's own. Of this session alone: a client must not shorten another's.
-    _xa_timeout_ms: int | None = None
+    __slots__ = ("_session", "_timeout_ms", "_transactions")
 
-    def xa_start(self, xid: Xid) -> None:
+    def __init__(self, session: TransactedSession, transactions: XaTransactions) -> None:
+        self._session = session
+        self._transactions = transactions
+        # None: the broker's own. Of this session alone: a client must not shorten another's.
+        self._timeout_ms: int | None = None
+
+    def start(self, xid: Xid) -> None:
         """Work for a new transaction from now on.
 
         Raises:
@@ -43,10 +59,10 @@ class XaWork:
         """
         self._check_free()
         self._drop_local()
-        self.tx = self._transactions.start(xid)
-        self.tx.timeout_ms = self._xa_timeout_ms
+        tx = self._session.tx = self._transactions.start(xid)
+        tx.timeout_ms = self._timeout_ms
 
-    def xa_join(self, xid: Xid) -> None:
+    def join(self, xid: Xid) -> None:
         """Work for a transaction that is there already.
 
         Raises:
@@ -57,39 +73,42 @@ class XaWork:
         if found.state is TransactionState.SUSPENDED:
             raise XaError(XaCode.PROTOCOL, f"Cannot join tx, it is suspended {xid}")
         self._drop_local()
-        self.tx = found
+        self._session.tx = found
 
     def _check_free(self) -> None:
-        if self.tx is not None and self.tx.xid is not None:
+        tx = self._session.tx
+        if tx is not None and tx.xid is not None:
             raise XaError(
                 XaCode.PROTOCOL,
-                f"Cannot start, session is already doing work in a transaction {self.tx.xid}",
+                f"Cannot start, session is already doing work in a transaction {tx.xid}",
             )
 
     def _drop_local(self) -> None:
         """Work done before the manager came belongs to no transaction of its own."""
-        if self.tx is not None and not self.tx.is_empty:
-            self.tx.rollback(self.context)
-        self.tx = None
+        tx = self._session.tx
+        if tx is not None and not tx.is_empty:
+            tx.rollback(self._session.context)
+        self._session.tx = None
 
-    def xa_end(self, xid: Xid, *, has_failed: bool) -> None:
+    def end(self, xid: Xid, *, has_failed: bool) -> None:
         """Work for it no more.
 
         Raises:
             XaError: the session does not work for it, or it took too long and is rolled back.
         """
-        if self.tx is not None and self.tx.xid == xid:
-            if self.tx.state is TransactionState.SUSPENDED:
+        tx = self._session.tx
+        if tx is not None and tx.xid == xid:
+            if tx.state is TransactionState.SUSPENDED:
                 raise XaError(XaCode.PROTOCOL, f"Cannot end, transaction is suspended {xid}")
-            if self.tx.state is TransactionState.ROLLEDBACK:
-                code = XaCode.ROLLED_BACK_FOR_TIME if self.tx.is_late else XaCode.PROTOCOL
-                self.tx = None
+            if tx.state is TransactionState.ROLLEDBACK:
+                code = XaCode.ROLLED_BACK_FOR_TIME if tx.is_late else XaCode.PROTOCOL
+                self._session.tx = None
                 raise XaError(code, f"Cannot end, transaction is rolled back {xid}")
             if has_failed:
-                self.tx.fail(
+                tx.fail(
                     BrokerError(ErrorCode.TRANSACTION_ROLLED_BACK, f"{xid} was ended as failed")
                 )
-            self.tx = None
+            self._session.tx = None
             return
         # A suspended one may be ended without being resumed.
         found = self._transactions.get(xid)
@@ -100,21 +119,22 @@ class XaWork:
             raise XaError(XaCode.PROTOCOL, f"Transaction is not suspended {xid}")
         found.state = TransactionState.ACTIVE
 
-    def xa_suspend(self) -> None:
+    def suspend(self) -> None:
         """Leave the transaction for now.
 
         Raises:
             XaError: the session works for none.
         """
-        if self.tx is None or self.tx.xid is None:
+        tx = self._session.tx
+        if tx is None or tx.xid is None:
             raise XaError(
                 XaCode.PROTOCOL, "Cannot suspend, session is not doing work in a transaction"
             )
-        if self.tx.state is TransactionState.ACTIVE:
-            self.tx.state = TransactionState.SUSPENDED
-        self.tx = None
+        if tx.state is TransactionState.ACTIVE:
+            tx.state = TransactionState.SUSPENDED
+        self._session.tx = None
 
-    def xa_resume(self, xid: Xid) -> None:
+    def resume(self, xid: Xid) -> None:
         """Come back to a transaction that was suspended.
 
         Raises:
@@ -126,34 +146,35 @@ class XaWork:
             raise XaError(XaCode.PROTOCOL, f"Cannot resume transaction, it is not suspended {xid}")
         found.state = TransactionState.ACTIVE
         self._drop_local()
-        self.tx = found
+        self._session.tx = found
 
     def _check_not_working(self, xid: Xid, what: str) -> None:
-        if self.tx is not None and self.tx.xid == xid:
+        tx = self._session.tx
+        if tx is not None and tx.xid == xid:
             raise XaError(
                 XaCode.PROTOCOL,
                 f"Cannot {what} transaction, session is currently doing work in transaction {xid}",
             )
 
-    def xa_prepare(self, xid: Xid, done: After, *arguments: object) -> None:
+    def prepare(self, xid: Xid, done: After, *arguments: object) -> None:
         """Let it survive until it is decided; `done(error, *arguments)` once that is durable.
 
         Raises:
             XaError: it cannot be prepared.
         """
         self._check_not_working(xid, "prepare")
-        self._transactions.prepare(xid, self.context, done, *arguments)
+        self._transactions.prepare(xid, self._session.context, done, *arguments)
 
-    def xa_commit(self, xid: Xid, one_phase: bool, done: After, *arguments: object) -> None:
+    def commit(self, xid: Xid, one_phase: bool, done: After, *arguments: object) -> None:
         """Let it count; `done(error, *arguments)` once that is durable.
 
         Raises:
             XaError: it cannot be committed.
         """
         self._check_not_working(xid, "commit")
-        self._transactions.commit(xid, self.context, done, *arguments, one_phase=one_phase)
+        self._transactions.commit(xid, self._session.context, done, *arguments, one_phase=one_phase)
 
-    def xa_rollback(self, xid: Xid, done: After, *arguments: object) -> None:
+    def rollback(self, xid: Xid, done: After, *arguments: object) -> None:
         """Let it not count; `done(error, *arguments)` once that is durable.
 
         All that was delivered to this session comes again, as after a local rollback: its client
@@ -164,24 +185,20 @@ class XaWork:
         """
         self._check_not_working(xid, "roll back")
         tx = self._transactions.take(xid)
-        self._rollback(tx, has_failed=False, first_was_delivered=False)
-        self.context.after(done, *arguments)
+        self._session.roll_back(tx, has_failed=False, first_was_delivered=False)
+        self._session.context.after(done, *arguments)
 
-    def _rollback(self, tx: Transaction, *, has_failed: bool, first_was_delivered: bool) -> None:
-        """Roll it back with what consumers of this session have; the session's own work."""
-        raise NotImplementedError
-
-    def xa_forget(self, xid: Xid, done: After, *arguments: object) -> None:
+    def forget(self, xid: Xid, done: After, *arguments: object) -> None:
         """The manager knows what an operator decided.
 
         Raises:
             XaError: nothing was decided about this one.
         """
         self._check_not_working(xid, "forget")
-        self._transactions.forget(xid, self.context)
-        self.context.after(done, *arguments)
+        self._transactions.forget(xid, self._session.context)
+        self._session.context.after(done, *arguments)
 
-    def xa_failed(self, xid: Xid) -> None:
+    def failed(self, xid: Xid) -> None:
         """The client was away: what it did for this transaction may be incomplete."""
         error = BrokerError(ErrorCode.TRANSACTION_ROLLED_BACK, f"the connection broke during {xid}")
         found = self._transactions.find(xid)
@@ -189,23 +206,24 @@ class XaWork:
             found = self._transactions.start(xid)
         found.fail(error)
         self._drop_local()
-        self.tx = found
+        self._session.tx = found
 
-    def xa_in_doubt(self) -> tuple[Xid, ...]:
+    def in_doubt(self) -> tuple[Xid, ...]:
         """Give the names of all that wait for a decision."""
         return self._transactions.in_doubt()
 
     @property
-    def xa_timeout_seconds(self) -> int:
+    def timeout_seconds(self) -> int:
         """How long a transaction may take by the broker's configuration, as Artemis says."""
         return self._transactions.timeout_ms // 1000
 
-    def xa_set_timeout(self, seconds: int) -> None:
+    def set_timeout(self, seconds: int) -> None:
         """Let what this session works for, and begins from now on, take so long.
 
         Args:
             seconds: 0, or less, is the configured time (XAResource.setTransactionTimeout).
         """
-        self._xa_timeout_ms = seconds * 1000 if seconds > 0 else None
-        if self.tx is not None and self.tx.xid is not None:
-            self.tx.timeout_ms = self._xa_timeout_ms
+        self._timeout_ms = seconds * 1000 if seconds > 0 else None
+        tx = self._session.tx
+        if tx is not None and tx.xid is not None:
+            tx.timeout_ms = self._timeout_ms

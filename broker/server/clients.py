@@ -1,0 +1,227 @@
+"""The clients of a broker: their connections, and their sessions by name.
+
+    protocol ─▶ Clients ─▶ Session        what a protocol sees of the broker (`protocols.peer`)
+
+Connections are here before the broker is active, too: an acceptor's handlers are made for it. No
+session is made before, and none after.
+
+Threads: the event loop's alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from broker.errors import BrokerError, ErrorCode
+from broker.notifications import IN_PROCESS, NotificationType
+from broker.selector.filters import parse_filter
+from broker.sessions.resource_limits import ResourceLimits
+from broker.sessions.send_marks import SendMarks
+from broker.sessions.session import Session
+from journal.errors import JournalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.management.service import Management
+    from broker.notifications import Origin, Subject
+    from broker.options import BrokerOptions
+    from broker.protocols.peer import Handler
+    from broker.queues.consumer import Consumer
+    from broker.server.composition import Parts
+    from broker.server.lifecycle import Lifecycle
+    from broker.sessions.session import SessionOptions
+
+__all__ = ["Clients"]
+
+log = logging.getLogger("broker")
+
+
+class Clients:
+    """Implements `protocols.peer.Sessions`.
+
+    Args:
+        options: of the broker.
+        lifecycle: whether it takes clients.
+        clock_ms: wall clock, ms since 1970.
+
+    Attributes:
+        node_id: of the broker, once its store is open.
+        parts: of the broker. Set at each start, before it is active.
+        management: answers messages to the management address. Set likewise.
+        sessions: open ones, by name.
+        connections: that speak a protocol, by id.
+        handlers: of all connections.
+        session_count_total: since the broker was made.
+        connection_count_total: likewise.
+        connection_ttl_override_ms: how long any connection may be silent; -1 leaves it to clients.
+    """
+
+    parts: Parts
+    management: Management
+
+    def __init__(
+        self, options: BrokerOptions, lifecycle: Lifecycle, clock_ms: Callable[[], int]
+    ) -> None:
+        self.node_id = ""
+        self.connection_ttl_override_ms = options.connection_ttl_override
+        self.sessions: dict[str, Session] = {}
+        self.connections: dict[str, Handler] = {}
+        self.handlers: set[Handler] = set()
+        self.session_count_total = self.connection_count_total = 0
+        self._settings = options.settings
+        self._lifecycle = lifecycle
+        self._clock_ms = clock_ms
+        self._marks = SendMarks(
+            populates_user=options.populate_validated_user,
+            requires_user=options.reject_empty_validated_user,
+        )
+        self._resource_limits = ResourceLimits(options.resource_limits)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether clients may come."""
+        return self._lifecycle.is_active
+
+    def authenticate(self, user: str | None, password: str | None, remote: str) -> str | None:
+        """Give the name of who shows the right password.
+
+        Raises:
+            BrokerError: the name and the password are refused.
+        """
+        try:
+            return self.parts.security.authenticate(user, password)
+        except BrokerError:
+            log.warning("AMQ222216: Security problem while authenticating %r from %s", user, remote)
+            self.parts.notifications.wrong_login(user, remote)
+            raise
+
+    # --- connections --------------------------------------------------------------------------
+
+    def connected(self, connection: Handler) -> None:
+        """One more connection speaks a protocol."""
+        origin = connection.origin
+        self.connections[origin.connection_id] = connection
+        self.handlers.add(connection)
+        self.connection_count_total += 1
+        self.parts.notifications.connection(NotificationType.CONNECTION_CREATED, origin)
+
+    def disconnected(self, connection: Handler) -> None:
+        """Its socket is gone; sessions of it may still be taken up on another one."""
+        origin = connection.origin
+        self.connections.pop(origin.connection_id, None)
+        self.handlers.discard(connection)
+        self.parts.notifications.connection(NotificationType.CONNECTION_DESTROYED, origin)
+
+    # --- sessions -----------------------------------------------------------------------------
+
+    def create_session(
+        self,
+        name: str,
+        user: str | None,
+        options: SessionOptions,
+        temporary: set[str],
+        origin: Origin = IN_PROCESS,
+    ) -> Session:
+        """Make a session for a user who was authenticated.
+
+        Raises:
+            BrokerError: the broker takes none now, or there is one of that name.
+        """
+        if not self._lifecycle.is_active:
+            raise BrokerError(ErrorCode.SESSION_CREATION_REJECTED, "AMQ229034: Server not started")
+        if name in self.sessions:
+            raise BrokerError(ErrorCode.SESSION_CREATION_REJECTED, f"session {name} exists")
+        self._resource_limits.check_session(user, (one.user for one in self.sessions.values()))
+        session = self.new_session(name, user, options, temporary, origin)
+        self.sessions[name] = session
+        self.session_count_total += 1
+        self.parts.notifications.session(NotificationType.SESSION_CREATED, session)
+        return session
+
+    def new_session(
+        self,
+        name: str,
+        user: str | None,
+        options: SessionOptions,
+        temporary: set[str],
+        origin: Origin = IN_PROCESS,
+    ) -> Session:
+        """Make a session that is not listed; its caller closes it."""
+        parts = self.parts
+        return Session(
+            name,
+            user,
+            options,
+            temporary,
+            origin,
+            postoffice=parts.postoffice,
+            administration=parts.administration,
+            dead_letters=parts.dead_letters,
+            transactions=parts.transactions,
+            limits=parts.limits,
+            marks=self._marks,
+            resource_limits=self._resource_limits,
+            security=parts.security,
+            management=self.management,
+            notifications=parts.notifications,
+            storage=parts.storage,
+            large=parts.large,
+            history=parts.history,
+            clock_ms=self._clock_ms,
+            settings=self._settings,
+            parse_filter=parse_filter,
+        )
+
+    def close_session(self, session: Session, *, has_failed: bool) -> None:
+        """End a session and forget it.
+
+        Raises:
+            JournalError: the storage has failed.
+        """
+        is_known = self.sessions.get(session.name) is session
+        if is_known:
+            del self.sessions[session.name]
+        session.close(has_failed=has_failed)
+        if is_known:
+            self.parts.notifications.session(NotificationType.SESSION_CLOSED, session)
+
+    def close_all(self) -> None:
+        """End all sessions: the broker stops."""
+        for session in list(self.sessions.values()):
+            try:
+                self.close_session(session, has_failed=True)
+            except JournalError as error:
+                # The storage has failed: what was not acknowledged is on the disk as it is.
+                log.debug("session %s: %s", session.name, error)
+
+    def has_metadata(self, session: Session, key: str, value: str) -> bool:
+        """Whether another session says this of itself."""
+        return any(
+            other.metadata.get(key) == value
+            for other in self.sessions.values()
+            if other is not session
+        )
+
+    def delete_temporary(self, names: set[str]) -> None:
+        """Remove the temporary queues of a connection that is gone."""
+        for name in names:
+            self.parts.administration.delete_temporary(name)
+
+    # --- slow consumers -----------------------------------------------------------------------
+
+    def owners(self) -> dict[Consumer, Session]:
+        """Give whose each consumer is."""
+        return {
+            consumer: session
+            for session in self.sessions.values()
+            for consumer in session.consumers.values()
+        }
+
+    def kill(self, owner: Subject) -> None:
+        """End the connection of a session with a slow consumer."""
+        session = self.sessions.get(owner.name)
+        connection = self.connections.get(owner.origin.connection_id)
+        if session is not None and connection is not None:
+            connection.kill(session)

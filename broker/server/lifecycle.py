@@ -1,0 +1,160 @@
+"""How far a broker's start, or its stop, has come; the one place that says so.
+
+    STOPPED ─▶ STARTING ─▶ STARTED ─▶ STOPPING ─▶ STOPPED
+
+    step one    web port, log, the lock asked for     STARTING; a backup that waits is STARTED
+    step two    stores loaded, recovered, acceptors   STARTED and active: clients may come
+
+States and their names are Artemis's (ActiveMQServer.SERVER_STATE). As there, a backup is started as
+soon as it waits for its primary, and becomes active later.
+
+Threads: the event loop's; `fail()` and the properties any.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from broker.errors import BrokerError, ErrorCode
+from journal.errors import JournalError
+
+__all__ = ["Lifecycle", "ServerState"]
+
+_STOPPING: Final = "stopping"
+
+
+class ServerState(Enum):
+    """What a broker does with itself; the names are what management tells."""
+
+    STOPPED = "stopped"
+    STARTING = "starting"
+    STARTED = "started"
+    STOPPING = "stopping"
+
+
+class Lifecycle:
+    """See the module's text.
+
+    Args:
+        is_backup: of a pair on one store.
+
+    Attributes:
+        state: what it does.
+        failure: what ended the storage, the lease on it, or the broker itself.
+    """
+
+    def __init__(self, *, is_backup: bool = False) -> None:
+        self.state = ServerState.STOPPED
+        self.failure: Exception | None = None
+        self._is_a_backup = is_backup
+        self._is_backup = is_backup
+        self._is_activated = False
+        self._step = "not started"
+
+    # --- what is asked ------------------------------------------------------------------------
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it runs, as Artemis's isStarted: a backup that waits does as well."""
+        return self.state is ServerState.STARTED and self.failure is None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether clients may come; while it stops, as long as those that are there may stay."""
+        return self._is_activated and self.failure is None
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether its addresses and queues are there, all of them; also if something has failed."""
+        return self._is_activated
+
+    @property
+    def is_backup(self) -> bool:
+        """Whether it is a backup that has not taken over."""
+        return self._is_backup
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether stop() was called and has not ended."""
+        return self.state is ServerState.STOPPING
+
+    @property
+    def not_ready(self) -> str | None:
+        """Why clients should not come now, in a few words; None if they may."""
+        if self.failure is not None:
+            return str(self.failure)
+        if self.is_stopping:
+            return _STOPPING
+        return None if self._is_activated else self._step
+
+    def check_starting(self) -> None:
+        """See that nothing has failed since the start began.
+
+        Raises:
+            JournalError: the storage, or the lease on it.
+            BrokerError: the broker itself.
+        """
+        failure = self.failure
+        if isinstance(failure, JournalError | BrokerError):
+            raise failure
+        if failure is not None:
+            raise BrokerError(ErrorCode.INTERNAL_ERROR, f"the start failed: {failure!r}")
+
+    # --- what happens -------------------------------------------------------------------------
+
+    def starting(self) -> None:
+        """start() was called: what an earlier life ended with counts no more."""
+        self.failure = None
+        self.begin("starting")
+
+    def begin(self, step: str) -> None:
+        """Not active, and on the way there, by this step.
+
+        Args:
+            step: what is done or waited for, for those who ask why it is not ready.
+        """
+        self.state = ServerState.STARTING
+        self._is_backup = self._is_a_backup
+        self._step = step
+
+    def waiting_for_lock(self) -> None:
+        """Another broker may have the store; for a backup this is its work."""
+        self._step = "waiting for the lock on its store"
+        if self._is_backup:
+            self.state = ServerState.STARTED
+
+    def loading(self) -> None:
+        """The store is its own: a backup has taken over."""
+        self._is_backup = False
+        self._step = "loading its data"
+
+    def recovering(self) -> None:
+        """Everything was read; queues and transactions are made of it."""
+        self._step = "recovering its queues"
+
+    def activated(self) -> None:
+        """Clients may come."""
+        self.state = ServerState.STARTED
+        self._is_activated = True
+
+    def stopping(self) -> None:
+        """stop() was called; clients that are there may stay until deactivated()."""
+        self.state = ServerState.STOPPING
+
+    def deactivated(self) -> None:
+        """Clients may not come or stay."""
+        self._is_activated = False
+
+    def stopped(self) -> None:
+        """Nothing runs any more."""
+        self.state = ServerState.STOPPED
+        self._is_activated = False
+        self._step = "stopped"
+
+    def fail(self, error: Exception) -> bool:
+        """Be active no more, at once; False if something had failed before. From any thread."""
+        if self.failure is not None:
+            return False
+        self.failure = error
+        return True
