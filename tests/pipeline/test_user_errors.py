@@ -183,7 +183,6 @@ def test_settings_of_java_are_kept(monkeypatch):
     import pyspark.sql
 
     monkeypatch.setattr(pyspark.sql.SparkSession, "builder", Builder())
-    monkeypatch.setattr("pipeline.session.register", lambda spark: None)
     monkeypatch.setattr("pipeline.session.check_installed", lambda: None)
     name = "spark.driver.extraJavaOptions"
 
