@@ -258,7 +258,7 @@ cdef class CompletionQueue:
             if self.next_due(self.durable_end(), self.written_end(), False) == NOTHING:
                 completion.is_done = True
                 return completion
-            # Nobody has come to tell those before it yet; it waits for no later one.
+            # Lower tickets are due and not told yet: it follows them, and waits for no higher one.
             completion.behind = self.told
             for before, _, _ in self.callbacks:
                 if before > ticket:

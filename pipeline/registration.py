@@ -37,7 +37,7 @@ def register(spark: SparkSession, names: Iterable[str] = tuple(SOURCES)) -> None
         names: of the sources that are wanted; each takes Spark a fifth of a second.
 
     Raises:
-        KeyError: there is no source of a name.
+        KeyError: a name is not one of SOURCES.
     """
     spark.conf.set(PUSHDOWN, "true")
     for name in names:

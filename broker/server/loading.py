@@ -83,7 +83,7 @@ async def _interruptible(work: asyncio.Future[T], wait: StartWait) -> T:
     except asyncio.CancelledError:
         wait.interrupt()
         await asyncio.wait((work,))
-        # Looked at, or the loop would log that nobody did.
+        # Retrieved, or asyncio logs an exception that was never retrieved.
         work.exception()
         raise
 

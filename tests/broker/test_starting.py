@@ -206,7 +206,7 @@ async def test_each_step_is_told_by_probes_metrics_and_management(tmp_path, monk
 
     _, client = await asyncio.open_connection("127.0.0.1", port)
     async with asyncio.timeout(WAIT_S):
-        while not broker.acceptors[0].connections:  # noqa: ASYNC110 - it tells nobody.
+        while not broker.acceptors[0].connections:  # noqa: ASYNC110 - it has no event.
             await asyncio.sleep(0.001)
     stopping = asyncio.ensure_future(broker.stop())
     await until(broker, "stopping")
