@@ -1,6 +1,7 @@
 # Fields of cached_routes.py's class, compiled; see setup.py (COMPILED).
 
 from broker.queues.memory cimport AddressMemory
+from broker.routing.route cimport Route
 
 
 cdef class CachedRoute:
@@ -12,7 +13,7 @@ cdef class CachedRoute:
     cdef object _version
     cdef public object address
     cdef public AddressMemory memory
-    cdef public object route
+    cdef public Route route
 
     cpdef bint holds(self, version) except -1
     cpdef bint is_open(self, int routing) except -1

@@ -21,8 +21,8 @@ from broker.model.routing_type import RoutingType
 if TYPE_CHECKING:
     from broker.paging.paging import Paging
     from broker.queues.memory import AddressMemory
-    from broker.routing.addresses import Address
-    from broker.routing.postoffice import Route
+    from broker.routing.address import Address
+    from broker.routing.route import Route
     from broker.settings.settings import AddressSettings
 
 __all__ = ["CachedRoute"]
