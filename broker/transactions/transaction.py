@@ -270,7 +270,12 @@ class Transaction:
         else:
             admission = Admission()
             context.after_admission(admission, done, *arguments)
-            storage.after_pages(lambda: self._note_late(lambda: admission.open(append, storage)))
+
+            def end() -> None:
+                append(storage)
+                admission.open(storage.completions.messages)
+
+            storage.after_pages(lambda: self._note_late(end))
 
     def _note_late(self, then: Callable[[], object]) -> None:
         """Where it commits what an earlier life put into pages, tell the history; then go on."""

@@ -39,7 +39,6 @@ CIRCLES = {
         *("consumer", "dispatch", "groups", "last_values", "pages", "queue", "reference"),
         *("schedule", "selector_index", "stored_references"),
     },
-    "broker.storage": {"context", "manager", "page_appends", "page_writer"},
 }
 # The rooms that only the broker uses: a program that reads stored data needs no part of a running
 # broker.
