@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from broker.model.routing_type import RoutingType
     from broker.queues.consumer import Consumer, Sink
     from broker.queues.queue import Queue
+    from broker.queues.reference import Recipient, ReferenceQueue
     from broker.records.binding_records import Divert as DivertRecord
 
 __all__ = [
@@ -139,7 +140,11 @@ class Notifications(Protocol):
         """Tell of ACCEPTOR_STARTED, _STOPPED."""
 
     def message(
-        self, kind: NotificationType, message: Message, queue: Queue, consumer: Consumer | None
+        self,
+        kind: NotificationType,
+        message: Message,
+        queue: ReferenceQueue,
+        consumer: Recipient | None,
     ) -> None:
         """Tell of MESSAGE_DELIVERED, _EXPIRED."""
 
@@ -177,7 +182,11 @@ class NullNotifier:
         """Nothing."""
 
     def message(
-        self, kind: NotificationType, message: Message, queue: Queue, consumer: Consumer | None
+        self,
+        kind: NotificationType,
+        message: Message,
+        queue: ReferenceQueue,
+        consumer: Recipient | None,
     ) -> None:
         """Nothing."""
 

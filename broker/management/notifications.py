@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from broker.options import NotificationOptions
     from broker.queues.consumer import Consumer
     from broker.queues.queue import Queue
+    from broker.queues.reference import Recipient, ReferenceQueue
     from broker.routing.postoffice import PostOffice
     from broker.storage.manager import StorageManager
 
@@ -134,7 +135,7 @@ class NotificationMessages:
             properties.append(_text(FILTER, queue.binding.filter or None))
         self._tell(kind, *properties)
 
-    def _binding(self, queue: Queue) -> list[Property]:
+    def _binding(self, queue: ReferenceQueue) -> list[Property]:
         return [
             _text(ADDRESS, queue.binding.address),
             _text(CLUSTER_NAME, queue.name + self._node_id),
@@ -232,7 +233,11 @@ class NotificationMessages:
             )
 
     def message(
-        self, kind: NotificationType, message: Message, queue: Queue, consumer: Consumer | None
+        self,
+        kind: NotificationType,
+        message: Message,
+        queue: ReferenceQueue,
+        consumer: Recipient | None,
     ) -> None:
         """Tell of MESSAGE_DELIVERED, _EXPIRED, but not of notifications themselves."""
         is_wanted = (
@@ -289,7 +294,7 @@ def _byte(name: str, value: int) -> Property:
     return Property(name, PropertyType.BYTE, value)
 
 
-def _routing_name(queue: Queue) -> str:
+def _routing_name(queue: ReferenceQueue) -> str:
     """All anycast queues of an address stand for one place, every multicast one for itself."""
     if queue.binding.routing_type == RoutingType.ANYCAST:
         return queue.binding.address
