@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.ports import Settings, Timers
+    from broker.queues.contents import DeadLetterHandler
     from broker.queues.filter import Filter
-    from broker.queues.queue import DeadLetterHandler
     from broker.records.binding_records import QueueBinding
     from broker.storage.manager import StorageManager
 
@@ -61,7 +61,7 @@ class QueueFactory:
         *,
         is_durable: bool,
         is_temporary: bool,
-        auto_delete: Callable[[Queue], object],
+        auto_delete: Callable[[str], object],
     ) -> Queue:
         """Make a queue.
 
@@ -70,7 +70,7 @@ class QueueFactory:
             binding: name, address and attributes.
             is_durable: it has a record.
             is_temporary: it goes with the connection that made it.
-            auto_delete: called with it when it is empty and unused, if it is to go then.
+            auto_delete: called with its name when it is empty and unused, if it is to go then.
 
         Raises:
             BrokerError: its filter cannot be read.
