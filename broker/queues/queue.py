@@ -66,6 +66,7 @@ class Queue:
         storage: where records go.
         timers: turns and timers.
         clock_ms: wall clock, ms since 1970.
+        clock_s: the same in seconds, for consumers.
         settings: of addresses.
         parse_filter: a selector's text to a Filter; raises BrokerError 103.
         dead_letters: takes what is delivered too often, or too late.
@@ -95,6 +96,7 @@ class Queue:
         storage: StorageManager,
         timers: Timers,
         clock_ms: Callable[[], int],
+        clock_s: Callable[[], float],
         settings: Settings,
         parse_filter: Callable[[str], Filter | None],
         dead_letters: DeadLetterHandler,
@@ -108,6 +110,7 @@ class Queue:
         self.storage = storage
         self.timers = timers
         self.clock_ms = clock_ms
+        self.clock_s = clock_s
         self.records_deliveries = records_deliveries
         self._settings = settings
         self._parse_filter = parse_filter

@@ -6,7 +6,6 @@ type of its own (STRIP) it goes to both kinds of queues; PASS keeps the sender's
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING
 
 from broker.model.routing_type import RoutingType
@@ -56,7 +55,7 @@ class Divert:
     @property
     def unique_name(self) -> str:
         """What `_AMQ_ORIG_QUEUE` of its copies says."""
-        return self.record.name or self.record.routing_name or str(uuid.uuid4())
+        return self.record.name or self.record.routing_name or f"divert-{self.record_id}"
 
     def takes(self, message: Message) -> bool:
         """Whether it forwards this message."""
