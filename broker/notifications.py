@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from broker.model.routing_type import RoutingType
     from broker.queues.consumer import Consumer, Sink
     from broker.queues.filter import Filter
-    from broker.queues.queue import Queue
     from broker.queues.reference import Recipient, ReferenceQueue
 
 __all__ = [

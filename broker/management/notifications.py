@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from broker.notifications import Address, Binding, Origin, Subject
     from broker.options import NotificationOptions
     from broker.queues.consumer import Consumer
-    from broker.queues.queue import Queue
     from broker.queues.reference import Recipient, ReferenceQueue
     from broker.routing.postoffice import PostOffice
     from broker.storage.manager import StorageManager
