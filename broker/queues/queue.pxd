@@ -16,6 +16,7 @@ cdef class Queue:
     cdef public object consumers
     cdef public object clock_ms
     cdef public object clock_s
+    cdef public object consumer_numbers
     cdef public object filter
     cdef public bint has_expiring
     cdef public bint is_deleted
