@@ -643,12 +643,6 @@ class Queue:
             self.index.wake(consumer)
         self.deliver_later()
 
-    def hand_over(self, consumer: Consumer, reference: Reference) -> None:
-        """Deliver a reference that waits."""
-        self.waiting.remove(reference)
-        self.delivering_count += 1
-        consumer.handle(reference, reference.message)
-
     def deliver(self) -> None:
         """Deliver what can be delivered, in this turn and the next ones."""
         if self._is_delivering:
