@@ -18,7 +18,7 @@ from broker.queues.refusals import Refusals
 from broker.queues.selector_index import SelectorIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from broker.model.message import Message
     from broker.ports import Settings, Timer, Timers
