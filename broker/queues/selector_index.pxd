@@ -53,6 +53,7 @@ cdef class Values:
 
 
 cdef class SelectorIndex:
+    cdef public bint is_closed
     cdef QueueContents _queue
     cdef Consumers _consumers
     cdef Cursor _scan
