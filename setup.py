@@ -88,6 +88,8 @@ EXTENSIONS: dict[str, list[str]] = {
 COMPILED = [
     "broker.model.address",
     "broker.queues.consumer",
+    "broker.queues.consumers",
+    "broker.queues.contents",
     "broker.queues.dispatch",
     "broker.routing.duplicates",
     "broker.queues.limits",
@@ -113,6 +115,7 @@ COMPILED = [
     "broker.protocols.core.session_channel",
     "broker.queues.queue",
     "broker.queues.reference",
+    "broker.queues.reference_lists",
     "broker.security.facade",
     "broker.security.manager",
     "broker.queues.selector_index",

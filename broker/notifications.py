@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from broker.model.routing_type import RoutingType
     from broker.queues.consumer import Consumer, Sink
     from broker.queues.filter import Filter
-    from broker.queues.queue import Queue
+    from broker.queues.reference import Recipient, ReferenceQueue
 
 __all__ = [
     "IN_PROCESS",
@@ -152,7 +152,11 @@ class Notifications(Protocol):
         """Tell of ACCEPTOR_STARTED, _STOPPED."""
 
     def message(
-        self, kind: NotificationType, message: Message, queue: Queue, consumer: Consumer | None
+        self,
+        kind: NotificationType,
+        message: Message,
+        queue: ReferenceQueue,
+        consumer: Recipient | None,
     ) -> None:
         """Tell of MESSAGE_DELIVERED, _EXPIRED."""
 
@@ -187,7 +191,11 @@ class NullNotifier:
         """Nothing."""
 
     def message(
-        self, kind: NotificationType, message: Message, queue: Queue, consumer: Consumer | None
+        self,
+        kind: NotificationType,
+        message: Message,
+        queue: ReferenceQueue,
+        consumer: Recipient | None,
     ) -> None:
         """Nothing."""
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from broker.notifications import Address, Binding, Origin, Subject
     from broker.options import NotificationOptions
     from broker.queues.consumer import Consumer
-    from broker.queues.queue import Queue
+    from broker.queues.reference import Recipient, ReferenceQueue
     from broker.routing.postoffice import PostOffice
     from broker.storage.manager import StorageManager
 
@@ -224,7 +224,11 @@ class NotificationMessages:
             )
 
     def message(
-        self, kind: NotificationType, message: Message, queue: Queue, consumer: Consumer | None
+        self,
+        kind: NotificationType,
+        message: Message,
+        queue: ReferenceQueue,
+        consumer: Recipient | None,
     ) -> None:
         """Tell of MESSAGE_DELIVERED, _EXPIRED, but not of notifications themselves."""
         is_wanted = (

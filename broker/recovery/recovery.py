@@ -20,7 +20,7 @@ from broker.model.encoding import RecordFormatError
 from broker.model.message import Message
 from broker.model.wire import RecordType
 from broker.paging.loading import PageLoader, large_ids
-from broker.queues.reference import Reference
+from broker.queues.reference import Reference, ReferenceQueue
 from broker.records.binding_records import Divert
 from broker.records.message_records import DuplicateId
 from broker.records.records import decode_prepared, decode_record
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from broker.paging.paging import Paging
     from broker.queues.filter import Filter
     from broker.queues.memory import AddressMemory
-    from broker.queues.queue import Queue
     from broker.recovery.images import BindingsImage, Prepared, Record
     from broker.recovery.loaded_messages import LoadedMessages, LoadedQueue
     from broker.routing.addresses import Addresses
@@ -263,7 +262,7 @@ class _MessageLoader:
         message.durable_references += 1
         self._memory_of(message.address, reference.queue).add(message)
 
-    def _memory_of(self, name: str | None, queue: Queue) -> AddressMemory:
+    def _memory_of(self, name: str | None, queue: ReferenceQueue) -> AddressMemory:
         address = self._addresses.by_name.get((name or "").split("::")[0])
         if address is None:
             address = self._addresses.by_name[queue.binding.address]

@@ -457,15 +457,17 @@ class Addresses:
         ):
             self.delete(address.name)
 
-    def auto_delete(self, queue: Queue) -> bool:
+    def auto_delete(self, name: str) -> bool:
         """Delete an unused queue at once; whether it was.
 
         Only where its delay is 0: other queues wait for the next scan().
         """
+        queue = self.queues.get(name)
+        if queue is None:
+            return False
         binding = queue.binding
         if (
-            queue.is_deleted
-            or not binding.auto_delete
+            not binding.auto_delete
             or binding.auto_delete_delay > 0
             or queue.consumer_count
             or not queue.was_used
@@ -475,7 +477,7 @@ class Addresses:
             )
         ):
             return False
-        self.delete_queue(queue.name)
+        self.delete_queue(name)
         return True
 
     def pause_queue(self, queue: Queue, *, is_paused: bool, is_kept: bool = False) -> None:

@@ -7,6 +7,7 @@ from broker.routing.route cimport Route
 cdef class CachedRoute:
     cdef long long _bytes_max
     cdef long long _count_max
+    cdef object _monotonic_s
     cdef object _paging
     cdef tuple _takes
     cdef double _until_s

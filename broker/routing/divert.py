@@ -6,7 +6,6 @@ type of its own (STRIP) it goes to both kinds of queues; PASS keeps the sender's
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING
 
 from broker.model.routing_type import RoutingType
@@ -54,7 +53,7 @@ class DivertBinding(Binding):
             BindingType.DIVERT,
             address=record.address or "",
             # `_AMQ_ORIG_QUEUE` of its copies says it.
-            unique_name=record.name or record.routing_name or str(uuid.uuid4()),
+            unique_name=record.name or record.routing_name or f"divert-{binding_id}",
             routing_name=record.routing_name,
             routing_type=record.routing_type,
             binding_id=binding_id,

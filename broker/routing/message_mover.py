@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from broker.model.message import Message
     from broker.ports import Timer, Timers
     from broker.queues.queue import Queue
-    from broker.queues.reference import Reference
+    from broker.queues.reference import Reference, ReferenceQueue
     from broker.routing.message_copies import MessageCopies
     from broker.routing.postoffice import PostOffice
     from broker.storage.large_bodies import LargeBodies
@@ -84,7 +84,7 @@ class MessageMover:
         self._large = large
         self._context = storage.new_context()
         # What is on its way out of a queue, in order, behind one that waits for its body.
-        self._lines: dict[Queue, deque[Generator[float, None, None]]] = {}
+        self._lines: dict[ReferenceQueue, deque[Generator[float, None, None]]] = {}
         # What waits, out of its queue, for a full disk to have room for its copy.
         self._put_off: dict[Reference, Timer] = {}
 
@@ -193,7 +193,7 @@ class MessageMover:
         self._take_out(reference)
         line.append(sending)
 
-    def _go_on(self, queue: Queue) -> None:
+    def _go_on(self, queue: ReferenceQueue) -> None:
         """A body is there, or failed."""
         line = self._lines[queue]
         while line:

@@ -15,6 +15,7 @@ cdef class PostOffice:
     cdef object _clock_ms
     cdef object _copies
     cdef object _counters
+    cdef object _monotonic_s
     cdef object _routes
     cdef object _settings
     cdef StorageManager _storage

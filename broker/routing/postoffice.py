@@ -70,6 +70,7 @@ class PostOffice:
         paging: addresses whose messages wait in pages; None where nothing is kept.
         storage: where records go.
         clock_ms: wall clock, ms since 1970.
+        monotonic_s: seconds, by which permissions end.
         settings: of addresses.
         transactions: where those begin that record an id and its message together.
         copies: makes those that diverts send.
@@ -87,6 +88,7 @@ class PostOffice:
         paging: Paging | None,
         storage: StorageManager,
         clock_ms: Callable[[], int],
+        monotonic_s: Callable[[], float],
         settings: Settings,
         transactions: XaTransactions,
         copies: MessageCopies,
@@ -97,6 +99,7 @@ class PostOffice:
         self.paging = paging
         self._storage = storage
         self._clock_ms = clock_ms
+        self._monotonic_s = monotonic_s
         self._settings = settings
         self._transactions = transactions
         self._copies = copies
@@ -160,7 +163,7 @@ class PostOffice:
 
         Args:
             name: of the address that a user may send to.
-            until_s: until when the user may.
+            until_s: until when the user may, by `monotonic_s`.
         """
         address = self.addresses.by_name.get(name)
         route = self.route_of(name)
@@ -176,7 +179,9 @@ class PostOffice:
         ):
             return None
         version = self.addresses.version
-        return CachedRoute(address, route, settings, self.paging, version, until_s)
+        return CachedRoute(
+            address, route, settings, self.paging, version, until_s, self._monotonic_s
+        )
 
     # --- one message --------------------------------------------------------------------------
 
