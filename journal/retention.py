@@ -11,7 +11,7 @@ Artemis renames a file to `.bkp` until it is copied, and so makes it invisible t
 knows of no history. Here no file changes its name: after a crash, the files with an id above the
 newest in the history are those without a copy. Files called `.bkp` that Artemis left are
 copied and get their names back, or only that where no history is kept: what they hold was
-acknowledged (docs/decisions/0006-retention-without-bkp.md).
+acknowledged (docs/decisions/0006-copy-to-history-without-renaming.md).
 
 Threads: one at a time.
 """

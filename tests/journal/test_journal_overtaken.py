@@ -20,7 +20,7 @@ def overtaken(folder, *, body, gap=0):
     del built.data[offset + 100 :]
     built.pad()
     built.data += bytes(gap)
-    built.add(50, by_reference=True)
+    built.add(50, by_artemis=True)
     return built.save(folder)
 
 
