@@ -1,4 +1,4 @@
-"""What `make bench` runs, and what each figure is held against.
+"""The runs of `make bench`, and the target of each figure.
 
 A group is a list of runs that take turns, round by round, so that what else the machine does meets
 all of them alike. A target compares two runs of one group.

@@ -213,7 +213,10 @@ class Lease:
                 self._stop_renewing = stop
             self._skew.measure()
             self._renewer = threading.Thread(
-                target=self._keep, args=(stop,), name=f"lease-{self._row.row_id}", daemon=True
+                target=self._renew_until,
+                args=(stop,),
+                name=f"lease-{self._row.row_id}",
+                daemon=True,
             )
             self._renewer.start()
             return True
@@ -273,7 +276,7 @@ class Lease:
                 if is_taken:
                     return
                 if timeout_ms:
-                    told = self._tell_holder(told)
+                    told = self._report_holder(told)
             except DatabaseAway as error:
                 problem = error
                 outage.failed(error)
@@ -289,7 +292,7 @@ class Lease:
         """End a wait in acquire(), of now or of the next call, with JournalClosed."""
         self._interrupted.set()
 
-    def _tell_holder(self, told: str | None) -> str | None:
+    def _report_holder(self, told: str | None) -> str | None:
         """Log whose lease is waited for, once a holder; the holder."""
         view = self.look()
         if view.is_held and view.holder != told:
@@ -349,7 +352,7 @@ class Lease:
             self._renewed_at = sent_at - (self._expiration_ms - view.remaining_ms) / 1000
         return True
 
-    def _keep(self, stop: threading.Event) -> None:
+    def _renew_until(self, stop: threading.Event) -> None:
         """The renewing thread, until release() or loss."""
         pause_ms: float = self._renew_period_ms
         last_started = self._clock()

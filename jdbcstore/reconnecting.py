@@ -1,4 +1,4 @@
-"""Survives outages of the database: a batch is kept and retried until it is there, or time is up.
+"""Survives outages of the database: a batch is retried until it is committed, or time is up.
 
 What can happen to a commit, and what is done (errors.classify tells which it was):
 
@@ -193,5 +193,5 @@ def one_line(error: Exception) -> str:
 
 
 def as_io_error(error: Exception) -> JournalIOError:
-    """What a driver raised, as what a store raises."""
+    """A driver's error as the store's."""
     return JournalIOError(errno.EIO, f"the database failed: {one_line(error)}")

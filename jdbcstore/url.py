@@ -1,4 +1,4 @@
-"""Where the database is: JDBC URLs of every vendor, and SQLAlchemy URLs, as SQLAlchemy URLs."""
+"""Turns JDBC URLs of every vendor, and SQLAlchemy URLs, into SQLAlchemy URLs."""
 
 from __future__ import annotations
 

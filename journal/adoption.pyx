@@ -96,7 +96,7 @@ def adopt(DataFiles files, HistoryMaintenance history, result):
         files.older.append(file)
     for found in result.files:
         if not found.has_data:
-            history.keep_loaded(found)
+            history.copy_events_of(found)
             files.index.file_drop(found.slot)
             files.pool.give_back(found.name, found.number, others=len(with_data) + 1)
     make_files(files)

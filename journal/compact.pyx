@@ -38,7 +38,7 @@ Why a crash never tears anything
   that list. By then it is called `.tmp`, or a load would take its records again. It gets its name
   back with a new id on disk (FilePool.take_back()).
 
-What the index is told (publish) stands in moves.pyx.
+What the index is told (publish) stands in relocations.pyx.
 
 Old files are read by old_files.pyx, new ones written by new_files.pyx, what waits is kept in
 pending_records.pyx; control file and names are replacement.pyx.
@@ -64,7 +64,7 @@ from journal.files.chunks cimport ChunkWriter
 from journal.pending_records cimport PendingRecord, PendingTransaction, borrow, no_memory
 from journal.id_map cimport NO_MEMORY, id_map_get
 from journal.index cimport LEAVES, FileCounts
-from journal.moves cimport Copied, CopiedOperation
+from journal.relocations cimport Copied, CopiedOperation
 from journal.scan cimport LIVE, Item
 
 __all__ = ["Compactor"]
@@ -103,7 +103,7 @@ cdef class Compactor:
         self.pending = PendingRecords()
         self.target = NewFiles(folder, pool, index, buffer, writer, old_files, options,
                                file_size, file_id_end)
-        self.moves = IndexMoves(index, buffer)
+        self.relocations = Relocations(index, buffer)
 
     def stop(self):
         """Have copy() raise CompactionStopped soon. From any thread."""
@@ -171,7 +171,7 @@ cdef class Compactor:
                 # What stands before the commit stays before it.
                 self.copy_records(scan, picked, count)
                 count = 0
-                self.end_held(&item.record)
+                self.end_pending(&item.record)
             elif type != EVENT_RECORD:
                 self.pending.hold(&item.record, self.source.body_of(&item.record), self.reading)
         return self.copy_records(scan, picked, count)
@@ -213,7 +213,7 @@ cdef class Compactor:
 
     # Transactions.
 
-    cdef int end_held(self, const Record *record) except -1 nogil:
+    cdef int end_pending(self, const Record *record) except -1 nogil:
         """A commit or rollback: copy or drop what is held."""
         cdef PendingTransaction *tx = self.pending.find(record.tx_id, False)
         if tx == NULL:
@@ -333,7 +333,7 @@ cdef class Compactor:
                 last_slot = self.target.slot
                 in_file = 0
             self.target.write(record.type, tx.tx_id, record, in_file)
-            copied = self.moves.new_operation()
+            copied = self.relocations.new_operation()
             if copied == NULL:
                 no_memory("no memory for a transaction")
             copied.tx_id = tx.tx_id
@@ -374,7 +374,7 @@ cdef class Compactor:
         return 0
 
     cdef int note_copied(self, const PendingRecord *record) except -1 nogil:
-        cdef Copied *copied = self.moves.new_copied()
+        cdef Copied *copied = self.relocations.new_copied()
         if copied == NULL:
             no_memory("no memory for a compaction")
         copied.record_id = record.record_id
@@ -409,7 +409,7 @@ cdef class Compactor:
         cdef int32_t slot
         cdef int result
         with nogil:
-            result = self.moves.apply()
+            result = self.relocations.apply()
         if result == NO_MEMORY:
             raise MemoryError("no memory to move the index to the compacted files")
         if result < 0:

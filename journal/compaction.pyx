@@ -301,7 +301,7 @@ cdef class Compaction:
         """Whether no thread writes to the files or copies them any more."""
         cdef DataFile file
         for file in files:
-            if file.is_open or self.files.index.files[file.opened.slot].held:
+            if file.is_open or self.files.index.files[file.opened.slot].awaits_copy:
                 return False
         return True
 

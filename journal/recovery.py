@@ -1,4 +1,4 @@
-"""What a compaction that was cut off left behind, and how to finish or undo it.
+"""Recovers a folder after a crash: finishes or undoes a compaction that was cut off.
 
 The rules are Artemis's (JournalImpl.checkControlFile): without a valid control file the old
 files win and what the compaction wrote is deleted; with one the new files win. `plan_recovery` only
@@ -46,7 +46,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class RecoveryPlan:
-    """What recovery is going to do, in this order, and what the folder is then.
+    """The steps of a recovery, in order, and the folder after them.
 
     Attributes:
         folder: the journal's.

@@ -184,7 +184,7 @@ class History:
         """What is in the history, oldest first."""
         return list_history(self.history.path, self.name)
 
-    def keep(self, file: str, file_id: int) -> str:
+    def copy(self, file: str, file_id: int) -> str:
         """Copy a closed file, then remove what is too old; the copy's name.
 
         Raises:
@@ -221,12 +221,12 @@ class History:
         newest_id = self.newest_id()
         # Also where the clock was set back, and it is not the last by its time: it says which files
         # have a copy.
-        doomed = [copy.name for copy in copies[:expired] if copy.file_id != newest_id]
-        for name in doomed:
+        expired_names = [copy.name for copy in copies[:expired] if copy.file_id != newest_id]
+        for name in expired_names:
             self.history.unlink(name)
-        if doomed:
+        if expired_names:
             self.history.sync()
-        return doomed
+        return expired_names
 
     def _oldest(self) -> datetime:
         """Since when copies are kept."""

@@ -1,4 +1,4 @@
-"""Rows into a running broker, each once, however often it is sent.
+"""Sends rows to a running broker, each exactly once: repeats are refused by duplicate ids.
 
 Every message carries a duplicate id (`_AMQ_DUPL_ID`), by which its address drops a second copy:
 
@@ -41,7 +41,13 @@ if TYPE_CHECKING:
     from broker.model.message import Message
     from pipeline.broker_options import BrokerOptions
 
-__all__ = ["Sender", "checked_id_cache_size", "id_cache_size", "overfull", "refuse_no_address"]
+__all__ = [
+    "Sender",
+    "checked_id_cache_size",
+    "id_cache_size",
+    "overloaded_id_caches",
+    "refuse_no_address",
+]
 
 log: Final = logging.getLogger("pipeline.broker")
 
@@ -168,7 +174,7 @@ class Sender:
             )
 
 
-def overfull(counts: Mapping[str, int], sizes: Mapping[str, int]) -> list[str]:
+def overloaded_id_caches(counts: Mapping[str, int], sizes: Mapping[str, int]) -> list[str]:
     """Tell which addresses got more rows in a batch than they keep duplicate ids."""
     return [
         f"{counts[address]} rows were sent to address {address}, which keeps {size} duplicate ids"

@@ -1,4 +1,4 @@
-"""A Spark session of our own, for the command line; a job of yours brings its own."""
+"""The Spark session of the command line; jobs of users bring their own."""
 
 from __future__ import annotations
 

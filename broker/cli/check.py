@@ -1,4 +1,4 @@
-"""`broker check`: whether a running broker, or one of its queues, is as it should be."""
+"""`broker check`: check the health of a running broker, or of one of its queues."""
 
 from __future__ import annotations
 

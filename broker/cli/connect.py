@@ -1,4 +1,4 @@
-"""What commands that talk to a running broker share: whom to talk to, and as whom."""
+"""Connection options shared by all commands that talk to a running broker: URL, user, password."""
 
 from __future__ import annotations
 

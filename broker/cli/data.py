@@ -1,4 +1,4 @@
-"""`broker data`: what is stored, of an instance or a bare data folder; files, or tables."""
+"""`broker data`: the stored data of an instance or of a bare data folder, in files or tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from broker.cli.instance import INSTANCE
 from broker.cli.stored_data import TITLES
 from broker.options.layout import layout_of
 from broker.printing.print_data import section_lines
-from journal.commands.guard import attempt
+from journal.commands.exit_status import attempt
 from journal.commands.output import example, write_figures, write_lines
 from journal.commands.progress import Progress
 from journal.commands.session import compact_store

@@ -1,4 +1,4 @@
-"""`broker data imp`: an export into a running broker."""
+"""`broker data imp`: import an export into a running broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`broker data print`: bindings, messages and pages, in Artemis's wording."""
+"""`broker data print`: print bindings, messages and pages in Artemis's wording."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from broker.printing.live_messages import LiveMessages
 from broker.printing.print_data import section_lines
 from broker.printing.print_pages import PagePrinter
 from broker.storage.node_lock import stored_node_id
-from journal.commands.guard import DAMAGED
+from journal.commands.exit_status import DAMAGED
 from journal.commands.output import example, say, write_lines
 from journal.commands.progress import Progress
 

@@ -1,4 +1,4 @@
-"""`broker data recover`: every message that a journal still has bytes of, into a new one."""
+"""`broker data recover`: salvage all messages that a journal still has bytes of, into a new one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from broker.cli.stored_data import data_options, open_stored
 from broker.options.layout import layout_of
 from broker.recovery.recover_messages import MessageRecovery
 from broker.storage.open import messages_options
-from journal.commands.guard import DAMAGED
+from journal.commands.exit_status import DAMAGED
 from journal.commands.output import example, say
 from journal.commands.progress import Progress
 from journal.commands.session import loaded_journal

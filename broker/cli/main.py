@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from broker.cli.guard import run
+from broker.cli.exit_status import run
 from journal.commands.groups import LazyGroup
 from journal.commands.output import example
 from journal.version import __version__

@@ -19,7 +19,7 @@ from broker.client.aio import AsyncClient
 from broker.client.errors import ClientError
 from broker.options.layout import layout_of
 from journal.commands.bench import journal_bench
-from journal.commands.guard import run
+from journal.commands.exit_status import run
 from journal.commands.output import example
 from journal.commands.parameters import SIZE
 

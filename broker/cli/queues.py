@@ -1,4 +1,4 @@
-"""`broker queue` and `broker address`: what a running broker has, and changes to it."""
+"""`broker queue` and `broker address`: list, create, change and delete both in a running broker."""
 
 from __future__ import annotations
 

@@ -64,9 +64,9 @@ def run(
     os.umask(0o027)
     _allow_connections()
     gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
-    useless = without_effect(config)
-    if useless:
-        log.warning("configured, and without effect in this version: %s", ", ".join(useless))
+    ignored = without_effect(config)
+    if ignored:
+        log.warning("configured, and without effect in this version: %s", ", ".join(ignored))
     options = broker_options(config)
 
     async def main() -> int:

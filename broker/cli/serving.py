@@ -1,4 +1,4 @@
-"""What a broker's process does: start, serve until a signal or a failed storage, stop."""
+"""The main function of a broker's process: start, serve until a signal or failed storage, stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is configured for names, found by name: exact, literal, then wildcards, the closest first.
+"""Values by match: exact names, literal matches, then wildcards, the closest first.
 
 Address settings, permissions and limits are all kept so (HierarchicalObjectRepository). Which of
 the candidates counts, the first or all merged, is for their owner to say.
@@ -64,7 +64,7 @@ class HierarchicalRepository(Generic[T]):
         self._listeners: list[Callable[[], object]] = []
 
     def add(self, match: str, value: T) -> None:
-        """Set what holds for a match, instead of what did; listeners are told.
+        """Set the value of a match, replacing an earlier one; listeners are notified.
 
         Raises:
             ValueError: any-words stands elsewhere than at the end of the match.

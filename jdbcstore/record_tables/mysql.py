@@ -61,7 +61,7 @@ def is_plain_socket(driver: Any, commands: Commands) -> bool:  # noqa: ANN401 - 
     return not driver._secure and commands.longest < PACKET_MAX
 
 
-def converse(
+def execute(
     driver: Any,  # noqa: ANN401 - PyMySQL has no types.
     commands: Commands,
     *,
@@ -106,15 +106,15 @@ def converse(
     return results
 
 
-def converse_all(driver: Any, commands: Commands, timeout_ms: int) -> tuple[int, int]:  # noqa: ANN401 - As above.
+def execute_all(driver: Any, commands: Commands, timeout_ms: int) -> tuple[int, int]:  # noqa: ANN401 - As above.
     """Run a fence and commands; (rows they returned, how many of the others changed nothing).
 
     Raises:
-        pymysql.err.MySQLError: as converse().
+        pymysql.err.MySQLError: as execute().
     """
     del timeout_ms  # The driver's own.
     rows = idle = 0
-    for result in converse(driver, commands, is_fenced=True):
+    for result in execute(driver, commands, is_fenced=True):
         if result.rows is None:
             idle += result.affected_rows == 0
         else:
@@ -127,7 +127,7 @@ def exchange_all(driver: Any, commands: Commands, timeout_ms: int) -> tuple[int,
 
     Raises:
         OSError: the connection failed; it is closed.
-        pymysql.err.MySQLError: as converse(), or the commit failed.
+        pymysql.err.MySQLError: as execute(), or the commit failed.
     """
     try:
         rows, idle, failed = exchange(
@@ -240,7 +240,7 @@ class MySqlTable(GenericTable):
         for one in which:
             commands.add(QUERY + self._delete_head + one)
         self._add_inserts(commands, driver, batch)
-        run = exchange_all if is_plain_socket(driver, commands) else converse_all
+        run = exchange_all if is_plain_socket(driver, commands) else execute_all
         is_committed = False
         try:
             rows, idle = run(driver, commands, self.database.options.network_timeout_ms)
@@ -325,7 +325,7 @@ class MySqlTable(GenericTable):
             batch.stage(row)
         commands = Commands()
         self._add_inserts(commands, driver, batch)
-        converse(driver, commands)
+        execute(driver, commands)
 
     def _deleted(self, batch: Batch) -> list[bytes]:
         """Conditions of DELETE statements; ids are numbers, so they stand in the text."""

@@ -1,4 +1,4 @@
-"""`journal`: look at and care for journal folders, the broker's or another product's."""
+"""`journal`: inspect and maintain journals, the broker's or another product's."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from journal.cli.recover import recover
 from journal.cli.stat import stat
 from journal.cli.transfer import export, import_lines
 from journal.cli.verify import verify
+from journal.commands.exit_status import run
 from journal.commands.groups import PluggableGroup
-from journal.commands.guard import run
 from journal.commands.output import example
 from journal.version import __version__
 

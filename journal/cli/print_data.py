@@ -11,7 +11,7 @@ from journal.cli.folder import folder_options
 from journal.cli.json_lines import live_objects, raw_objects
 from journal.cli.plain_text import file_lines, live_lines
 from journal.commands.engine_options import takes_common_options
-from journal.commands.guard import DAMAGED
+from journal.commands.exit_status import DAMAGED
 from journal.commands.output import example, say, write_lines
 from journal.commands.progress import Progress
 from journal.commands.sources import access_options, open_records

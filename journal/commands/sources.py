@@ -1,4 +1,4 @@
-"""Where a command's records are: a folder, or what a URL leads to; one seam for all commands.
+"""The SOURCE of a command: a folder, or the database of a URL.
 
 Who can open URLs is found by the entry point group `quiver.journal.stores`: the journal knows
 files.

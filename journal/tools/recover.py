@@ -50,7 +50,7 @@ UPDATES: Final = ("update", "update_tx")
 
 @dataclass(slots=True)
 class RecoverReport:
-    """What was salvaged and what could not be.
+    """Counts of what was salvaged, and what was not.
 
     Attributes:
         live: records that a load gives.

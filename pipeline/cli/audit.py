@@ -1,4 +1,4 @@
-"""`pipeline audit`: what is not as it should be, over any number of brokers."""
+"""`pipeline audit`: find lost, stuck, duplicated and damaged messages of any number of brokers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from journal.commands.guard import DAMAGED
+from journal.commands.exit_status import DAMAGED
 from journal.commands.output import example, say, write_lines
 from pipeline.audit import NEEDED, Limits, findings, summary
 from pipeline.audit_queues import Cluster

@@ -1,4 +1,4 @@
-"""`pipeline export`: what brokers stored, as Parquet, JSON lines or CSV."""
+"""`pipeline export`: export stored data as Parquet, JSON lines or CSV."""
 
 from __future__ import annotations
 

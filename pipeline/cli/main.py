@@ -13,7 +13,7 @@ import click
 from journal.commands.groups import LazyGroup
 from journal.commands.output import example
 from journal.version import __version__
-from pipeline.cli.guard import run
+from pipeline.cli.exit_status import run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""`pipeline replay`: what journals and histories have, sent again to a running broker."""
+"""`pipeline replay`: send messages of journals and histories again, to a running broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from broker.selector import SelectorError, parse, translate_jms
-from journal.commands.guard import DAMAGED
+from journal.commands.exit_status import DAMAGED
 from journal.commands.output import example, say, write_lines
 from journal.commands.passwords import PASSWORD_VARIABLE
 from journal.commands.progress import Progress
@@ -31,7 +31,7 @@ from pipeline.places import (
     journals_and_histories,
     node_id_of,
 )
-from pipeline.replay import Asked, parts_of, select
+from pipeline.replay import ReplayRequest, parts_of, select
 from pipeline.replay_bodies import ReplayBodies
 from pipeline.replay_progress import ReplayProgress, default_folder, job_of
 from pipeline.replay_sending import ReplaySender
@@ -171,7 +171,7 @@ def replay(
         }
     )
     now_ms = time.time_ns() // 1_000_000
-    asked = Asked(address, first_ms, end_ms, _translated(selector), now_ms)
+    request = ReplayRequest(address, first_ms, end_ms, _translated(selector), now_ms)
     stored = _Stored(sources, given)
     progress = ReplayProgress(checkpoint or default_folder(), job, url)
     # Before Spark starts, which takes a while: whether anybody is there, and lets us in. A broker
@@ -179,7 +179,7 @@ def replay(
     ReplaySender(replace(options, reconnect_timeout_ms=0), job, progress).close()
     spark = spark_of(given)
     try:
-        selection = select(stored.frames(spark), stored.origins, asked)
+        selection = select(stored.frames(spark), stored.origins, request)
         damages = selection.damages()
         total = selection.count()
         large = selection.large_ids()
@@ -274,7 +274,7 @@ class _Stored:
         """By node, what finds the body of a large message in a database or an object store.
 
         Raises:
-            JournalError: the database cannot be asked.
+            JournalError: the database cannot be queried.
         """
         found: dict[str, list[Callable[[int], ReadableBody | None]]] = defaultdict(list)
         with ExitStack() as stack:

@@ -369,9 +369,9 @@ def torn_then(*, tear_at=100, body=600):
     return built, offset
 
 
-def overtaken(built, *, is_newest=True):
+def appended_behind(built, *, is_newest=True):
     data = bytes(built.data).ljust(built.size, b"\0")
-    return FileView("overtaken", data, is_newest=is_newest)
+    return FileView("appended_behind", data, is_newest=is_newest)
 
 
 @pytest.mark.parametrize("is_newest", [True, False])
@@ -383,7 +383,7 @@ def test_record_right_at_the_end_of_our_last_whole_one_is_of_artemis(is_newest):
     built.add(50, by_artemis=True)
     built.data += torn[45:]
 
-    view = overtaken(built, is_newest=is_newest)
+    view = appended_behind(built, is_newest=is_newest)
 
     assert ids(view) == [1, 50]
     assert all(damage.torn and damage.size == 0 for damage in view.damages)
@@ -398,7 +398,7 @@ def test_whole_records_of_the_torn_tail_count_once_artemis_went_on(is_newest):
     built.add(3)
     built.add(50, by_artemis=True)
 
-    view = overtaken(built, is_newest=is_newest)
+    view = appended_behind(built, is_newest=is_newest)
 
     assert ids(view) == [1, 3, 50]
     assert [damage.torn for damage in view.damages] == [True]
@@ -414,7 +414,7 @@ def test_bad_record_of_the_torn_tail_stays_out_when_artemis_went_on():
     built.data[offset + 20] ^= 0xFF
     built.add(50, by_artemis=True)
 
-    view = overtaken(built)
+    view = appended_behind(built)
 
     assert ids(view) == [1, 50]
     assert ids(view, "torn") == [2]
@@ -425,7 +425,7 @@ def test_record_at_a_block_beyond_what_the_torn_one_claims_is_live():
     built.pad()
     built.add(50, by_artemis=True)
 
-    view = overtaken(built)
+    view = appended_behind(built)
 
     assert ids(view) == [1, 50]
     assert [damage.torn for damage in view.damages] == [True]
@@ -438,7 +438,7 @@ def test_records_that_run_past_what_the_torn_one_claims_are_live():
     built.pad()
     built.add(51, by_artemis=True)
 
-    view = overtaken(built)
+    view = appended_behind(built)
 
     assert ids(view) == [1, 50, 51]
     assert [damage.torn for damage in view.damages] == [True]
@@ -451,7 +451,7 @@ def test_record_at_a_block_within_what_the_torn_one_claims_stops_the_load(is_new
     built.pad()
     built.add(50, by_artemis=True)
 
-    view = overtaken(built, is_newest=is_newest)
+    view = appended_behind(built, is_newest=is_newest)
 
     assert ids(view) == [1]
     assert ids(view, "suspect") == [50]
@@ -465,7 +465,7 @@ def test_record_off_every_block_within_a_torn_body_is_cut_with_it():
     built.add(666, by_artemis=True)
     built.add(667, by_artemis=True)
 
-    view = overtaken(built)
+    view = appended_behind(built)
 
     assert ids(view) == [1]
     assert ids(view, "torn") == [666, 667]
@@ -481,7 +481,7 @@ def test_artemis_record_before_our_torn_tail_is_not_cut_with_it():
     built.add(3)
     built.data[end : end + 36] = bytes(36)
 
-    view = overtaken(built)
+    view = appended_behind(built)
 
     assert ids(view) == [1, 50]
     assert ids(view, "torn") == [3]

@@ -18,12 +18,12 @@ from broker.server.server import Broker
 from broker.transport.acceptor import AcceptorOptions
 from tests.broker.bench import message
 from tests.broker.protocols.core.peer import VERSION, Peer
-from tests.broker.test_recovery import Life, options
+from tests.broker.test_recovery import BrokerRun, options
 
 HOUR_NS = 3600 * 10**9
 
 
-class Patient(Life):
+class Patient(BrokerRun):
     """A broker whose journal keeps what no client waits for."""
 
     def __init__(self, folder):
@@ -71,38 +71,38 @@ async def until(is_so):
 @pytest.mark.parametrize("kind", [Acknowledge, IndividualAcknowledge])
 def test_who_waits_for_the_answer_gets_it(tmp_path, kind):
     async def run():
-        async with Patient(tmp_path / "data") as life:
-            peer, (first,) = await life.consumer(1)
+        async with Patient(tmp_path / "data") as broker_run:
+            peer, (first,) = await broker_run.consumer(1)
             peer.send(kind(0, first, requires_response=True))
             await until(lambda: answers(peer, NullResponse))
-            assert life.counter.is_durable
+            assert broker_run.counter.is_durable
 
     asyncio.run(run())
 
 
 def test_without_an_answer_it_goes_with_what_comes_next(tmp_path):
     async def run():
-        async with Patient(tmp_path / "data") as life:
-            peer, (first, second) = await life.consumer(2)
+        async with Patient(tmp_path / "data") as broker_run:
+            peer, (first, second) = await broker_run.consumer(2)
             peer.send(Acknowledge(0, first, requires_response=False))
             await asyncio.sleep(0.1)
-            assert not life.counter.is_durable
+            assert not broker_run.counter.is_durable
             peer.send(Send(message("next"), requires_response=False))
-            await until(lambda: life.counter.is_durable)
+            await until(lambda: broker_run.counter.is_durable)
             # Or when an answer stands behind it.
             peer.send(Acknowledge(0, second, requires_response=False))
             peer.send(sessions.CloseConsumer(0))
-            await until(lambda: life.counter.is_durable)
+            await until(lambda: broker_run.counter.is_durable)
 
     asyncio.run(run())
 
 
 def test_it_is_kept_when_the_broker_stops(tmp_path):
     async def run():
-        async with Patient(tmp_path / "data") as life:
-            peer, (first, _) = await life.consumer(2)
+        async with Patient(tmp_path / "data") as broker_run:
+            peer, (first, _) = await broker_run.consumer(2)
             peer.send(Acknowledge(0, first, requires_response=False))
-        async with Life(tmp_path / "data") as life:
-            assert life.bodies() == ["1"]
+        async with BrokerRun(tmp_path / "data") as broker_run:
+            assert broker_run.bodies() == ["1"]
 
     asyncio.run(run())

@@ -15,7 +15,7 @@ WAIT_S = 60
 
 
 def run(folder, work):
-    async def life():
+    async def broker_run():
         acceptor = AcceptorOptions(host="127.0.0.1", port=0)
         broker = Broker(options(folder, acceptors=(acceptor,)))
         await broker.start()
@@ -28,7 +28,7 @@ def run(folder, work):
         finally:
             await broker.stop()
 
-    asyncio.run(life())
+    asyncio.run(broker_run())
 
 
 def test_producers_are_listed_with_what_they_sent(tmp_path):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.broker.bench import Bench, Sink, done, message
-from tests.broker.test_recovery import Life
+from tests.broker.test_recovery import BrokerRun
 
 
 def send(bench, *bodies, session=None, **properties):
@@ -135,21 +135,21 @@ def test_a_queue_may_become_another_kind_while_a_message_is_delivered(becomes):
 
 @pytest.mark.parametrize("has_failed", [False, True])
 def test_records_of_a_replaced_message_are_not_written_again(tmp_path, has_failed):
-    async def lives():
-        async with Life(tmp_path) as life:
-            await life.queue("q", last_value=True, last_value_key="key", non_destructive=True)
-            await life.send(message("old", key="k"))
+    async def runs():
+        async with BrokerRun(tmp_path) as run:
+            await run.queue("q", last_value=True, last_value_key="key", non_destructive=True)
+            await run.send(message("old", key="k"))
             sink = Sink()
-            session = life.session()
+            session = run.session()
             consumer = session.create_consumer(0, "q", sink)
             session.start()
             consumer.receive_credits(1)
             assert sink.bodies == ["old"]
-            await life.send(message("new", key="k"))
-            life.broker.clients.close_session(session, has_failed=has_failed)
-            await life.send(message("newest", key="k"))
-            assert life.broker.failure is None
-        async with Life(tmp_path) as life:
-            assert life.bodies() == ["newest"]
+            await run.send(message("new", key="k"))
+            run.broker.clients.close_session(session, has_failed=has_failed)
+            await run.send(message("newest", key="k"))
+            assert run.broker.failure is None
+        async with BrokerRun(tmp_path) as run:
+            assert run.bodies() == ["newest"]
 
-    asyncio.run(lives())
+    asyncio.run(runs())

@@ -10,7 +10,7 @@ from broker.model.java_text import whole_pairs
 cdef const char *DIGITS = b"0123456789abcdef"
 
 
-cdef int grow(Room *room, size_t size) except -1:
+cdef int grow(GrowingBuffer *room, size_t size) except -1:
     cdef size_t wanted = max(<size_t>4096, 2 * (room.size + size))
     cdef uint8_t *grown = <uint8_t *>realloc(room.first, wanted)
     if grown == NULL:
@@ -20,7 +20,7 @@ cdef int grow(Room *room, size_t size) except -1:
     return 0
 
 
-cdef int put_units(Room *room, const uint8_t *data, size_t size) except -1:
+cdef int put_units(GrowingBuffer *room, const uint8_t *data, size_t size) except -1:
     """UTF-16, low byte first, as UTF-8; a half of a pair becomes U+FFFD."""
     cdef size_t i = 0
     cdef uint32_t unit, other
@@ -73,7 +73,7 @@ cdef bint has_half(const uint8_t *data, size_t size) noexcept nogil:
     return False
 
 
-cdef int put_uuid(Room *room, const uint8_t *data) except -1:
+cdef int put_uuid(GrowingBuffer *room, const uint8_t *data) except -1:
     """16 bytes as broker.model.java_text.uuid_text gives them."""
     cdef char[36] text
     cdef int at = 0, i
@@ -93,7 +93,7 @@ cdef int put_uuid(Room *room, const uint8_t *data) except -1:
     return put(room, text, 36)
 
 
-cdef int put_str(Room *room, str text) except -1:
+cdef int put_str(GrowingBuffer *room, str text) except -1:
     cdef Py_ssize_t size
     cdef const char *data
     if not text.isascii():
@@ -103,14 +103,14 @@ cdef int put_str(Room *room, str text) except -1:
     return 0
 
 
-cdef bytes taken(Room *room):
+cdef bytes take_bytes(GrowingBuffer *room):
     """What a room holds; it is empty then, and keeps its memory."""
     made = PyBytes_FromStringAndSize(<const char *>room.first, room.size)
     room.size = 0
     return made
 
 
-cdef bytearray bitmap(Room *flags):
+cdef bytearray bitmap(GrowingBuffer *flags):
     cdef size_t i
     cdef bytearray made = bytearray((flags.size + 7) // 8)
     cdef uint8_t[::1] to = made or bytearray(1)     # One byte at least, for an address.
@@ -120,9 +120,9 @@ cdef bytearray bitmap(Room *flags):
     return made
 
 
-cdef tuple taken_texts(Texts *texts):
+cdef tuple take_texts(Texts *texts):
     """(bitmap, offsets, data) for Arrow."""
-    cdef tuple made = (bitmap(&texts.flags), bytes(4) + taken(&texts.offsets), taken(&texts.data))
+    cdef tuple made = (bitmap(&texts.flags), bytes(4) + take_bytes(&texts.offsets), take_bytes(&texts.data))
     return made
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.broker.history.checker import problems
 from tests.broker.history.record import History, Return
-from tests.broker.history.verdict import problems
 
 QUEUE = "q"
 ORDERED = frozenset({QUEUE})
@@ -12,7 +12,7 @@ ORDERED = frozenset({QUEUE})
 class Story(History):
     """A history told in a few words; messages are numbered per producer."""
 
-    life = 1
+    run = 1
 
     def sent(self, *keys, queues=(QUEUE,), producer="p", outcome="done", **more):
         """Send messages in one unit."""
@@ -30,7 +30,7 @@ class Story(History):
         for key in keys:
             number = copy or hash(key)
             whole = body or self.messages[key].body
-            self.take(unit, queue, number, count, self.life, whole)
+            self.take(unit, queue, number, count, self.run, whole)
         self.ends(unit, outcome)
         return unit
 
@@ -68,7 +68,7 @@ def test_a_history_without_fault(story):
     story.sent("everywhere", queues=(QUEUE, "other"))
     story.got("a", outcome="rolled back")
     story.got("a", count=2, outcome="tried")
-    story.life = 2
+    story.run = 2
     story.got("a")
     story.got("b", "unknown, there", "once", "everywhere")
     story.got("everywhere", queue="other", copy=77)
@@ -146,7 +146,7 @@ def test_another_body_is_a_change(story):
 def test_one_number_for_two_messages_is_a_change(story):
     story.sent("a", "b")
     story.got("a", copy=1, outcome="tried")
-    story.life = 2
+    story.run = 2
     story.got("b", copy=1)
 
     assert story.words() == ["changed"]
@@ -180,7 +180,7 @@ def test_two_sends_with_one_duplicate_id_have_one_copy(story):
 def test_what_a_prepared_transaction_has_goes_to_no_other_consumer(story):
     story.sent("a")
     story.got("a", outcome="prepared")
-    story.life = 2
+    story.run = 2
     story.got("a")
 
     assert story.words() == ["duplicated"]
@@ -191,7 +191,7 @@ def test_what_a_prepared_transaction_gave_back_comes_again(story):
     unit = story.got("a", outcome="prepared")
     story.freed(unit)
     story.undone(unit)
-    story.life = 2
+    story.run = 2
     story.got("a")
 
     assert story.words() == []
@@ -210,7 +210,7 @@ def test_a_transaction_that_sent_and_did_not_take_is_torn(story):
     unit = story.got("a", outcome="open")
     story.send(unit, story.message("answer", 10, (QUEUE,)), "q", 1)
     story.ends(unit, "tried")
-    story.life = 2
+    story.run = 2
     story.got("a", "answer")
 
     assert story.words() == ["torn"]

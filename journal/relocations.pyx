@@ -1,10 +1,10 @@
-"""Tells the index where a compaction has put everything: noted while it copies, applied at once.
+"""Where a compaction has put each record: noted while it copies, applied to the index at the end.
 
 - While the compaction runs the index notes deletes and ends of transactions that concern old or
   new files, with the file they stand in (RecordIndex.watch). A record that was copied and is not
   live any more is dead in its new file, and released there by the file of its delete; the same
   goes for the pins of a transaction.
-- The lock is held for 64 records at a time, and given a rest now and then: a mutex is not fair.
+- The lock is held for 64 records at a time, and released for a pause now and then: a mutex is not fair.
 - Operations of open transactions move first: so the note of a delete names the file that its
   operation has moved to when the deleted record's own copies are counted.
 
@@ -21,15 +21,15 @@ from journal.index cimport LEAVES, NO_FILE, STAYS, FileCounts
 
 cdef enum:
     CHUNK = 64                  # records under one hold of the lock
-    LOOKS = 1024                # the same, where a record is one look
+    LOOKUPS = 1024                # the same, where a record is one look-up
     # Holds of the lock between two rests: a quarter of a millisecond or so, which is what an
-    # append may wait then. A rest takes twice its time, since the kernel's timers have slack.
-    REST_AFTER = 64
-    REST_US = 50
+    # append may wait then. A pause takes twice its time, since the kernel's timers have slack.
+    PAUSE_AFTER = 64
+    PAUSE_US = 50
     LEFT_BEHIND = -2
 
 
-cdef class IndexMoves:
+cdef class Relocations:
     """What one compaction has copied, and where to.
 
     Args:
@@ -86,7 +86,7 @@ cdef class IndexMoves:
                 result = self.move_operation(&self.operations[i])
                 i += 1
             pthread_mutex_unlock(&self.buffer.lock)
-            rest(&holds)
+            pause(&holds)
         i = 0
         while i < self.copied_count and result >= 0:
             end = min(i + CHUNK, self.copied_count)
@@ -99,7 +99,7 @@ cdef class IndexMoves:
                                           copied.replaceable)
                 i += 1
             pthread_mutex_unlock(&self.buffer.lock)
-            rest(&holds)
+            pause(&holds)
         while tx < self.index.tx_used and result >= 0:
             pthread_mutex_lock(&self.buffer.lock)
             tx_end = min(tx + CHUNK, self.index.tx_used)
@@ -109,17 +109,17 @@ cdef class IndexMoves:
                     result = self.settle_transaction(&self.index.transactions[tx])
                 tx += 1
             pthread_mutex_unlock(&self.buffer.lock)
-            rest(&holds)
+            pause(&holds)
         # Nothing may name an old file now: its slot is about to be another's.
         while place < self.index.record_used and result >= 0:
             pthread_mutex_lock(&self.buffer.lock)
-            place_end = min(place + LOOKS, self.index.record_used)
+            place_end = min(place + LOOKUPS, self.index.record_used)
             while place < place_end and result >= 0:
                 if self.is_left_behind(place):
                     result = LEFT_BEHIND
                 place += 1
             pthread_mutex_unlock(&self.buffer.lock)
-            rest(&holds)
+            pause(&holds)
         return result
 
     cdef bint is_left_behind(self, uint32_t place) noexcept nogil:
@@ -260,8 +260,8 @@ cdef class IndexMoves:
         return result
 
 
-cdef void rest(uint32_t *holds) noexcept nogil:
+cdef void pause(uint32_t *holds) noexcept nogil:
     """Between two holds of the lock: let those who wait for it have it."""
     holds[0] += 1
-    if holds[0] % REST_AFTER == 0:
-        usleep(REST_US)
+    if holds[0] % PAUSE_AFTER == 0:
+        usleep(PAUSE_US)

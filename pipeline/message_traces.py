@@ -1,4 +1,4 @@
-"""What became of each message, told by the records of journals and histories.
+"""Traces each message through the records of journals and histories.
 
     steps ─▶ those that counted ─▶ a row a message and queue
     (pipeline.step_rows)           (one shuffle)
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["Story", "read_steps", "tell"]
+__all__ = ["Traces", "read_steps", "trace_messages"]
 
 _ENDS: Final = "('commit', 'rollback')"
 _CONTENT: Final = (
@@ -31,8 +31,8 @@ _CONTENT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
-    """What counted, over time; what was rolled back, or never decided, is not there.
+class Traces:
+    """Traces of committed messages; rolled back and undecided transactions are left out.
 
     Attributes:
         rows: one row for each message and queue that it was in; one row for a message that was in
@@ -59,9 +59,9 @@ class Story:
     rows: DataFrame
     steps: DataFrame
 
-    def persist(self) -> Story:
+    def persist(self) -> Traces:
         """The same, worked out once."""
-        return Story(self.rows.persist(), self.steps)
+        return Traces(self.rows.persist(), self.steps)
 
     def damages(self) -> DataFrame:
         """Of each damaged place: node, file, offset, damage."""
@@ -94,20 +94,20 @@ def read_steps(
     return (reader.load(list(sources)) if sources else reader.load()).persist()
 
 
-def tell(
+def trace_messages(
     steps: DataFrame,
     forwards: DataFrame,
     node_ids: Mapping[str, str],
     stored: DataFrame | None = None,
-) -> Story:
-    """Tell the story. Runs a job of Spark's, which looks for transactions.
+) -> Traces:
+    """Make one row for each message and queue. Runs a job of Spark's, which looks for transactions.
 
     Args:
         steps: of read_steps().
         forwards: node, queue_id of the queues that forward to other nodes; a few.
         node_ids: of each node whose id is known, as UUID.
         stored: of the source `messages`, to be counted in: node, message_id, the content that a
-            story has of it but group_id, is_scheduled and is_moved, and references.
+            trace has of it but group_id, is_scheduled and is_moved, and references.
 
     Raises:
         WrongUse: two nodes have one id.
@@ -195,7 +195,7 @@ def tell(
             for name in ("queue_id", "routed", "paged", "acknowledged", "state")
         ),
     )
-    return Story(found, steps)
+    return Traces(found, steps)
 
 
 def _place(name: str) -> Column:

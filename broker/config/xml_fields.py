@@ -1,4 +1,4 @@
-"""From elements to dataclasses: what a field declares is what may stand in the file.
+"""Maps XML elements to dataclasses: the fields of a class declare what the file may contain.
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Divert:
@@ -16,7 +16,7 @@ import difflib
 import logging
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from broker.settings.value_types import TEXT, Kind
+from broker.settings.value_types import TEXT, ValueType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -89,7 +89,7 @@ class _Item(Protocol):
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Attribute:
     attributes: tuple[str, ...]
-    kind: Kind[Any]
+    kind: ValueType[Any]
     elements: tuple[str, ...] = ()
 
     def value(self, parent: Element, context: Context) -> object:
@@ -102,7 +102,7 @@ class _Attribute:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Content:
-    kind: Kind[Any]
+    kind: ValueType[Any]
     elements: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()
 
@@ -160,19 +160,19 @@ def _field(item: _Item, default: Any) -> Any:  # noqa: ANN401 - a field has any 
     return dataclasses.field(default=default, metadata={"xml": item})
 
 
-def attribute(name: str, kind: Kind[T], default: T = REQUIRED) -> T:
+def attribute(name: str, kind: ValueType[T], default: T = REQUIRED) -> T:
     """The field of an attribute."""
     field: T = _field(_Attribute((name,), kind), default)
     return field
 
 
-def optional_attribute(name: str, kind: Kind[T]) -> T | None:
+def optional_attribute(name: str, kind: ValueType[T]) -> T | None:
     """The field of an attribute that may be missing: None."""
     field: T | None = _field(_Attribute((name,), kind), None)
     return field
 
 
-def content(kind: Kind[T]) -> T:
+def content(kind: ValueType[T]) -> T:
     """The field of the element's own text."""
     field: T = _field(_Content(kind), REQUIRED)
     return field
@@ -184,13 +184,13 @@ def line() -> str:
     return field
 
 
-def element(name: str, kind: Kind[T], default: T = REQUIRED, *aliases: str) -> T:
+def element(name: str, kind: ValueType[T], default: T = REQUIRED, *aliases: str) -> T:
     """The field of a child's text."""
     field: T = _field(_Child((name, *aliases), _text_reader(kind)), default)
     return field
 
 
-def optional(name: str, kind: Kind[T], *aliases: str) -> T | None:
+def optional(name: str, kind: ValueType[T], *aliases: str) -> T | None:
     """The field of a child's text that may be missing: None."""
     field: T | None = _field(_Child((name, *aliases), _text_reader(kind)), None)
     return field
@@ -210,7 +210,7 @@ def secret(name: str, default: str | None = None) -> Any:  # noqa: ANN401 - str 
     return dataclasses.field(default=default, repr=False, metadata={"xml": item})
 
 
-def repeated(name: str, kind: Kind[T]) -> tuple[T, ...]:
+def repeated(name: str, kind: ValueType[T]) -> tuple[T, ...]:
     """The field of the texts of all children of that name."""
     field: tuple[T, ...] = _field(_Children((name,), _text_reader(kind)), ())
     return field
@@ -262,12 +262,12 @@ def custom(
 def unused(*names: str) -> Any:  # noqa: ANN401 - a field without use has no type.
     """The field of children that Artemis's schema still has and nothing reads any more."""
 
-    def passed_over(child: Element, context: Context) -> None:
+    def ignored(child: Element, context: Context) -> None:
         del context
         log.info("%s:%s: <%s> has no effect any more", child.file, child.line, child.name)
 
     return dataclasses.field(
-        default=None, repr=False, compare=False, metadata={"xml": _Unused(names, passed_over)}
+        default=None, repr=False, compare=False, metadata={"xml": _Unused(names, ignored)}
     )
 
 
@@ -341,7 +341,7 @@ def _items(cls: type[Any]) -> list[tuple[str, _Item, bool]]:
     ]
 
 
-def _text_reader(kind: Kind[T]) -> Callable[[Element, Context], T]:
+def _text_reader(kind: ValueType[T]) -> Callable[[Element, Context], T]:
     def read_text(child: Element, context: Context) -> T:
         check_names(child, (), (), context)
         return _parsed(kind, child.text, child, f"<{child.name}>")
@@ -353,7 +353,7 @@ def _class_reader(cls: type[T]) -> Callable[[Element, Context], T]:
     return lambda child, context: read(cls, child, context)
 
 
-def _parsed(kind: Kind[T], text: str, where: Element, shown: str) -> T:
+def _parsed(kind: ValueType[T], text: str, where: Element, shown: str) -> T:
     if not text and kind is not TEXT:
         raise where.wrong(f"{shown} is empty; it is {kind.name}")
     try:

@@ -7,7 +7,7 @@ import pytest
 
 from broker.model.routing_type import RoutingType
 from tests.broker.bench import message
-from tests.broker.paging.lives import Life, copy_of, durable
+from tests.broker.paging.runs import BrokerRun, copy_of, durable
 
 QUEUES = ("a", "b")
 
@@ -29,14 +29,14 @@ class Work:
         self._next += self.chance.randint(1, most)
         return range(first, self._next)
 
-    async def send(self, life):
+    async def send(self, run):
         numbers = self.numbers(60)
-        await life.send_numbers(numbers, "t")
+        await run.send_numbers(numbers, "t")
         self.sent.update(numbers)
 
-    async def send_in_a_transaction(self, life):
+    async def send_in_a_transaction(self, run):
         numbers = self.numbers(30)
-        session = life.session(auto_commit_sends=False)
+        session = run.session(auto_commit_sends=False)
         for number in numbers:
             session.send(message(str(number), "t"), lambda error: None)
         if self.chance.random() < 0.6:
@@ -46,12 +46,12 @@ class Work:
             await durable(session.rollback)
         session.close(has_failed=False)
 
-    async def take(self, life):
+    async def take(self, run):
         """Some of what comes is acknowledged, in any order, alone or in a transaction."""
         queue = self.chance.choice(QUEUES)
         alone = self.chance.random() < 0.6
-        session = life.session(auto_commit_acks=alone, auto_commit_sends=alone)
-        sink = life.consume(queue, session)
+        session = run.session(auto_commit_acks=alone, auto_commit_sends=alone)
+        sink = run.consume(queue, session)
         for _ in range(self.chance.randint(1, 6)):
             await asyncio.sleep(0.002)
         got = list(zip(sink.ids, map(int, sink.bodies), strict=True))
@@ -82,24 +82,24 @@ async def live_through(base, seed):
             "max_read_page_messages": work.chance.choice([3, 20, -1]),
             "max_read_page_bytes": work.chance.choice([2000, 1 << 20]),
         }
-        async with Life(folder, {"page_size_bytes": 2048, **window}) as life:
+        async with BrokerRun(folder, {"page_size_bytes": 2048, **window}) as run:
             if turn == 0:
                 for queue in QUEUES:
-                    await life.queue(queue, address="t", routing_type=RoutingType.MULTICAST)
+                    await run.queue(queue, address="t", routing_type=RoutingType.MULTICAST)
             for queue in QUEUES:
-                assert life.queue_of(queue).message_count == len(work.left(queue))
+                assert run.queue_of(queue).message_count == len(work.left(queue))
             for _ in range(work.chance.randint(5, 25)):
                 does = work.chance.choice([work.send, work.send_in_a_transaction, work.take])
-                await does(life)
+                await does(run)
             if work.chance.random() < 0.5:
-                await life.until(life.is_quiet)
+                await run.until(run.is_quiet)
                 folder = copy_of(folder, base / f"crash{turn}")
-    async with Life(folder, {"page_size_bytes": 2048}) as life:
+    async with BrokerRun(folder, {"page_size_bytes": 2048}) as run:
         for queue in QUEUES:
             left = work.left(queue)
-            assert set(await life.drain(len(left), queue)) == left
-        await life.until(lambda: not life.pages("t"))
-        await life.until(lambda: len(life.broker._stores.messages) == 0)
+            assert set(await run.drain(len(left), queue)) == left
+        await run.until(lambda: not run.pages("t"))
+        await run.until(lambda: len(run.broker._stores.messages) == 0)
 
 
 @pytest.mark.slow

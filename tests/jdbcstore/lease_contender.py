@@ -1,6 +1,6 @@
 """A process that wants the lease, writes while it has it, and notes what it believed and did.
 
-    python -m tests.jdbcstore.contender URL LOG SEED CLOCK FENCE
+    python -m tests.jdbcstore.lease_contender URL LOG SEED CLOCK FENCE
 
 CLOCK is `honest`, or `stepping`: then the lease is given clocks that jump by hours. FENCE is
 `fenced`, or `unfenced`: a planted bug, which the test has to notice. It runs until standard input

@@ -10,7 +10,7 @@ from broker.storage.context import Admission
 from broker.transport.acceptor import AcceptorOptions
 from tests.broker.bench import message
 from tests.broker.protocols.core.peer import VERSION, Peer
-from tests.broker.test_recovery import Life
+from tests.broker.test_recovery import BrokerRun
 
 WINDOW = 100_000
 ACCEPTORS = (AcceptorOptions(port=0),)
@@ -19,8 +19,8 @@ ACCEPTORS = (AcceptorOptions(port=0),)
 class Caller(Peer):
     """What a client does that takes its session up again."""
 
-    def __init__(self, life):
-        super().__init__(life.broker.acceptors[0])
+    def __init__(self, broker_run):
+        super().__init__(broker_run.broker.acceptors[0])
 
     def begin(self, name):
         super().begin(name, WINDOW)
@@ -46,20 +46,20 @@ async def until(is_so):
 
 def test_what_is_not_durable_yet_counts_before_the_client_is_told(tmp_path):
     async def run():
-        async with Life(tmp_path / "data", acceptors=ACCEPTORS) as life:
-            await life.queue()
-            storage = life.broker.storage
-            first = Caller(life)
+        async with BrokerRun(tmp_path / "data", acceptors=ACCEPTORS) as broker_run:
+            await broker_run.queue()
+            storage = broker_run.broker.storage
+            first = Caller(broker_run)
             first.begin("s")
             admission = Admission()
             storage.new_context().after_admission(admission, lambda error: None)
             for number in range(3):
                 first.send(send(number))
             first.lose()
-            lost_again = Caller(life)
+            lost_again = Caller(broker_run)
             lost_again.reattach("s")
             lost_again.lose()
-            second = Caller(life)
+            second = Caller(broker_run)
             second.reattach("s")
             assert second.answers() == []
 
@@ -69,24 +69,24 @@ def test_what_is_not_durable_yet_counts_before_the_client_is_told(tmp_path):
             await until(lambda: found.extend(second.answers()) or found)
             assert found == [connections.ReattachSessionResponse(2, True)]
             assert lost_again.answers() == []
-            assert life.bodies() == ["0", "1", "2"]
+            assert broker_run.bodies() == ["0", "1", "2"]
             second.send(send(3))
-            await until(lambda: len(life.bodies()) == 4)
+            await until(lambda: len(broker_run.bodies()) == 4)
 
     asyncio.run(run())
 
 
 def test_what_was_refused_counts(tmp_path):
     async def run():
-        async with Life(tmp_path / "data", acceptors=ACCEPTORS) as life:
-            await life.queue()
-            first = Caller(life)
+        async with BrokerRun(tmp_path / "data", acceptors=ACCEPTORS) as broker_run:
+            await broker_run.queue()
+            first = Caller(broker_run)
             first.begin("s")
             first.send(sessions.CreateConsumer(0, "missing"))
             first.send(send(0))
-            await until(lambda: life.bodies() == ["0"])
+            await until(lambda: broker_run.bodies() == ["0"])
             first.lose()
-            second = Caller(life)
+            second = Caller(broker_run)
             second.reattach("s")
             found = []
             await until(lambda: found.extend(second.answers()) or found)
@@ -97,17 +97,17 @@ def test_what_was_refused_counts(tmp_path):
 
 def test_a_session_is_begun_anew_by_who_never_got_the_answer(tmp_path):
     async def run():
-        async with Life(tmp_path / "data", acceptors=ACCEPTORS) as life:
-            await life.queue()
-            first = Caller(life)
+        async with BrokerRun(tmp_path / "data", acceptors=ACCEPTORS) as broker_run:
+            await broker_run.queue()
+            first = Caller(broker_run)
             first.begin("s")
-            second = Caller(life)
+            second = Caller(broker_run)
             # The broker may learn only later that the first connection is lost.
             second.begin("s")
             await until(lambda: second.answers(connections.CreateSessionResponse))
             first.lose()
             second.send(send(0))
-            await until(lambda: life.bodies() == ["0"])
+            await until(lambda: broker_run.bodies() == ["0"])
             second.begin("s")
             await until(lambda: second.answers(connections.ExceptionResponse))
 

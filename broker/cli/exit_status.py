@@ -1,4 +1,4 @@
-"""From the broker's errors to exit statuses; those of the journal are journal.commands.guard's.
+"""The exit status for each of the broker's errors; journal.commands.exit_status has the journal's.
 
 A configuration or a user that cannot be is unreadable input: one line, exit status 2.
 """
@@ -11,7 +11,7 @@ from broker.client.errors import ClientError
 from broker.config import ConfigError
 from broker.errors import BrokerError
 from broker.security import UserError
-from journal.commands import guard
+from journal.commands import exit_status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,12 +28,12 @@ def run(command: click.Command, name: str, arguments: Sequence[str] | None = Non
 
     What a running broker refuses is status 1: the command was right, and was not done.
     """
-    return guard.run(command, name, arguments, _classify)
+    return exit_status.run(command, name, arguments, _classify)
 
 
-def _classify(error: Exception) -> guard.Failure | None:
+def _classify(error: Exception) -> exit_status.Failure | None:
     if isinstance(error, ConfigError | UserError):
-        return guard.UNUSABLE, str(error)
+        return exit_status.UNUSABLE, str(error)
     if isinstance(error, BrokerError | ClientError):
         return REFUSED, str(error)
     return None

@@ -1,4 +1,4 @@
-"""From errors of Spark and brokers to exit statuses; journal.commands.guard has the journal's.
+"""The exit status for errors of Spark and brokers; journal.commands.exit_status has the journal's.
 
 What a task raised reaches us as text, a traceback of the worker's Python inside one of Java: the
 line that names one of our own errors is the one that people can act on.
@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from broker.client.errors import ClientError
-from journal.commands import guard
+from journal.commands import exit_status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,18 +48,18 @@ def plain_error(text: str) -> tuple[str, bool]:
 
 def run(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> int:
     """Run a command line; the exit status."""
-    return guard.run(command, name, arguments, _classify)
+    return exit_status.run(command, name, arguments, _classify)
 
 
-def _classify(error: Exception) -> guard.Failure | None:
+def _classify(error: Exception) -> exit_status.Failure | None:
     if isinstance(error, ClientError):
         # The command was right, and was not done; as the commands of `broker` have it.
-        return guard.DAMAGED, str(error)
+        return exit_status.DAMAGED, str(error)
     # By name: without PySpark the class cannot be imported.
     if not _is_of_spark(error):
         return None
     text, is_damage = plain_error(str(error))
-    return (guard.DAMAGED if is_damage else guard.UNUSABLE), text
+    return (exit_status.DAMAGED if is_damage else exit_status.UNUSABLE), text
 
 
 def _is_of_spark(error: Exception) -> bool:

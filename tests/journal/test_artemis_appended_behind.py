@@ -11,7 +11,7 @@ from tests.journal.build import SECTOR, Built
 TYPES = ["NIO", "ASYNCIO", "MAPPED", "IO_URING"]
 
 
-def overtaken(folder, *, body, gap=0):
+def appended_behind(folder, *, body, gap=0):
     """A file of ours with a torn record of `body` bytes, and one of Artemis's behind it."""
     built = Built()
     built.add(1)
@@ -46,7 +46,7 @@ def load(journal):
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_load_says_that_the_file_is_closed_and_goes_on_in_another(tmp_path, kind):
-    path = overtaken(tmp_path, body=200)
+    path = appended_behind(tmp_path, body=200)
     before = path.read_bytes()
     journal = journal_of(tmp_path, kind)
 
@@ -81,7 +81,7 @@ def test_load_says_that_a_file_of_ours_is_not_closed(tmp_path):
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_record_that_may_be_a_body_s_stops_the_load(tmp_path, kind):
-    before = overtaken(tmp_path, body=4000).read_bytes()
+    before = appended_behind(tmp_path, body=4000).read_bytes()
     journal = journal_of(tmp_path, kind)
 
     with pytest.raises(JournalDamaged):
@@ -93,7 +93,7 @@ def test_record_that_may_be_a_body_s_stops_the_load(tmp_path, kind):
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_quarantine_goes_on_without_it_and_leaves_it_where_it_is(tmp_path, kind):
-    path = overtaken(tmp_path, body=4000)
+    path = appended_behind(tmp_path, body=4000)
     before = path.read_bytes()
     journal = journal_of(tmp_path, kind, damage="quarantine")
 

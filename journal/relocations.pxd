@@ -1,4 +1,4 @@
-"""Tells the index where a compaction has put everything: the typed header of moves.pyx."""
+"""Tells the index where a compaction has put everything: the typed header of relocations.pyx."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
@@ -23,7 +23,7 @@ cdef struct CopiedOperation:
     uint8_t type
     bint replaceable
 
-cdef class IndexMoves:
+cdef class Relocations:
     cdef RecordIndex index
     cdef GroupBuffer buffer
     cdef Copied *copied

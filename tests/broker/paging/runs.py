@@ -1,4 +1,4 @@
-"""Brokers with small memory and small pages, one life after the other on one folder."""
+"""Brokers with small memory and small pages, one run after the other on one folder."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ SMALL = {
 }
 
 
-class Life(test_recovery.Life):
+class BrokerRun(test_recovery.BrokerRun):
     """One run of a broker whose addresses page behind ten messages."""
 
     def __init__(self, folder, settings=None, **changes):
@@ -94,20 +94,20 @@ class Life(test_recovery.Life):
         return [int(body) for body in sink.bodies]
 
 
-def lives(tmp_path, *parts, how="stop", **changes):
-    """Run each part in a life of its own, the next on what the one before left."""
+def runs(tmp_path, *parts, how="stop", **changes):
+    """Run each part in a run of its own, the next on what the one before left."""
 
-    async def all_lives():
+    async def all_runs():
         folder = tmp_path / "data"
         for number, part in enumerate(parts):
-            async with Life(folder, **changes) as life:
-                await part(life)
+            async with BrokerRun(folder, **changes) as run:
+                await part(run)
                 if how == "crash":
                     # A copy takes time; a crash does not.
-                    await life.until(life.is_quiet)
+                    await run.until(run.is_quiet)
                     folder = copy_of(folder, tmp_path / f"copy{number}")
 
-    asyncio.run(all_lives())
+    asyncio.run(all_runs())
 
 
 def text_of(file):
@@ -122,4 +122,4 @@ def copy_of(folder, target):
     return copy_live(folder, target)
 
 
-__all__ = ["SMALL", "BrokerOptions", "Life", "durable", "lives"]
+__all__ = ["SMALL", "BrokerOptions", "BrokerRun", "durable", "runs"]

@@ -3,6 +3,6 @@
 import signal
 
 
-def heeds_hang_ups():
+def default_sighup():
     """In a process to be, before its program: tests may run under nohup, which it would inherit."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""One life of a journal on a small disk: `python -m tests.crash.full_disk_life FOLDER KIND WORK`.
+"""One run of a journal on a small disk: `python -m tests.crash.full_disk_run FOLDER KIND WORK`.
 
 Prints a line for everything that is durable, and is killed by the test that started it. Commands,
 line by line on its standard input:
@@ -24,7 +24,7 @@ MESSAGE, REFERENCE, ACKNOWLEDGE = 45, 32, 33
 QUEUE = bytes(8)
 
 
-class Life:
+class JournalRun:
     """An open journal, and which messages are in it."""
 
     def __init__(self, folder, kind):
@@ -100,21 +100,21 @@ def say(*words):
 
 
 def main():
-    life = Life(*sys.argv[1:])
-    say("open", life.journal.type_used)
+    run = JournalRun(*sys.argv[1:])
+    say("open", run.journal.type_used)
     for line in sys.stdin:
         verb, *words = line.split()
         if verb == "fill":
-            life.fill()
+            run.fill()
         elif verb == "drain":
-            life.drain(int(words[0]))
+            run.drain(int(words[0]))
         elif verb == "live":
-            say("live", *life.messages)
+            say("live", *run.messages)
         elif verb == "add":
-            life.last = int(words[0]) - 1
-            life.add_when_possible()
+            run.last = int(words[0]) - 1
+            run.add_when_possible()
         elif verb == "close":
-            life.journal.close()
+            run.journal.close()
             say("closed")
             return
 

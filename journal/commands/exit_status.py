@@ -1,4 +1,4 @@
-"""From errors to exit statuses, in one place for every command line of the journal.
+"""The exit status for each error, in one place for every command line of the journal.
 
 0    done
 1    the data is damaged, or a check failed
@@ -62,7 +62,7 @@ def attempt(
     name: str,
     classify: Callable[[Exception], Failure | None] = lambda error: None,
 ) -> int:
-    """Do what a command does; the exit status: what it returns, if that is one.
+    """Run a command's function; returns its exit status.
 
     Args:
         action: what is done.

@@ -8,7 +8,7 @@
     reordered           first deliveries of a producer's messages, of one queue that one consumer
                         has at a time, or of one group, in another order than they were sent
     torn                a transaction of which a part counts and a part does not
-    unmarked            delivered again to the same life of the broker as if for the first time
+    unmarked            delivered again to the same run of the broker as if for the first time
 
 A unit without an answer may count or not: what its messages did says which, and all of them must
 say the same. That needs a history whose queues were drained at the end.
@@ -100,7 +100,7 @@ def _copies(copies: Copies) -> Iterator[str]:
         for before, after in itertools.pairwise(takes):
             if (
                 before.returned is not None
-                and before.life == after.life
+                and before.run == after.run
                 and after.count <= before.count
             ):
                 yield f"unmarked: {what}: {before.returned.value}, then count {after.count}"
@@ -130,7 +130,7 @@ def _told(take: Take) -> str:
     known = "".join(f", {name} at {moment}" for name, moment in moments.items() if moment)
     returned = "" if take.returned is None else f", {take.returned.value}"
     return (
-        f"life {take.life}, at {take.moment}, copy {take.copy}, count {take.count}, "
+        f"run {take.run}, at {take.moment}, copy {take.copy}, count {take.count}, "
         f"{unit.outcome.value}{returned}{known}{', late' if unit.is_late else ''}"
     )
 

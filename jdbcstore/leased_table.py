@@ -1,4 +1,4 @@
-"""Where a store's records are: its table, opened behind a lease, and ridden through outages."""
+"""The table of a store, opened under a lease, with a writer that reconnects."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from jdbcstore.options import DatabaseStoreOptions
     from jdbcstore.record_tables.base import RecordTable
 
-__all__ = ["Place"]
+__all__ = ["LeasedTable"]
 
 
-class Place:
-    """The table of one store, and what is needed to reach it.
+class LeasedTable:
+    """The table of one store, with its database, lease and reconnecting writer.
 
     Args:
         options: of the database.
         name: of the table.
         database: to connect through; None makes one from the options.
         lease: held by somebody else; None takes the primary lock at open().
-        on_lost: called when a lease of our own was lost; who holds another one watches it himself.
+        on_lost: called when a lease of our own was lost; a given lease is watched by its owner.
 
     Attributes:
         lease: None before open() if none was given.

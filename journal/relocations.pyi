@@ -4,5 +4,5 @@ from journal.buffer import GroupBuffer
 from journal.index import RecordIndex
 
 @final
-class IndexMoves:
+class Relocations:
     def __new__(cls, index: RecordIndex, buffer: GroupBuffer) -> Self: ...
