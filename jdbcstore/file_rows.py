@@ -186,7 +186,7 @@ class MySQLFileRows(FileRows):
         """Count them: what decides that a table holds no pages must not be a cancelled SELECT."""
         cursor.execute(f"SELECT COUNT(*) FROM {self.name} WHERE {column} = {self.mark()}", (value,))
         if cursor.fetchone() != (0,):
-            raise StatementCancelled("a statement was cancelled, and did not say so")
+            raise StatementCancelled("a statement was cancelled without an error")
 
 
 class DerbyFileRows(FileRows):

@@ -242,7 +242,7 @@ class Lease:
         try:
             ended = self._table.ask(self._row.end_lockers)
         except JournalIOError as error:
-            log.warning("cannot end who keeps an expired lease locked: %s", error)
+            log.warning("cannot end the sessions that keep an expired lease locked: %s", error)
             return
         if ended:
             log.warning("ended %d session(s) that kept an expired lease locked", ended)
@@ -386,7 +386,7 @@ class Lease:
             self._is_doubt_reported = True
             log.warning(
                 "the lease has expired, and is in doubt: it is lost in another %d ms, or when "
-                "somebody else takes it",
+                "another broker takes it",
                 self._expiration_ms + self._ride_out_ms - age_ms,
             )
         return True
@@ -414,7 +414,7 @@ class Lease:
             try:
                 self._on_lost(failure)
             except Exception:
-                log.exception("what was to be done about the lost lease failed")
+                log.exception("the callback for the lost lease failed")
 
     # Proving it.
 

@@ -166,7 +166,7 @@ class SqlStore(TransactionalAppends):
         if loader.committed or failed:
             self.leased.reconnecting.run(lambda: self.leased.table.settle(loader.committed, failed))
         for tx_id in failed:
-            log.warning("transaction %d was left open: it is gone", tx_id)
+            log.warning("rolled back open transaction %d", tx_id)
         if progress is not None:
             progress(1, 1, loader.record_count, loader.record_count)
         self._open_txs = {one.tx_id: one for one in loader.prepared_transactions()}

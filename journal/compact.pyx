@@ -83,7 +83,7 @@ cdef class Compactor:
         options: the journal's.
         file_size: bytes, of every file.
         file_id_end: id of the first file that is not compacted.
-        weighs: as of OldFiles.
+        validates_first: as of OldFiles.
 
     Order of calls: copy(); then the caller syncs the journal, and Replacement commits; publish();
     or abandon() in place of all that follows copy(). Threads: one, but for stop().
@@ -91,7 +91,7 @@ cdef class Compactor:
 
     def __cinit__(self, Folder folder, pool, RecordIndex index, GroupBuffer buffer,
                   ChunkWriter writer, list old_files, options, uint64_t file_size,
-                  int64_t file_id_end, bint weighs):
+                  int64_t file_id_end, bint validates_first):
         self.folder = folder
         self.index = index
         self.buffer = buffer
@@ -99,7 +99,7 @@ cdef class Compactor:
         self.file_size = file_size
         for user_type in options.replaceable_types:
             self.replaceable[<uint8_t>(user_type & 0xFF)] = True
-        self.source = OldFiles(folder, old_files, options.user_version, weighs)
+        self.source = OldFiles(folder, old_files, options.user_version, validates_first)
         self.pending = PendingRecords()
         self.target = NewFiles(folder, pool, index, buffer, writer, old_files, options,
                                file_size, file_id_end)
@@ -121,7 +121,7 @@ cdef class Compactor:
         Raises:
             JournalDamaged: an old file does not hold what was written to it.
             JournalIOError: a file cannot be read or written.
-            NotSound: without `weighs`; the target is to be removed.
+            NotSound: without `validates_first`; the target is to be removed.
             NothingGained: no ids left for another new file.
             CompactionStopped: stop() was called.
         """

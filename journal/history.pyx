@@ -105,8 +105,8 @@ cdef class HistoryMaintenance:
                 with self.files.changed:
                     self.files.changed.notify_all()
                 return
-            except Exception as error:  # Nobody looks at what the thread's work comes to.
-                failure = JournalIOError(errno.EIO, f"the history's thread died of {error!r}")
+            except Exception as error:  # The result of the thread's work is not read.
+                failure = JournalIOError(errno.EIO, f"the history's thread failed: {error!r}")
                 failure.__cause__ = error
                 self.files.fail(failure)
                 raise

@@ -121,9 +121,7 @@ def restore_names(folder: Folder, name: JournalName) -> list[str]:
             continue
         file = backup.removesuffix(BACKUP)
         if file in present:
-            raise JournalIOError(
-                errno.EEXIST, f"{backup} cannot get its name back, {file} is there", file
-            )
+            raise JournalIOError(errno.EEXIST, f"{backup} cannot be renamed: {file} exists", file)
         folder.rename(backup, file)
         restored.append(file)
     if restored:

@@ -168,9 +168,9 @@ class Sender:
             )
         if self.counts[address] > self.sizes[address]:
             raise WrongUse(
-                f"more than {self.sizes[address]} rows for address {address} in one task: so many"
-                " duplicate ids the address keeps (id-cache-size), and with more a task that is"
-                " done again would send some twice; raise it, or write fewer rows at a time"
+                f"more than {self.sizes[address]} rows for address {address} in one task, which is"
+                " all the duplicate ids that the address keeps (id-cache-size): a repeated task"
+                " would send some twice; raise it, or write fewer rows at a time"
             )
 
 

@@ -81,7 +81,7 @@ def each(folder: Path, action: Callable[[Place], None]) -> int:
 
 @click.group(no_args_is_help=False, epilog=example("broker data print my-broker"))
 def data() -> None:
-    """Look at and care for what a broker has stored.
+    """Inspect and maintain the stored data of a broker.
 
     That is in files, or in tables of a database.
     """
@@ -93,7 +93,7 @@ for one in (print_command, export, imp, recover):
 
 @data.command("stat", epilog=example("broker data stat my-broker"))
 @click.argument("folder", metavar="DIR", type=INSTANCE)
-@click.option("--live", is_flag=True, help="Also while a broker runs on it.")
+@click.option("--live", is_flag=True, help="Read even while a broker runs on it.")
 def stat_command(folder: Path, *, live: bool) -> int:
     """Show how many records and bytes there are.
 

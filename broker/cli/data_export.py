@@ -40,9 +40,9 @@ PARTIAL_SUFFIX: Final = ".partial"
     "--undefined-prefix",
     default=UNDEFINED_PREFIX,
     show_default=True,
-    help="Of the name, before its id, of a queue that has messages and no binding.",
+    help="Prefix, before the id, for queues with messages and no binding.",
 )
-@click.option("--live", "is_live", is_flag=True, help="Also while a broker runs on it.")
+@click.option("--live", "is_live", is_flag=True, help="Read even while a broker runs on it.")
 def export(
     folder: Path,
     *,

@@ -133,7 +133,7 @@ def _open(layout: Layout, target: Path, stack: ExitStack, *, is_reclaimed: bool)
         return _Source(stack.enter_context(open_stored(layout)).messages.views(progress))
     folder = layout.messages
     if target.resolve().is_relative_to(folder.resolve()):
-        raise WrongUse(f"--target {target} is inside {folder}, which is not to be touched")
+        raise WrongUse(f"--target {target} is inside {folder}, which must not change")
     name = guess_name(folder, None, None)
     refuse_locked(str(folder), is_live=False)
     files = plan_recovery(folder, name).files

@@ -49,7 +49,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 )
 @click.version_option(__version__, prog_name="broker")
 def broker() -> None:
-    """Create a broker's instance, run it, talk to it."""
+    """Create, run and manage instances of the broker."""
 
 
 def main() -> None:

@@ -39,7 +39,7 @@ GC_THRESHOLD = 20_000
 
 @click.command(epilog=example("broker run my-broker"))
 @click.argument("instance", type=INSTANCE)
-@click.option("--lenient", is_flag=True, help="Pass over unknown elements of broker.xml.")
+@click.option("--lenient", is_flag=True, help="Ignore unknown elements of broker.xml.")
 @click.option("--verbose", is_flag=True, help="Log more.")
 @click.option(
     "--log-format",

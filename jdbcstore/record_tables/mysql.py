@@ -196,7 +196,7 @@ class MySqlTable(GenericTable):
             listed = text("SELECT ID FROM information_schema.PROCESSLIST WHERE ID = :id")
             while connection.execute(listed, {"id": number}).first() is not None:
                 if time.monotonic() > deadline:
-                    raise TimeoutError("our old session in the database does not end")
+                    raise TimeoutError("the previous session in the database does not end")
                 try:
                     connection.execute(text(f"KILL CONNECTION {int(number)}"))
                 except sqlalchemy.exc.OperationalError as error:
@@ -275,7 +275,7 @@ class MySqlTable(GenericTable):
         for one in which:
             driver.query(f"SELECT COUNT(*) FROM {table} ".encode() + one + older)
             if driver._result.rows != ((0,),):
-                raise StatementCancelled("a DELETE was cancelled, and did not say so")
+                raise StatementCancelled("a DELETE was cancelled without an error")
 
     def update_rows(
         self,
@@ -291,7 +291,7 @@ class MySqlTable(GenericTable):
         for one in parameters:
             self.connection.execute(update(self.table).where(which).values(values), one)
             if self.connection.execute(remaining, one).scalar_one():
-                raise StatementCancelled("an UPDATE was cancelled, and did not say so")
+                raise StatementCancelled("an UPDATE was cancelled without an error")
 
     def delete_rows(self, which: ColumnElement[bool], parameters: list[dict[str, int]]) -> None:
         """Delete rows, and see that they are gone; see StatementCancelled."""
@@ -299,7 +299,7 @@ class MySqlTable(GenericTable):
         for values in parameters:
             deleted = self.connection.execute(delete(self.table).where(which), values).rowcount
             if not deleted and self.connection.execute(remaining, values).scalar_one():
-                raise StatementCancelled("a DELETE was cancelled, and did not say so")
+                raise StatementCancelled("a DELETE was cancelled without an error")
 
     def _add_inserts(self, commands: Commands, driver: Any, batch: Batch) -> None:  # noqa: ANN401 - As below.
         """Add what inserts the rows of a batch."""

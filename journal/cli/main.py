@@ -31,11 +31,11 @@ __all__ = ["journal", "main"]
 )
 @click.version_option(__version__, prog_name="journal")
 def journal() -> None:
-    """Look at and care for journals, in folders and in databases.
+    """Inspect and maintain journals, in folders and in databases.
 
     Every command takes the common options (--prefix, --extension, --type, --file-size, --min-files,
     --pool-files, --buffer-timeout, --buffer-size, --max-io, --[no-]datasync, --[no-]checksums);
-    those that only read have no use for how a journal is written, and pass that over.
+    commands that only read ignore those that say how a journal is written.
     """
 
 

@@ -39,7 +39,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 )
 @click.version_option(__version__, prog_name="pipeline")
 def pipeline() -> None:
-    """Export, audit, replay and draw what brokers stored, on Spark."""
+    """Export, audit, replay and report stored messages, on Spark."""
 
 
 def main() -> None:

@@ -35,7 +35,7 @@ __all__ = ["report"]
     metavar="FILE",
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The page; one that is there is replaced.",
+    help="File of the page; an existing one is replaced.",
 )
 @click.option(
     "--retention",

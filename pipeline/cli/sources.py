@@ -48,7 +48,7 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
             multiple=True,
             help="A setting of Spark. Repeatable.",
         ),
-        click.option("--master", default="local[*]", show_default=True, help="Of Spark."),
+        click.option("--master", default="local[*]", show_default=True, help="Master of Spark."),
         click.option(
             "--skip-damage",
             is_flag=True,

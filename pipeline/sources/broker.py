@@ -163,5 +163,5 @@ class BrokerSource(DataSource):
         check_columns(columns)
         options = BrokerOptions.of_write(self.options)
         if options.address is None and "address" not in columns:
-            raise OptionError("neither a column nor an option address: where shall rows go")
+            raise OptionError("neither a column nor an option address: set one")
         return options

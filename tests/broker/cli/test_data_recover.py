@@ -65,7 +65,7 @@ def test_a_bare_journal_is_enough(folder, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("data/journal/inside", "which is not to be touched"),
+        ("data/journal/inside", "which must not change"),
         ("data/bindings", "is not empty"),
     ],
 )

@@ -95,7 +95,7 @@ def test_a_second_signal_ends_the_wait_for_clients(instance):
         status, said = ended(running)
 
     assert status == 0
-    assert "told again to stop: no client is waited for" in said
+    assert "stopping at once after a second signal: clients are not waited for" in said
 
 
 def test_under_nohup_a_closed_terminal_stops_nothing(instance):
