@@ -16,7 +16,7 @@ from journal.reclaim cimport find_reclaimable
 
 from journal.errors import JournalIOError
 from journal.pool import NO_SPACE
-from journal.recovery import apply_recovery, plan_recovery
+from journal.compaction_recovery import apply_recovery, plan_recovery
 
 __all__ = ["recover", "sync_loaded", "adopt"]
 
@@ -33,7 +33,7 @@ def recover(DataFiles files, name):
 
 
 class RecoveryFolder:
-    """What recovery does to a folder, through the same calls as all else (recovery.py)."""
+    """What recovery does to a folder, by the calls that all else uses (compaction_recovery.py)."""
 
     def __init__(self, folder):
         self.folder = folder

@@ -24,8 +24,8 @@ New files take the ids of old ones, from the first on: so they lie before all yo
 
 Why a crash never tears anything
 - Until the control file is on disk nothing of this counts: recovery deletes `.cmp` files. From
-  then on recovery finishes it (recovery.py): it deletes the old files by name, or they are called
-  `.tmp` by now and go as leftovers, and renames the new. Both give the same live records:
+  then on recovery finishes it (compaction_recovery.py): it deletes the old files by name, or as
+  leftovers if they are called `.tmp` by now, and renames the new. Both give the same live records:
 - "Live" is asked of the index as it is at that moment, and so may honour a delete, or a commit
   with deletes, that came after the start and is not yet on disk. If its copy lacked the record, and
   a crash then lost the delete, a record would be gone without reason, or a transaction half done.

@@ -2,8 +2,8 @@
 
     older, closed ──▶ uncopied ──journal-history thread──▶ retention.History ──▶ may be reclaimed
 
-The index marks such a file `awaits_copy`, so it is neither reclaimed nor compacted. If no history is kept
-all of this does nothing.
+The index marks such a file `awaits_copy`, so it is neither reclaimed nor compacted. If no history
+is kept all of this does nothing.
 """
 
 import errno

@@ -4,7 +4,7 @@
   new files, with the file they stand in (RecordIndex.watch). A record that was copied and is not
   live any more is dead in its new file, and released there by the file of its delete; the same
   goes for the pins of a transaction.
-- The lock is held for 64 records at a time, and released for a pause now and then: a mutex is not fair.
+- The lock is held for 64 records at a time, and released now and then: a mutex is not fair.
 - Operations of open transactions move first: so the note of a delete names the file that its
   operation has moved to when the deleted record's own copies are counted.
 

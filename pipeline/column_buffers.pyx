@@ -122,7 +122,8 @@ cdef bytearray bitmap(GrowingBuffer *flags):
 
 cdef tuple take_texts(Texts *texts):
     """(bitmap, offsets, data) for Arrow."""
-    cdef tuple made = (bitmap(&texts.flags), bytes(4) + take_bytes(&texts.offsets), take_bytes(&texts.data))
+    cdef tuple made = (
+        bitmap(&texts.flags), bytes(4) + take_bytes(&texts.offsets), take_bytes(&texts.data))
     return made
 
 

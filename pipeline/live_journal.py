@@ -7,21 +7,21 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from journal.compaction_recovery import plan_recovery
 from journal.errors import JournalIOError
 from journal.index import RecordIndex
 from journal.loader import Loader
-from journal.recovery import plan_recovery
 from journal.remote import RemotePath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jdbcstore.snapshot import TableSnapshot
+    from journal.compaction_recovery import RecoveryPlan
     from journal.delivery import LiveRecord
     from journal.errors import Damage
     from journal.folder import JournalName
     from journal.loaded import FailedTransaction, LoadResult, PreparedTransaction
-    from journal.recovery import RecoveryPlan
     from journal.remote import AnyPath
     from pipeline.place import Place
 

@@ -21,8 +21,8 @@ from pipeline.message_states import MESSAGE_TYPES
 from journal.delivery cimport LiveCursor
 
 from pipeline.column_buffers cimport (
-    GrowingBuffer, Texts, end_text, free_texts, has_half, put, put_byte, put_long, put_str, put_units,
-    put_uuid, take_bytes, take_texts)
+    GrowingBuffer, Texts, end_text, free_texts, has_half, put, put_byte, put_long, put_str,
+    put_units, put_uuid, take_bytes, take_texts)
 from broker.records.core_form cimport NO_TEXT, CoreForm, int_at, read_core, value_size
 
 __all__ = ["PROPERTY_TYPES", "TYPES", "CoreColumns", "MessagePacker"]

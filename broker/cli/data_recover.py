@@ -18,10 +18,10 @@ from journal.commands.output import example, say
 from journal.commands.progress import Progress
 from journal.commands.session import loaded_journal
 from journal.commands.sources import refuse_locked
+from journal.compaction_recovery import plan_recovery
 from journal.errors import UnsupportedFormat, WrongUse
 from journal.folder import guess_name
 from journal.reader import read_file
-from journal.recovery import plan_recovery
 from journal.tools.recover import recover_folder
 
 if TYPE_CHECKING:

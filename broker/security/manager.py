@@ -24,7 +24,7 @@ from broker.errors import BrokerError, broker_error
 from broker.model.address import DEFAULT_WILDCARDS, WildcardConfiguration, split_fqqn
 from broker.security.counts import SecurityCounts
 from broker.security.permission import Permission, RoleTable
-from broker.settings.repository import HierarchicalRepository
+from broker.settings.hierarchical_repository import HierarchicalRepository
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable

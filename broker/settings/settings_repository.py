@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker.model.address import DEFAULT_WILDCARDS, WildcardConfiguration, split_fqqn
-from broker.settings.repository import CACHE_SIZE_MAX, HierarchicalRepository
+from broker.settings.hierarchical_repository import CACHE_SIZE_MAX, HierarchicalRepository
 from broker.settings.settings import AddressSettings
 
 if TYPE_CHECKING:

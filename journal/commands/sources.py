@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from journal.commands.output import say
+from journal.compaction_recovery import plan_recovery
 from journal.errors import JournalLocked, WrongUse
 from journal.extras import extra_of_url, missing_package
 from journal.folder import guess_name
 from journal.lock import is_locked
-from journal.recovery import plan_recovery
 from journal.tools.folder_records import FolderRecords
 from journal.tools.stored import Access, is_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from journal.recovery import RecoveryPlan
+    from journal.compaction_recovery import RecoveryPlan
     from journal.tools.stored import StoredRecords, StoreOpener
 
 __all__ = [

@@ -8,10 +8,10 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark
 
 import pipeline.live_journal
 from journal import Journal, JournalOptions, JournalType
+from journal.compaction_recovery import plan_recovery
 from journal.errors import JournalIOError
 from journal.folder import JournalName
 from journal.loader import Loader
-from journal.recovery import plan_recovery
 from pipeline.live_journal import ATTEMPTS_MAX, FolderJournal, stable_plan
 from pipeline.options import SourceOptions
 from pipeline.place import Place

@@ -2,10 +2,10 @@
 
 import pytest
 
+from journal.compaction_recovery import SystemFolder, apply_recovery, plan_recovery
 from journal.control import ControlList, encode_control_list
 from journal.errors import JournalDamaged, JournalIOError
 from journal.folder import CONTROL_FILE, JournalName
-from journal.recovery import SystemFolder, apply_recovery, plan_recovery
 from tests.journal.build import Built, flip_byte
 
 OLD = ("activemq-data-1.amq", "activemq-data-2.amq")

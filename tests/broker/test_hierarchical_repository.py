@@ -3,7 +3,7 @@
 import pytest
 
 from broker.model.address import WildcardConfiguration
-from broker.settings.repository import CACHE_SIZE_MAX, HierarchicalRepository
+from broker.settings.hierarchical_repository import CACHE_SIZE_MAX, HierarchicalRepository
 
 
 def repository(*matches, **options):
