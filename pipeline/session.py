@@ -1,4 +1,4 @@
-"""A Spark session of our own, for the command line; a job of yours brings its own."""
+"""The Spark session of the command line; jobs of users bring their own."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def check_master(master: str) -> None:
     if master != "yarn" and not master.startswith(_KINDS):
         # Spark's own answer is an exception of Java's main(), which is printed before we see it.
         raise WrongUse(
-            f"Spark knows no master {master!r}: local[*], spark://HOST:PORT, yarn or k8s://HOST:PORT"
+            f"{master!r} is not a Spark master: local[*], spark://HOST:PORT, yarn or k8s://HOST:PORT"
         )
     found = _MASTER.fullmatch(master)
     hosts = [_HOST.fullmatch(one) for one in found[1].split(",")] if found else []

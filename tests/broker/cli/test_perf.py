@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli.guard import run
+from broker.cli.exit_status import run
 from broker.cli.latencies import Latencies
 from broker.cli.load import Measured
 from broker.cli.main import broker as commands
