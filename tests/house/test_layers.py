@@ -24,8 +24,9 @@ ROOT = Path(__file__).resolve().parents[2]
 # The rooms of the broker, and the files beside them, the lowest first: each uses what stands before
 # it, for types as well. `ports` has the Protocols by which rooms use what stands above them.
 ROOMS = (
-    *("errors", "model", "records", "settings", "selector", "security", "storage", "printing"),
-    *("ports", "queues", "paging", "transactions", "notifications", "routing", "recovery"),
+    *("environment", "errors", "model", "records", "settings", "selector", "security", "storage"),
+    *("printing", "ports", "queues", "paging", "transactions", "notifications", "routing"),
+    "recovery",
     *("sessions", "protocols", "client", "transport", "config", "options", "management", "server"),
     *("embedded", "cli"),
 )
@@ -35,11 +36,6 @@ CIRCLE_MAX = 3
 CIRCLES = {
     "broker.client.aio": {"client", "connection", "consumer", "producer", "received", "session"},
     "broker.model": {"message", "message_fields", "message_form", "message_owners"},
-    "broker.queues": {
-        *("consumer", "dispatch", "groups", "last_values", "pages", "queue", "reference"),
-        *("schedule", "selector_index", "stored_references"),
-    },
-    "broker.storage": {"context", "manager", "page_appends", "page_writer"},
 }
 # The rooms that only the broker uses: a program that reads stored data needs no part of a running
 # broker.
