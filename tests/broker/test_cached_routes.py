@@ -340,6 +340,7 @@ def test_a_cached_route_is_refused_while_anything_is_in_pages(bench):
         paging,
         bench.addresses.version,
         LATER,
+        time.monotonic,
     )
     assert send_cached(bench, cached)
 
