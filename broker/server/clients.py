@@ -10,20 +10,21 @@ Threads: the event loop's alone.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError, ErrorCode
 from broker.notifications import IN_PROCESS, NotificationType
 from broker.selector.filters import parse_filter
+from broker.sessions.producer import Producer
 from broker.sessions.resource_limits import ResourceLimits
 from broker.sessions.send_marks import SendMarks
 from broker.sessions.session import Session
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from broker.environment import Clock, Ids
     from broker.management.service import Management
     from broker.notifications import Origin, Subject
     from broker.options import BrokerOptions
@@ -44,9 +45,11 @@ class Clients:
     Args:
         options: of the broker.
         lifecycle: whether it takes clients.
-        clock_ms: wall clock, ms since 1970.
+        clock: tells the time.
+        ids: name producers.
 
     Attributes:
+        clock: as given.
         node_id: of the broker, once its store is open.
         parts: of the broker. Set at each start, before it is active.
         management: answers messages to the management address. Set likewise.
@@ -62,7 +65,7 @@ class Clients:
     management: Management
 
     def __init__(
-        self, options: BrokerOptions, lifecycle: Lifecycle, clock_ms: Callable[[], int]
+        self, options: BrokerOptions, lifecycle: Lifecycle, clock: Clock, ids: Ids
     ) -> None:
         self.node_id = ""
         self.connection_ttl_override_ms = options.connection_ttl_override
@@ -72,7 +75,9 @@ class Clients:
         self.session_count_total = self.connection_count_total = 0
         self._settings = options.settings
         self._lifecycle = lifecycle
-        self._clock_ms = clock_ms
+        self.clock = clock
+        self._ids = ids
+        self._producer_numbers = itertools.count(1)
         self._marks = SendMarks(
             populates_user=options.populate_validated_user,
             requires_user=options.reject_empty_validated_user,
@@ -169,10 +174,15 @@ class Clients:
             storage=parts.storage,
             large=parts.large,
             history=parts.history,
-            clock_ms=self._clock_ms,
+            clock_ms=self.clock.now_ms,
             settings=self._settings,
             parse_filter=parse_filter,
         )
+
+    def new_producer(self, address: str | None) -> Producer:
+        """Make a producer; None sends to several addresses."""
+        number = next(self._producer_numbers)
+        return Producer(address, number, self.clock.now_ms(), self._ids.time_uuid)
 
     def close_session(self, session: Session, *, has_failed: bool) -> None:
         """End a session and forget it.

@@ -90,7 +90,12 @@ class AsyncConnection:
     async def _attempt(self, connector: TransportConfiguration) -> tuple[Driver, Link]:
         """Connect and say who we are, up to the broker's word on its cluster."""
         lost: list[Exception] = []
-        driver = await open_socket(connector, lost.append, self.options.call_timeout_s)
+        driver = await open_socket(
+            connector,
+            lost.append,
+            self.options.call_timeout_s,
+            self.client.environment.network,
+        )
         link = Link(
             connection_ttl=self.options.connection_ttl,
             wake=driver.wake,
@@ -171,7 +176,9 @@ class AsyncConnection:
         """
         options = self.client.options_with(changes)
         await self.wait_ready()
-        state = SessionState(self._next_channel, options, mode)
+        state = SessionState(
+            self._next_channel, options, mode, self.client.environment.ids.random_uuid
+        )
         self._next_channel += 1
         state.on_kill = self._killed
         link = self.link

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
-from uuid import uuid4
 
 from broker.client.aio.administration import Administration
 from broker.client.aio.consumer import AsyncConsumer
@@ -89,10 +87,9 @@ class AsyncSession(Administration, Distributed):
         """The connection it is on."""
         return self._connection
 
-    @staticmethod
-    def now_ms() -> int:
+    def now_ms(self) -> int:
         """Milliseconds since 1970, as messages expire."""
-        return time.time_ns() // 1_000_000
+        return self._connection.client.environment.clock.now_ms()
 
     async def ready(self) -> None:
         """Wait for a reconnect that is under way.
@@ -331,7 +328,8 @@ class AsyncSession(Administration, Distributed):
         Raises:
             AnswerTimeout: the answer did not come in time.
         """
-        answers = f"answers.{uuid4()}"
+        ids = self._connection.client.environment.ids
+        answers = f"answers.{ids.random_uuid()}"
         await self.create_queue(
             answers, routing_type=RoutingType.ANYCAST, durable=False, temporary=True
         )
@@ -339,10 +337,10 @@ class AsyncSession(Administration, Distributed):
             async with await self.consumer(answers) as consumer:
                 message = content
                 if not isinstance(message, Message):
-                    message = make_message(message, **headers)
+                    message = make_message(message, now_ms=self.now_ms(), **headers)
                 _set_text(message, REPLY_TO, f"temp-queue://{answers}")
                 if message.get(CORRELATION_ID) is None:
-                    _set_text(message, CORRELATION_ID, str(uuid4()))
+                    _set_text(message, CORRELATION_ID, str(ids.random_uuid()))
                 async with self.producer(address) as producer:
                     await producer.send(message)
                 received = await consumer.receive(timeout_s)
@@ -371,7 +369,7 @@ class AsyncSession(Administration, Distributed):
             raise ValueError("the message asks for no answer")
         message = content
         if not isinstance(message, Message):
-            message = make_message(message, **headers)
+            message = make_message(message, now_ms=self.now_ms(), **headers)
         correlation = question.get(CORRELATION_ID)
         if isinstance(correlation, str):
             _set_text(message, CORRELATION_ID, correlation)
@@ -403,7 +401,7 @@ class AsyncSession(Administration, Distributed):
         """
         answer = await self.request(
             MANAGEMENT_ADDRESS,
-            operation_request(resource, operation, arguments),
+            operation_request(resource, operation, arguments, self.now_ms()),
             timeout_s=timeout_s,
         )
         return result_of(answer.message, answer.content)
@@ -418,7 +416,8 @@ class AsyncSession(Administration, Distributed):
         Raises:
             BrokerRefused: the resource or the attribute does not exist.
         """
-        answer = await self.request(MANAGEMENT_ADDRESS, attribute_request(resource, name))
+        asked = attribute_request(resource, name, self.now_ms())
+        answer = await self.request(MANAGEMENT_ADDRESS, asked)
         return result_of(answer.message, answer.content)
 
     # Metadata.

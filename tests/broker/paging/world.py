@@ -290,7 +290,7 @@ class World:
         """Names of the pages that are there."""
         return [file.name for file in self.folder.glob("paging/*/*.page")]
 
-    def _work(self, loop, thread_count, name):
+    def _work(self, loop, executor):
         self.works.append(SimulatedWork())
         return self.works[-1]
 
