@@ -25,7 +25,7 @@ import errno
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from journal.errors import (
     DuplicateRecord,
@@ -275,7 +275,7 @@ class MemoryStore:
         if self.failure is not None:
             raise JournalClosed("the store has failed") from self.failure
 
-    async def __aenter__(self) -> MemoryStore:
+    async def __aenter__(self) -> Self:
         self.open()
         return self
 
@@ -618,11 +618,12 @@ class MemoryStore:
             while self._waiting and self._is_due(*self._waiting[0][:2]):
                 due.append(self._waiting.popleft()[2])
                 if isinstance(due[-1], _Awaitable):
-                    # What waits for it runs in the next turn, and before the next callback.
-                    due[-1].loop.call_soon(self.reap)
                     break
         for done in due:
             done(self.failure)
+            if isinstance(done, _Awaitable):
+                # What waits for it runs in the next turn, and before the next callback.
+                done.loop.call_soon(self.reap)
         return len(due)
 
     def _sync_what_is_late(self) -> None:
