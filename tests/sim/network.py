@@ -180,13 +180,18 @@ class Network:
         if both:
             self.link(target, source).is_cut = True
 
-    def heal(self) -> None:
-        """Make all links whole; what was held is sent again."""
-        self.loop.note(b"heal")
-        for link in self.links.values():
+    def mend(self, source: Host, target: Host) -> None:
+        """Make the link between two hosts whole; what was held is sent again."""
+        self.loop.note(b"mend %b %b" % (source.name.encode(), target.name.encode()))
+        for link in (self.link(source, target), self.link(target, source)):
             if link.is_cut:
                 link.is_cut = False
                 self._send_again(link)
+
+    def heal(self) -> None:
+        """Make all links whole."""
+        for source, target in list(self.links):
+            self.mend(self.hosts[source], self.hosts[target])
 
     def _send_again(self, link: Link) -> None:
         held, link.held = link.held, deque()
@@ -536,6 +541,14 @@ class SimTransport(asyncio.Transport):
         """The other side knows nothing of this connection."""
         self.network.counts["resets"] += 1
         self.lose(ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"))
+
+    def cut_off(self) -> None:
+        """A device between the two ended it: both sides are told, each when it is."""
+        for side in (self, self.peer):
+            if not side.is_gone:
+                least, most = self.network.delay_s
+                moment = self.network.loop.time() + self.network.loop.seeded.uniform(least, most)
+                self.network.loop.call_in(side.process, moment, side.reset_by_peer)
 
     def vanish(self) -> None:
         """Its host has no power any more: nobody is told."""

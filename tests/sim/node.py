@@ -8,6 +8,7 @@ The broker is the real one. Each start is a process of its own; what the disk ha
 
 from __future__ import annotations
 
+import asyncio
 import random
 import uuid
 from concurrent.futures import Executor, Future
@@ -185,13 +186,14 @@ class NodeStorage:
         self.pages = MemoryFolders(self.disk)
         self.large = MemoryBodies(self.disk)
         self.node_id = str(uuid.UUID(int=seeded.getrandbits(128), version=1))
-        self.new_store: Callable[[RecordLog], MemoryStore] = lambda log: MemoryStore(
-            log, clock=loop.time
-        )
+        self.loop = loop
+        self.store_type = MemoryStore
 
     def open_stores(self, *, on_lost: Any, is_backup: bool, wait: Any) -> Stores:
         del on_lost, is_backup, wait
-        bindings, messages = self.new_store(self.bindings), self.new_store(self.messages)
+        clock = self.loop.time
+        bindings = self.store_type(self.bindings, clock=clock)
+        messages = self.store_type(self.messages, clock=clock)
         bindings.open()
         messages.open()
         return Stores(
@@ -235,6 +237,8 @@ class Node:
 
     Attributes:
         process: that runs; None while none does.
+        ended: a future that ends with the process.
+        life: which process it is, from 1.
         broker: of that process.
     """
 
@@ -257,6 +261,7 @@ class Node:
         self.process: Process | None = None
         self.broker: Broker | None = None
         self.life = 0
+        self.ended: asyncio.Future[None] = self.loop.create_future()
 
     @property
     def is_active(self) -> bool:
@@ -264,7 +269,7 @@ class Node:
         return self.broker is not None and self.broker.is_active
 
     async def start(self) -> None:
-        """Start a process with the broker, and return once it is active.
+        """Start a process with the broker, and return once it is active, or was killed.
 
         Raises:
             JournalError, BrokerError: as Broker.start().
@@ -273,7 +278,11 @@ class Node:
         self.life += 1
         process = self.process = self.loop.process(self.name, self.host)
         self.loop.note(b"start %b" % self.name.encode())
-        await process.spawn(self._start(process))
+        starting = process.spawn(self._start(process))
+        self.ended = self.loop.create_future()
+        await asyncio.wait((starting, self.ended), return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            await starting
 
     async def _start(self, process: Process) -> None:
         options = BrokerOptions(
@@ -289,11 +298,12 @@ class Node:
         """Stop the broker, and end its process."""
         process, broker = self.process, self.broker
         assert process is not None and broker is not None, "it runs"  # noqa: PT018 - one state.
-        try:
-            await process.spawn(broker.stop())
-        finally:
-            if self.process is process:
-                self._end()
+        stopping = process.spawn(broker.stop())
+        await asyncio.wait((stopping, self.ended), return_when=asyncio.FIRST_COMPLETED)
+        if self.process is process:
+            self._end()
+        if stopping.done():
+            await stopping
 
     def kill(self) -> int:
         """Kill the process; how many records are lost."""
@@ -315,6 +325,8 @@ class Node:
         process, self.process, self.broker = self.process, None, None
         if process is not None:
             process.kill()
+            if not self.ended.done():
+                self.ended.set_result(None)
             if is_power:
                 self.network.power_off(self.host)
             else:

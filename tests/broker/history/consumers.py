@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from broker.client import AckMode
 from tests.broker.history.producers import Sender, end_distributed, new_xid
 from tests.broker.history.record import Return
-from tests.broker.history.world import ORDERED, QUEUES
+from tests.broker.history.world import ORDERED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -43,7 +43,9 @@ async def take(
 ) -> AsyncReceived | None:
     """The next message, noted; None where there is none for a while."""
     received = await consumer.receive(PATIENCE_S)
-    if received is not None:
+    if received is None:
+        world.waited(queue, consumer)
+    else:
         world.took(unit, queue, received, await received.read())
     return received
 
@@ -147,7 +149,7 @@ STYLES = (acknowledging, acknowledging, forwarding, forwarding_in_distributed_tr
 
 async def drain(world: World, session: AsyncSession) -> None:
     """Take and acknowledge all there is; `session` is one that the client acknowledges."""
-    for queue in QUEUES:
+    for queue in world.queues:
         async with await session.consumer(queue) as consumer:
             rounds = 0
             while count := (await session.query_queue(queue)).message_count:
@@ -162,5 +164,6 @@ async def drain(world: World, session: AsyncSession) -> None:
                     continue
                 rounds += 1
                 if rounds == STUCK_ROUNDS:
-                    world.history.problems.append(f"lost: {count} stay in {queue}, not delivered")
+                    told = f"stranded: {count} stay in {queue}, not delivered"
+                    world.history.problems.append(told)
                     break

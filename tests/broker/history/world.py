@@ -49,6 +49,7 @@ class World:
     Args:
         seeded: where every choice comes from.
         has_large: large messages are sent too.
+        addresses: each with the queues that get what is sent there.
 
     Attributes:
         life: number of the broker's life.
@@ -58,8 +59,16 @@ class World:
         refusals: what the broker refused, by its words.
     """
 
-    def __init__(self, seeded: random.Random, *, has_large: bool) -> None:
+    def __init__(
+        self,
+        seeded: random.Random,
+        *,
+        has_large: bool,
+        addresses: dict[str, tuple[str, ...]] = ADDRESSES,
+    ) -> None:
         self.seeded = seeded
+        self.addresses = addresses
+        self.queues = tuple(itertools.chain.from_iterable(addresses.values()))
         self.has_large = has_large
         self.life = 0
         self.is_over = False
@@ -101,7 +110,7 @@ class World:
         return self.history.message(
             self.name("m"),
             size,
-            ADDRESSES[address],
+            self.addresses[address],
             group=self.seeded.choice(GROUPS) if address == "grouped" else None,
             has_duplicate_id=self.chance(0.3),
         )
@@ -155,7 +164,7 @@ class World:
 
     async def make_queues(self) -> None:
         async with self.client() as client, await client.session() as session:
-            for address, queues in ADDRESSES.items():
+            for address, queues in self.addresses.items():
                 kind = RoutingType.ANYCAST if queues == (address,) else RoutingType.MULTICAST
                 await session.create_address(address, kind)
                 for queue in queues:
@@ -196,6 +205,9 @@ class World:
             history.freed(unit)
             await session.xa_rollback(xid)
             history.undone(unit)
+
+    def waited(self, queue: str, consumer: object) -> None:
+        """Note that a consumer got nothing for a while: nobody is told how long that may be."""
 
     def took(self, unit: Unit, queue: str, received: object, body: bytes) -> Take:
         """Note a delivery."""
