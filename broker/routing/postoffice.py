@@ -28,6 +28,7 @@ from broker.routing.cached_routes import CachedRoute
 from broker.routing.duplicates import BRIDGE_ID
 from broker.routing.large_copies import DIVERT_DEPTH_MAX
 from broker.routing.message_copies import mark_original
+from journal.errors import JournalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -310,7 +311,7 @@ class PostOffice:
             result = self._deliver_to_queues(
                 message, address, queue_name, context, tx, is_dead=is_dead, depth=depth
             )
-        except BrokerError as error:
+        except (BrokerError, JournalError) as error:
             if own_tx is not None:
                 own_tx.rollback(context)
             elif tx is not None:

@@ -198,7 +198,7 @@ class StoreOpener(Protocol):
     def open_stores(
         self, *, on_lost: Callable[[Exception], object], is_backup: bool, wait: StartWait
     ) -> Stores:
-        """See open_stores(), whose arguments these are."""
+        """Take the lock and open both stores, as the function of this name with its arguments."""
 
 
 def _close_all(closers: list[Callable[[], object]]) -> None:
