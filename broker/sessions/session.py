@@ -446,6 +446,19 @@ class Session:
         for consumer in self.consumers.values():
             consumer.stop()
 
+    def fail_send(self, error: BrokerError | JournalError) -> None:
+        """A message did not come whole: a transaction that it was for can only be rolled back.
+
+        Args:
+            error: why; who commits is told of it.
+
+        Raises:
+            BrokerError: that has ended, or is prepared.
+        """
+        tx = None if self._sends_alone else self._usable_tx()
+        if tx is not None:
+            tx.fail(error)
+
     def acknowledge(
         self,
         consumer_id: int,

@@ -80,3 +80,26 @@ def test_a_record_that_is_too_large_fails_its_whole_transaction(one):
                 assert again.is_redelivered
 
     one.run(work())
+
+
+@pytest.mark.parametrize("size", [200_000, 2_000_000])
+def test_a_large_message_that_finds_the_disk_full_fails_its_transaction(one, size):
+    """Its client waits for no answer but the commit's."""
+
+    async def work():
+        async with (
+            one.client() as client,
+            await client.session() as sender,
+            await client.session(AckMode.TRANSACTED) as session,
+        ):
+            await sender.create_queue("q", "q")
+            one.node.storage.disk.is_full = True
+            await session.producer("q").send(bytes(size))
+            with pytest.raises(BrokerRefused):
+                await session.commit()
+            one.node.storage.disk.is_full = False
+            await session.producer("q").send(bytes(size))
+            await session.commit()
+            assert (await sender.query_queue("q")).message_count == 1
+
+    one.run(work())
