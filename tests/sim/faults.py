@@ -56,7 +56,8 @@ async def start(run: Run, node: Node) -> None:
         try:
             await node.start()
         except (JournalError, BrokerError) as error:
-            run.problem(f"start: of {node.name}: {type(error).__name__}: {error}")
+            if not node.storage.disk.fails:
+                run.problem(f"start: of {node.name}: {type(error).__name__}: {error}")
             node.kill()
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SECONDS = 6.0
+SECONDS = 4.0
 MESSAGES = 200
 # Nothing is older than this share of the whole time when a fault comes.
 _FIRST_SHARE, _LAST_SHARE = 0.02, 0.9

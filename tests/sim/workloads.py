@@ -11,14 +11,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from broker.client import AckMode
 from broker.client.aio import AsyncClient
 from broker.client.errors import BrokerRefused, ClientError, QueueMissing
 from broker.model.routing_type import RoutingType
 from tests.broker.history import consumers, producers
-from tests.broker.history.consumers import acknowledging, consumer_of, take
+from tests.broker.history.consumers import consumer_of, take
 from tests.broker.history.record import Wait
 from tests.broker.history.world import ORDERED, World
 from tests.sim.node import PORT, environment_of
@@ -58,6 +58,19 @@ _STYLE: contextvars.ContextVar[str] = contextvars.ContextVar("style", default="o
 _LIFE: contextvars.ContextVar[int] = contextvars.ContextVar("life", default=0)
 
 
+class _Client(AsyncClient):
+    """Knows which life of the broker its sessions are of."""
+
+    def __init__(self, node: Node, uri: str, **options: Any) -> None:
+        super().__init__(uri, **options)
+        self._node = node
+
+    async def session(self, *args: Any, **options: Any) -> AsyncSession:
+        made = await super().session(*args, **options)
+        _LIFE.set(self._node.life)
+        return made
+
+
 class SimWorld(World):
     """What the clients of one node share.
 
@@ -93,8 +106,7 @@ class SimWorld(World):
     async def client(self, **changes: object) -> AsyncIterator[AsyncClient]:
         process = self.run.loop.current_process()
         environment = environment_of(process, self.seeded)
-        made = AsyncClient(self.uri, environment=environment, **(OPTIONS | changes))
-        _LIFE.set(self.node.life)
+        made = _Client(self.node, self.uri, environment=environment, **(OPTIONS | changes))
         try:
             yield made
         finally:
@@ -110,6 +122,12 @@ class SimWorld(World):
             except (ClientError, OSError):
                 pass
             await asyncio.sleep(self.seeded.uniform(0.05, 0.5))
+
+    async def wait_for_room(self) -> None:
+        """Think, too: faults shall find clients at work."""
+        if self.chance(0.3):
+            await asyncio.sleep(self.seeded.uniform(0, 0.3))
+        await super().wait_for_room()
 
     async def count(self, unit: Unit, call: Callable[[], Awaitable[object]]) -> bool:
         style = _STYLE.get()
@@ -299,9 +317,9 @@ def clients_of(seeded: random.Random, node: str) -> list[Client]:
         for queue in queues:
             if seeded.random() < 0.8:
                 names = list(CONSUMERS)
-                if queue in ORDERED:
-                    # One consumer at a time; selectors would see others' messages first.
-                    names = [acknowledging.__name__, "forwarding", "automatically", "browsing"]
+                if queue in ORDERED or queue == "grouped":
+                    # One consumer at a time, or one of a group: none that sees a part of it only.
+                    names.remove(selecting.__name__)
                 found.append(Client(seeded.choice(names), queue, node))
     if seeded.random() < 0.3:
         found.append(Client(seeded.choice(list(OPERATORS)), PASSING, node))

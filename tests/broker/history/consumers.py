@@ -43,10 +43,11 @@ async def take(
 ) -> AsyncReceived | None:
     """The next message, noted; None where there is none for a while."""
     received = await consumer.receive(PATIENCE_S)
-    if received is None:
-        world.waited(queue, consumer)
-    else:
+    if received is not None:
         world.took(unit, queue, received, await received.read())
+    elif not unit.takes:
+        # With some that are not acknowledged yet the broker may keep others in pages.
+        world.waited(queue, consumer)
     return received
 
 
@@ -157,7 +158,9 @@ async def drain(world: World, session: AsyncSession) -> None:
                 last = None
                 for _ in range(min(count, 100)):
                     received = await take(world, consumer, queue, unit)
-                    last = received or last
+                    if received is None:
+                        break
+                    last = received
                 if last is not None:
                     rounds = 0
                     await world.count(unit, last.acknowledge)

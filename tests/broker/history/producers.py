@@ -8,6 +8,7 @@ from broker.client import AckMode
 from broker.client.errors import BrokerRefused, ClientError, DuplicateId
 from broker.model.xid import Xid
 from tests.broker.history.record import Outcome, Return
+from tests.broker.history.world import is_unknown
 
 if TYPE_CHECKING:
     import asyncio
@@ -117,7 +118,8 @@ async def settle(world: World, unit: Unit, future: asyncio.Future[object]) -> No
         await future
     except BrokerRefused as refusal:
         world.refused(refusal)
-        world.history.undone(unit)
+        if not is_unknown(refusal):
+            world.history.undone(unit)
     except ClientError:
         pass
     else:

@@ -11,8 +11,10 @@ import itertools
 from typing import TYPE_CHECKING
 
 from broker.client.aio import AsyncClient
-from broker.client.errors import BrokerRefused, ClientError
+from broker.client.errors import BrokerRefused, ClientError, XaRefused
+from broker.errors import ErrorCode
 from broker.model.routing_type import RoutingType
+from broker.transactions.xa import XaCode
 from tests.broker.history.record import History, Outcome, Return
 
 if TYPE_CHECKING:
@@ -41,6 +43,13 @@ WAITING_MAX = 1500
 # A machine that stalls for a minute is not a fault of the broker.
 CALL_TIMEOUT_MS = 240_000
 LARGE = 150_000
+
+
+def is_unknown(refusal: BrokerRefused) -> bool:
+    """Whether the broker says that it does not know: its store has failed."""
+    if isinstance(refusal, XaRefused):
+        return refusal.code in (XaCode.RESOURCE_MANAGER_FAILED, XaCode.RESOURCE_MANAGER_ERROR)
+    return refusal.code == ErrorCode.IO_ERROR
 
 
 class World:
@@ -116,14 +125,15 @@ class World:
         )
 
     async def count(self, unit: Unit, call: Callable[[], Awaitable[object]]) -> bool:
-        """Ask for what makes a unit count; False where the broker refused it."""
+        """Ask for what makes a unit count; False where the broker refused it, or does not know."""
         self.history.tried(unit)
         self.history.count(unit)
         try:
             await call()
         except BrokerRefused as refusal:
             self.refused(refusal)
-            self.history.undone(unit, Return.ROLLBACK)
+            if not is_unknown(refusal):
+                self.history.undone(unit, Return.ROLLBACK)
             return False
         self.history.done(unit)
         return True
