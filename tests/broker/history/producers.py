@@ -185,7 +185,8 @@ async def end_distributed(world: World, session: AsyncSession, xid: Xid, unit: U
     history.held(unit)
     if way == "commit":
         await world.count(unit, lambda: session.xa_commit(xid))
-        del world.undecided[xid]
+        if unit.outcome is not Outcome.TRIED:
+            del world.undecided[xid]
     elif way == "undo":
         history.freed(unit)
         await session.xa_rollback(xid)
