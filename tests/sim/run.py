@@ -6,6 +6,7 @@ nodes start ─▶ clients, faults ─▶ all is mended ─▶ queues are draine
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 from collections import Counter
@@ -28,6 +29,8 @@ from tests.sim.store import MemoryStore
 from tests.sim.workloads import AFTERMATH_S, SimWorld, work
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.sim.loop import Process
     from tests.sim.network import Host
     from tests.sim.story import Event, Story
@@ -40,11 +43,17 @@ DRAIN_S = 600.0
 
 @dataclass(frozen=True)
 class Planted:
-    """Types in the place of the real ones, with a fault in them."""
+    """Types in the place of the real ones, with a fault in them.
+
+    Attributes:
+        broker, store, world: as Broker, MemoryStore, SimWorld.
+        patches: make context managers, for the time of a run.
+    """
 
     broker: type[Broker] = Broker
     store: type[MemoryStore] = MemoryStore
-    patches: tuple[Any, ...] = ()
+    world: type[SimWorld] = SimWorld
+    patches: tuple[Callable[[], Any], ...] = ()
 
 
 @dataclass
@@ -87,7 +96,7 @@ class Run:
                 self.network, name, _part(seeded), _options(), planted.broker
             )
             node.storage.store_type = planted.store
-            self.worlds[name] = SimWorld(self, node, _part(seeded))
+            self.worlds[name] = planted.world(self, node, _part(seeded))
         self.clients: dict[str, Process] = {}
         self.coverage: Counter[tuple[str, str]] = Counter()
         self.counts: Counter[str] = Counter()
@@ -238,7 +247,10 @@ def run_story(story: Story, planted: Planted = Planted()) -> Result:
     level = log.level
     log.setLevel(logging.CRITICAL + 1)
     try:
-        return Run(story, planted).run()
+        with contextlib.ExitStack() as stack:
+            for patch in planted.patches:
+                stack.enter_context(patch())
+            return Run(story, planted).run()
     finally:
         log.setLevel(level)
 
