@@ -44,6 +44,21 @@ _EVENT = struct.Struct("<d")
 _PROCESS: contextvars.ContextVar[Process] = contextvars.ContextVar("process")
 
 
+# Tasks of loops that are closed: to collect garbage takes as long as a short simulation.
+_buried: list[list[asyncio.Task[Any]]] = []
+BURIED_MAX = 20
+
+
+def free_buried() -> None:
+    """Free what loops that are closed have left."""
+    hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    try:
+        _buried.clear()
+        gc.collect()
+    finally:
+        sys.unraisablehook = hook
+
+
 class DeadlockError(Exception):
     """Nothing is ready, no timer runs, and the work is not done."""
 
@@ -378,9 +393,9 @@ class SimLoop(asyncio.AbstractEventLoop):
         return self._is_closed
 
     def close(self) -> None:
-        """Let nothing run any more, and free all there is.
+        """Let nothing run any more, and free all there is, now or with later loops.
 
-        What was killed is freed now, and never before: the ends of its blocks run here, where
+        What was killed is freed then, and never before: the ends of its blocks run there, where
         nothing comes of them and nobody hears what they say.
         """
         self._is_closed = True
@@ -390,12 +405,9 @@ class SimLoop(asyncio.AbstractEventLoop):
             self.network.close()
         self._timers.clear()
         self._runnable.clear()
-        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
-        try:
-            self.graveyard.clear()
-            gc.collect()
-        finally:
-            sys.unraisablehook = hook
+        _buried.append(self.graveyard)
+        if len(_buried) >= BURIED_MAX:
+            free_buried()
 
     # --- sockets ------------------------------------------------------------------------------
 

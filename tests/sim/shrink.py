@@ -13,10 +13,11 @@ from tests.sim.run import Planted, Result, run_story
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from collections.abc import Set as AbstractSet
 
     from tests.sim.story import Story
 
-SEEDS = 4
+SEEDS = 3
 TRIES_MAX = 400
 LINES = 15
 MESSAGES_MIN = 5
@@ -65,22 +66,38 @@ class Shrinker:
 
 def smaller(story: Story) -> Iterator[Story]:
     """Stories that are a step smaller, the largest steps first."""
-    clients, events = story.clients, story.events
-    for count in (len(clients) // 2, len(clients) // 4):
-        if count > 1:
-            for start in range(0, len(clients), count):
-                yield replace(story, clients=clients[:start] + clients[start + count :])
-    if len(story.nodes) > 1:
-        for node in story.nodes:
-            yield replace(
-                story,
-                nodes=tuple(one for one in story.nodes if one != node),
-                clients=tuple(one for one in clients if one.node != node),
-                events=tuple(one for one in events if node not in one.targets),
-            )
-    for index in range(len(events)):
-        yield replace(story, events=events[:index] + events[index + 1 :])
-    for index in range(len(clients)):
-        yield replace(story, clients=clients[:index] + clients[index + 1 :])
+    numbers = range(len(story.clients))
     if story.messages // 2 >= MESSAGES_MIN:
         yield replace(story, messages=story.messages // 2)
+    for count in (len(numbers) // 2, len(numbers) // 4):
+        if count > 1:
+            for start in range(0, len(numbers), count):
+                yield without(story, clients=set(range(start, start + count)))
+    if len(story.nodes) > 1:
+        for node in story.nodes:
+            yield without(story, node=node)
+    for index in range(len(story.events)):
+        events = story.events[:index] + story.events[index + 1 :]
+        yield replace(story, events=events)
+    for number in numbers:
+        yield without(story, clients={number})
+
+
+def without(story: Story, *, clients: AbstractSet[int] = frozenset(), node: str = "") -> Story:
+    """Leave clients out, by their index, and a node with its own; and what was done to them."""
+    gone = set(clients)
+    gone |= {index for index, one in enumerate(story.clients) if one.node == node}
+    kept = [index for index in range(len(story.clients)) if index not in gone]
+    names = {f"client-{index + 1}": f"client-{number}" for number, index in enumerate(kept, 1)}
+    names |= {one: one for one in story.nodes if one != node}
+    events = tuple(
+        replace(one, targets=tuple(names[target] for target in one.targets))
+        for one in story.events
+        if all(target in names for target in one.targets)
+    )
+    return replace(
+        story,
+        nodes=tuple(one for one in story.nodes if one != node),
+        clients=tuple(story.clients[index] for index in kept),
+        events=events,
+    )
