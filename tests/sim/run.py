@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import random
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 from broker.client import AckMode
+from broker.server import protocols
 from broker.server.server import Broker
 from broker.settings.policies import AddressFullPolicy
 from broker.settings.settings import AddressSettings
@@ -248,11 +251,16 @@ def run_story(story: Story, planted: Planted = Planted()) -> Result:
     log.setLevel(logging.CRITICAL + 1)
     try:
         with contextlib.ExitStack() as stack:
+            stack.enter_context(mock.patch.object(protocols, "installed_protocols", _protocols))
             for patch in planted.patches:
                 stack.enter_context(patch())
             return Run(story, planted).run()
     finally:
         log.setLevel(level)
+
+
+# A start looks at every distribution that is installed: a quarter of a short simulation.
+_protocols = functools.cache(protocols.installed_protocols)
 
 
 def _part(seeded: random.Random) -> random.Random:
