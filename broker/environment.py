@@ -7,7 +7,7 @@ another clock, without sockets and threads.
 
 The event loop is the seam for everything else: timers (`call_later`, `asyncio.sleep`), the age of a
 connection (`loop.time`), and blocking work that an `await` waits for (`asyncio.to_thread` is the
-loop's `run_in_executor`). Completions of a store come by `broker.storage.manager.LoopStore`.
+loop's `run_in_executor`). Completions of a store come by `broker.storage.loop_store.LoopStore`.
 tests/house/test_seams.py finds what reads a clock, a socket or chance elsewhere.
 """
 
@@ -38,6 +38,9 @@ class Clock(Protocol):
 
     def now_ms(self) -> int:
         """Give the wall clock, ms since 1970. It may be set back."""
+
+    def now_s(self) -> float:
+        """As now_ms(), in seconds and without arithmetic: for what each message passes."""
 
     def monotonic_s(self) -> float:
         """Give seconds since some moment; they never fall."""
@@ -128,11 +131,12 @@ class Network(Protocol):
 class _SystemClock:
     """The machine's."""
 
-    # Plain functions, without an object between: both are called for each message.
+    # Plain functions, without an object between: some are called for each message.
     @staticmethod
     def now_ms() -> int:
         return time.time_ns() // 1_000_000
 
+    now_s = staticmethod(time.time)
     monotonic_s = staticmethod(time.monotonic)
 
 

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from broker.notifications import Notifications
     from broker.ports import Settings, Timers
     from broker.queues.counters import Counters
-    from broker.queues.queue import Queue
-    from broker.queues.reference import Reference
+    from broker.queues.reference import Reference, ReferenceQueue
     from broker.routing.message_copies import MessageCopies
     from broker.routing.postoffice import PostOffice
     from broker.settings.settings import AddressSettings
@@ -199,7 +198,7 @@ class DeadLetters(MessageMover):
         return self._postoffice.has_queues(address)
 
     def _create_resources(
-        self, queue: Queue, target: str, *, is_wanted: bool, prefix: str, suffix: str
+        self, queue: ReferenceQueue, target: str, *, is_wanted: bool, prefix: str, suffix: str
     ) -> bool:
         """Make a queue at the target that takes what came from this address alone.
 

@@ -24,6 +24,8 @@ from broker.sessions.session import Session
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
+    from collections.abc import KeysView
+
     from broker.environment import Clock, Ids
     from broker.management.service import Management
     from broker.notifications import Origin, Subject
@@ -55,7 +57,6 @@ class Clients:
         management: answers messages to the management address. Set likewise.
         sessions: open ones, by name.
         connections: that speak a protocol, by id.
-        handlers: of all connections.
         session_count_total: since the broker was made.
         connection_count_total: likewise.
         connection_ttl_override_ms: how long any connection may be silent; -1 leaves it to clients.
@@ -71,7 +72,8 @@ class Clients:
         self.connection_ttl_override_ms = options.connection_ttl_override
         self.sessions: dict[str, Session] = {}
         self.connections: dict[str, Handler] = {}
-        self.handlers: set[Handler] = set()
+        # In the order in which they came, as all that is gone through; a set has none.
+        self._handlers: dict[Handler, None] = {}
         self.session_count_total = self.connection_count_total = 0
         self._settings = options.settings
         self._lifecycle = lifecycle
@@ -88,6 +90,11 @@ class Clients:
     def is_active(self) -> bool:
         """Whether clients may come."""
         return self._lifecycle.is_active
+
+    @property
+    def handlers(self) -> KeysView[Handler]:
+        """Of all connections, as they come and go."""
+        return self._handlers.keys()
 
     def authenticate(self, user: str | None, password: str | None, remote: str) -> str | None:
         """Give the name of who shows the right password.
@@ -108,7 +115,7 @@ class Clients:
         """One more connection speaks a protocol."""
         origin = connection.origin
         self.connections[origin.connection_id] = connection
-        self.handlers.add(connection)
+        self._handlers[connection] = None
         self.connection_count_total += 1
         self.parts.notifications.connection(NotificationType.CONNECTION_CREATED, origin)
 
@@ -116,7 +123,7 @@ class Clients:
         """Its socket is gone; sessions of it may still be taken up on another one."""
         origin = connection.origin
         self.connections.pop(origin.connection_id, None)
-        self.handlers.discard(connection)
+        self._handlers.pop(connection, None)
         self.parts.notifications.connection(NotificationType.CONNECTION_DESTROYED, origin)
 
     # --- sessions -----------------------------------------------------------------------------
@@ -216,7 +223,7 @@ class Clients:
 
     def delete_temporary(self, names: set[str]) -> None:
         """Remove the temporary queues of a connection that is gone."""
-        for name in names:
+        for name in sorted(names):
             self.parts.administration.delete_temporary(name)
 
     # --- slow consumers -----------------------------------------------------------------------

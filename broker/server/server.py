@@ -91,6 +91,7 @@ class Broker:
         settings: of addresses.
         environment: as given, or the machine's.
         clock_ms: wall clock, ms since 1970.
+        ids: of the environment.
         parse_filter: a selector's text to a Filter.
         acceptors: where clients connect.
         web: where metrics and health are told.
@@ -132,9 +133,10 @@ class Broker:
         self.settings = options.settings
         self.environment = environment = environment or Environment()
         self.clock_ms = clock_ms = environment.clock.now_ms
+        self.ids = environment.ids
         self.parse_filter: Callable[[str], Filter | None] = parse_filter
         self.lifecycle = Lifecycle(is_backup=options.is_backup)
-        self.clients = Clients(options, self.lifecycle, environment.clock, environment.ids)
+        self.clients = Clients(options, self.lifecycle, environment.clock, self.ids)
         self.node_id = ""
         self.started_ms = clock_ms()
         self.acceptors: list[Acceptor] = []
@@ -284,7 +286,7 @@ class Broker:
     async def _load(self, stores: Stores | None) -> Parts:
         """Read what is stored, and make the parts of it."""
         if stores is None:
-            return self._compose(str(self.environment.ids.time_uuid()), NullStorage(), None)
+            return self._compose(str(self.ids.time_uuid()), NullStorage(), None)
         data = self._data = StoredData(stores, self.environment.clock)
         await data.read(self._wait)
         self.lifecycle.recovering()

@@ -120,7 +120,8 @@ class Acceptor:
         self._protocols = [protocols[name] for name in options.protocols or protocols]
         self._listeners: list[Listener] = []
         self._is_listening = False
-        self.connections: set[Connection] = set()
+        # In the order in which they came.
+        self.connections: dict[Connection, None] = {}
         self._has_left = asyncio.Event()
 
     @property
@@ -202,7 +203,7 @@ class Acceptor:
         allowed = self.options.connections_allowed
         if 0 <= allowed <= len(self.connections):
             return _Refused(allowed, connection)
-        self.connections.add(connection)
+        self.connections[connection] = None
         return connection
 
     def _detect(self, connection: Connection, first: bytes) -> tuple[Handler, int] | Detection:
@@ -232,7 +233,7 @@ class Acceptor:
         self._close()
 
     def _left(self, connection: Connection) -> None:
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)
         if not self.connections:
             self._has_left.set()
 

@@ -36,11 +36,6 @@ CIRCLE_MAX = 3
 CIRCLES = {
     "broker.client.aio": {"client", "connection", "consumer", "producer", "received", "session"},
     "broker.model": {"message", "message_fields", "message_form", "message_owners"},
-    "broker.queues": {
-        *("consumer", "dispatch", "groups", "last_values", "pages", "queue", "reference"),
-        *("schedule", "selector_index", "stored_references"),
-    },
-    "broker.storage": {"context", "manager", "page_appends", "page_writer"},
 }
 # The rooms that only the broker uses: a program that reads stored data needs no part of a running
 # broker.

@@ -68,7 +68,7 @@ class AsyncConnection:
         self._preferred: TransportConfiguration | None = None
         self._ready = asyncio.Event()
         self._ended: ClientError | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._checking: asyncio.Task[None] | None = None
         self._is_killed = False
 
@@ -134,8 +134,8 @@ class AsyncConnection:
 
     def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
         return task
 
     async def _check(self, driver: Driver, link: Link) -> None:

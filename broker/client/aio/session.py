@@ -76,7 +76,8 @@ class AsyncSession(Administration, Distributed):
         self._connection = connection
         self.state = state
         self._is_closed = False
-        self._consumers: set[AsyncConsumer] = set()
+        # In order: what is sent for all of them must not depend on addresses of memory.
+        self._consumers: dict[AsyncConsumer, None] = {}
         # The parts of two large messages would be taken for one.
         self.sending_large = asyncio.Lock()
 
@@ -186,7 +187,7 @@ class AsyncSession(Administration, Distributed):
         assert isinstance(answer, QueueQueryResponse)
         self.state.consumer_created(state, answer)
         consumer = AsyncConsumer(self, state, listener)
-        self._consumers.add(consumer)
+        self._consumers[consumer] = None
         return consumer
 
     def _close_unwanted(self, done: Reply[Packet], consumer_id: int) -> None:
@@ -200,7 +201,7 @@ class AsyncSession(Administration, Distributed):
         Args:
             consumer: that was closed.
         """
-        self._consumers.discard(consumer)
+        self._consumers.pop(consumer, None)
 
     async def browse(self, queue: str, selector: str | None = None) -> AsyncIterator[AsyncReceived]:
         """Give the messages that are in a queue now, without taking them.

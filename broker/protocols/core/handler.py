@@ -55,20 +55,20 @@ class CoreProtocol:
         sessions: the broker.
 
     Attributes:
-        connections: open, or lost and still within their time to live.
+        connections: open, or lost and still within their time to live; in order.
         by_session: the channel of each session, by name.
     """
 
     def __init__(self, sessions: Sessions) -> None:
         self.sessions = sessions
-        self.connections: set[CoreConnection] = set()
+        self.connections: dict[CoreConnection, None] = {}
         self.by_session: dict[str, tuple[CoreConnection, SessionChannel]] = {}
 
     def connect(self, peer: Peer, parameters: Mapping[str, Any]) -> CoreConnection:
         """Take a connection whose first bytes were Core's."""
         prefixes = Prefixes(parameters["anycastPrefix"], parameters["multicastPrefix"])
         made = CoreConnection(self, peer, prefixes)
-        self.connections.add(made)
+        self.connections[made] = None
         self.sessions.connected(made)
         return made
 
@@ -367,7 +367,7 @@ class CoreConnection:
 
     def _forget_if_empty(self) -> None:
         if self._lost_s is not None and not self._channels:
-            self._protocol.connections.discard(self)
+            self._protocol.connections.pop(self, None)
             temporary, self._temporary = self._temporary, set()
             self._sessions.delete_temporary(temporary)
 
