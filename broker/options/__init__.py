@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from broker.records.binding_records import Divert
     from broker.sessions.resource_limits import UserLimits
     from broker.settings.queue_defaults import QueueRequest
-    from broker.storage.open import FileStoreOptions, StoreOpener
+    from broker.storage.open import FileStoreOptions
     from jdbcstore.options import DatabaseStoreOptions
 
 __all__ = ["BrokerOptions", "ManagementOptions", "NotificationOptions", "WebOptions"]
@@ -79,8 +79,7 @@ class BrokerOptions:
 
     Attributes:
         name: of the broker.
-        store: files or a database, or what opens other stores; None keeps nothing
-            (persistence-enabled false).
+        store: files or a database; None keeps nothing (persistence-enabled false).
         is_backup: of a pair on one store: it waits until the primary fails.
         failover_on_shutdown: the other one of the pair takes over at a stop in good order, too.
         acceptors: where it listens.
@@ -122,7 +121,7 @@ class BrokerOptions:
     """
 
     name: str = "localhost"
-    store: FileStoreOptions | DatabaseStoreOptions | StoreOpener | None = None
+    store: FileStoreOptions | DatabaseStoreOptions | None = None
     is_backup: bool = False
     failover_on_shutdown: bool = False
     acceptors: tuple[AcceptorOptions, ...] = (AcceptorOptions(),)

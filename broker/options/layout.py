@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from broker.config.load import load
 from broker.options.from_config import broker_options
@@ -23,8 +23,6 @@ from journal.errors import WrongUse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from jdbcstore.options import DatabaseStoreOptions
 
 __all__ = ["layout_of"]
 
@@ -76,8 +74,7 @@ def _layout_of_instance(folder: Path) -> Layout:
         raise WrongUse(f"{folder}: it keeps nothing (persistence-enabled)")
     if not isinstance(store, FileStoreOptions):
         none = Path()
-        # A broker.xml names no other kind.
-        return Layout(none, none, none, none, cast("DatabaseStoreOptions", store))
+        return Layout(none, none, none, none, store)
     messages = store.messages.directory
     return Layout(
         bindings=store.bindings.directory,

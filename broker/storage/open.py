@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, Unpack, cast, runtime_checkable
+from typing import TYPE_CHECKING, Final, Unpack, cast
 
 from broker.model.wire import RecordType
 from broker.storage.history import MessageHistory
@@ -34,14 +34,7 @@ if TYPE_CHECKING:
     from jdbcstore.options import DatabaseStoreOptions
     from journal.options import JournalSettings
 
-__all__ = [
-    "FileStoreOptions",
-    "StoreOpener",
-    "Stores",
-    "bindings_options",
-    "messages_options",
-    "open_stores",
-]
+__all__ = ["FileStoreOptions", "Stores", "bindings_options", "messages_options", "open_stores"]
 
 # Where the system keeps temporary files that may be large: not in memory, as /tmp may be.
 LARGE_TEMPORARY_FOLDER: Final = "/var/tmp"
@@ -191,16 +184,6 @@ class Stores:
         _close_all(closers)
 
 
-@runtime_checkable
-class StoreOpener(Protocol):
-    """Opens stores that are neither files nor tables: of a program that embeds the broker."""
-
-    def open_stores(
-        self, *, on_lost: Callable[[Exception], object], is_backup: bool, wait: StartWait
-    ) -> Stores:
-        """Take the lock and open both stores, as the function of this name with its arguments."""
-
-
 def _close_all(closers: list[Callable[[], object]]) -> None:
     first: JournalError | None = None
     for closer in closers:
@@ -213,7 +196,7 @@ def _close_all(closers: list[Callable[[], object]]) -> None:
 
 
 def open_stores(
-    options: FileStoreOptions | DatabaseStoreOptions | StoreOpener,
+    options: FileStoreOptions | DatabaseStoreOptions,
     *,
     on_lost: Callable[[Exception], object],
     is_backup: bool = False,
@@ -222,7 +205,7 @@ def open_stores(
     """Take the lock and open both stores; nothing is loaded yet. May be called in a thread.
 
     Args:
-        options: of files, or of a database; or what opens others.
+        options: of files, or of a database.
         on_lost: called, from a thread of the lease, when a database's lease is lost; the broker
             has to stop.
         is_backup: of a pair on one store: the lock is taken once the primary has failed, or has
@@ -239,8 +222,6 @@ def open_stores(
     wait = wait or StartWait()
     if isinstance(options, FileStoreOptions):
         return _open_files(options, wait, is_backup=is_backup)
-    if isinstance(options, StoreOpener):
-        return options.open_stores(on_lost=on_lost, is_backup=is_backup, wait=wait)
     return _open_tables(options, on_lost, wait, is_backup=is_backup)
 
 

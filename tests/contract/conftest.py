@@ -19,7 +19,8 @@ from tests.jdbcstore.reading import read_table_view
 from tests.jdbcstore.sql_server_stub import SqlServerStub, skip_without_driver
 from tests.newest_servers import NEWEST_SERVERS
 from tests.servers import new_embedded_derby
-from tests.sim.store import BUFFER_TIMEOUT_S, Disk, MemoryStore, RecordLog
+from tests.sim.record_log import Disk, RecordLog
+from tests.sim.store import BUFFER_TIMEOUT_S, MemoryStore
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.sim.store import Disk
+    from tests.sim.record_log import Disk
 
 
 class _File:

@@ -142,7 +142,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         self.network: Any = None
         self.graveyard: list[asyncio.Task[Any]] = []
         self.turns = 0
-        self.problems: list[str] = []
+        self.problems: list[tuple[str, BaseException | None]] = []
         self._turns_max = turns_max
         self._random = seeded.random
         self._now = 1000.0
@@ -371,7 +371,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         return self.current_process().exception_handler
 
     def default_exception_handler(self, context: dict[str, Any]) -> None:
-        self.problems.append(f"{context.get('message')}: {context.get('exception')!r}")
+        self.problems.append((str(context.get("message")), context.get("exception")))
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         handler = self.current.exception_handler

@@ -22,15 +22,19 @@ from broker.storage.open import Stores
 from broker.transport.acceptor import AcceptorOptions
 from tests.sim.files import MemoryBodies, MemoryFolders
 from tests.sim.loop import THREAD_S
-from tests.sim.store import Disk, MemoryStore, RecordLog
+from tests.sim.record_log import Disk, RecordLog
+from tests.sim.store import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.sim.loop import Process, SimLoop
-    from tests.sim.network import BoundSocket, Host, Listener, Network
+    from tests.sim.network import Host, Network
+    from tests.sim.tcp import BoundSocket, Listener
 
 PORT = 61616
+# Least and most seconds of a sync: an NVMe drive, an SSD, a disk that turns.
+SYNC_S = ((0.0001, 0.002), (0.001, 0.01), (0.01, 0.1))
 # Where bytes of messages would be spilled: a simulation never has so many.
 _SPILL_FOLDER = Path("/var/tmp")
 
@@ -40,6 +44,7 @@ class HostClock:
 
     def __init__(self, host: Host) -> None:
         self.now_ms = host.clock_ms
+        self.now_s = host.clock_s
         self.monotonic_s = host.network.loop.time
 
 
@@ -176,11 +181,12 @@ def environment_of(process: Process, seeded: random.Random) -> Environment:
 
 
 class NodeStorage:
-    """What a node keeps; opens its stores, see broker.storage.open.StoreOpener."""
+    """What a node keeps."""
 
     def __init__(self, seeded: random.Random, loop: SimLoop) -> None:
         self.seeded = seeded
         self.disk = Disk(seeded)
+        self.disk.sync_s = seeded.choice(SYNC_S)
         self.bindings = RecordLog(self.disk)
         self.messages = RecordLog(self.disk)
         self.pages = MemoryFolders(self.disk)
@@ -189,8 +195,9 @@ class NodeStorage:
         self.loop = loop
         self.store_type = MemoryStore
 
-    def open_stores(self, *, on_lost: Any, is_backup: bool, wait: Any) -> Stores:
-        del on_lost, is_backup, wait
+    async def open_stores(self, options: BrokerOptions, *, on_lost: Any, wait: Any) -> Stores:
+        """Open them; see Broker."""
+        del options, on_lost, wait
         clock = self.loop.time
         bindings = self.store_type(self.bindings, clock=clock)
         messages = self.store_type(self.messages, clock=clock)
@@ -287,11 +294,14 @@ class Node:
     async def _start(self, process: Process) -> None:
         options = BrokerOptions(
             name=self.name,
-            store=self.storage,
             acceptors=(AcceptorOptions(host="0.0.0.0", port=PORT),),
             **self.options,
         )
-        self.broker = self.broker_type(options, environment=environment_of(process, self.seeded))
+        self.broker = self.broker_type(
+            options,
+            environment=environment_of(process, self.seeded),
+            open_stores=self.storage.open_stores,
+        )
         await self.broker.start()
 
     async def stop(self) -> None:

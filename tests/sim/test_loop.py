@@ -143,7 +143,7 @@ def test_each_process_has_its_exception_handler(loop):
     loop.run_until_complete(asyncio.sleep(1))
 
     assert [type(error) for error in told] == [ZeroDivisionError]
-    assert "ValueError" in loop.problems[0]
+    assert isinstance(loop.problems[0][1], ValueError)
 
 
 def test_timeouts_and_locks_of_asyncio_work(loop):
