@@ -22,7 +22,7 @@ def server() -> str:
     """Path of nats-server: of VERSION where Go is there, else what the system has.
 
     Raises:
-        ArtemisUnavailableError: neither, or Go cannot build it: another version is not measured in its place.
+        ArtemisUnavailableError: neither, or Go cannot build it; no other version is measured in its place.
     """
     if shutil.which("go") is None:
         return tool("nats-server")
