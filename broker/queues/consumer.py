@@ -41,6 +41,7 @@ class ConsumerQueue(ReferenceQueue, Protocol):
     """Of a queue what its consumers, and those who come to it by one, use; `queue.py` has it."""
 
     clock_ms: Callable[[], int]
+    clock_s: Callable[[], float]
     pages: QueuePages | None
     records_deliveries: bool
     timers: Timers
