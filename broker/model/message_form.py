@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from broker.model.large_body import LargeBody
-    from broker.model.message_owners import MessageOwner, SpillFile
+    from broker.model.message_owners import SpillFile
 
 __all__ = [
     "GROUP_ID",
@@ -169,7 +169,7 @@ class MessageForm(MessageFields):
         self.is_large = False
         self.references = 0
         self.durable_references = 0
-        self.owner: MessageOwner | None = None
+        self.owner = None
 
     @classmethod
     def decode(cls, view: Body) -> Self:
