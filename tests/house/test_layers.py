@@ -33,8 +33,6 @@ ROOMS = (
 # A list to shorten: what is in no such circle any more must go (see below).
 CIRCLE_MAX = 3
 CIRCLES = {
-    "broker.client.aio": {"client", "connection", "consumer", "producer", "received", "session"},
-    "broker.model": {"message", "message_fields", "message_form", "message_owners"},
     "broker.queues": {
         *("consumer", "dispatch", "groups", "last_values", "pages", "queue", "reference"),
         *("schedule", "selector_index", "stored_references"),

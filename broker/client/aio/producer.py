@@ -25,7 +25,7 @@ from broker.protocols.core.packet_session import RemoveProducer
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from broker.client.aio.session import AsyncSession
+    from broker.client.aio.calls import Calls
     from broker.client.content import MessageHeaders
     from broker.client.replies import Reply
     from broker.protocols.core.packet import Packet
@@ -47,11 +47,11 @@ class Readable(Protocol):
 class AsyncProducer:
     """Sends messages, to one address or to any. Made by `AsyncSession.producer()`."""
 
-    def __init__(self, session: AsyncSession, address: str | None) -> None:
-        self._session = session
-        self._state = session.state
+    def __init__(self, calls: Calls, address: str | None) -> None:
+        self._calls = calls
+        self._state = calls.state
         self._address = address
-        self._number = session.state.add_producer(address)
+        self._number = calls.state.add_producer(address)
         self._is_closed = False
         self._order = asyncio.Lock()
         self._group_id = self._state.options.group_id
@@ -83,7 +83,7 @@ class AsyncProducer:
         message = self._made(content, address, headers)
         reply = await self._dispatch(message, self._blocks(message))
         if reply is not None:
-            await self._session.answered(reply, f"sending to {message.address!r}")
+            await self._calls.answered(reply, f"sending to {message.address!r}")
 
     async def post(
         self,
@@ -160,7 +160,7 @@ class AsyncProducer:
             else:
                 self._state.channel.post(packet)
                 reply = None
-        await self._session.connection.drain()
+        await self._calls.drain()
         return reply
 
     async def send_stream(
@@ -194,7 +194,7 @@ class AsyncProducer:
             reader = _Packed(stream, self._state.options.compression_level)
         reply = await self._send_large(made, reader, size, self._blocks(made))
         if reply is not None:
-            await self._session.answered(reply, f"sending to {made.address!r}")
+            await self._calls.answered(reply, f"sending to {made.address!r}")
 
     async def _send_large(
         self, message: Message, body: Readable, body_size: int, wants_answer: bool
@@ -207,8 +207,8 @@ class AsyncProducer:
                 f"headers and properties of {len(headers)} bytes; "
                 f"below {chunk_size} they can go before a large body"
             )
-        async with self._session.sending_large:
-            await self._session.ready()
+        async with self._calls.sending_large:
+            await self._calls.ready()
             self._state.has_work = True
             self._state.channel.post(SendLarge(message))
             await self._charge(message.address, len(headers) + HEADER_SIZE)
@@ -227,7 +227,7 @@ class AsyncProducer:
                     break
                 self._state.channel.post(packet)
                 await self._charge(message.address, len(chunk) + HEADER_SIZE)
-                await self._session.connection.drain()
+                await self._calls.drain()
                 chunk = following
             if wants_answer:
                 return self._state.channel.call_correlated(packet)
@@ -237,7 +237,7 @@ class AsyncProducer:
     async def _acquire(self, address: str | None, size: int) -> None:
         """Wait until so many bytes may go to the address."""
         assert address is not None
-        await self._session.ready()
+        await self._calls.ready()
         reply = self._state.credits_for(address).acquire(size)
         while not reply.is_done:
             try:
@@ -250,7 +250,7 @@ class AsyncProducer:
                     address,
                 )
                 # A connection that is gone meanwhile ends the wait.
-                await self._session.ready()
+                await self._calls.ready()
         reply.result()
 
     async def _charge(self, address: str | None, size: int) -> None:
