@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from broker.protocols.core.answers import Answers
     from broker.protocols.core.packet import Packet
-    from broker.sessions.session import QueueQuery, Session
+    from broker.sessions.queries import QueueQuery
+    from broker.sessions.session import Session
 
 __all__ = ["QUEUE_REQUESTS"]
 
@@ -72,7 +73,7 @@ class _QueueRequests:
     def _create_address(
         self, session: Session, answers: Answers, packet: queues.CreateAddress, size: int
     ) -> None:
-        session.create_address(
+        session.administration.create_address(
             packet.address, packet.routing_types, is_auto_created=packet.auto_created
         )
         self._done(answers, packet.requires_response, size)
@@ -87,7 +88,7 @@ class _QueueRequests:
     def _create_queue(
         self, session: Session, answers: Answers, packet: queues.CreateQueue, size: int
     ) -> None:
-        session.create_queue(
+        session.administration.create_queue(
             QueueRequest(
                 name=packet.queue,
                 address=packet.address,
@@ -111,7 +112,7 @@ class _QueueRequests:
     def _create_shared_queue_v1(
         self, session: Session, answers: Answers, packet: queues.CreateSharedQueueV1, size: int
     ) -> None:
-        session.create_queue(
+        session.administration.create_queue(
             QueueRequest(
                 name=packet.queue,
                 address=packet.address,
@@ -126,7 +127,7 @@ class _QueueRequests:
     def _create_shared_queue(
         self, session: Session, answers: Answers, packet: queues.CreateSharedQueue, size: int
     ) -> None:
-        session.create_queue(
+        session.administration.create_queue(
             QueueRequest(
                 name=packet.queue,
                 address=packet.address,
@@ -147,13 +148,13 @@ class _QueueRequests:
     def _delete_queue(
         self, session: Session, answers: Answers, packet: queues.DeleteQueue, size: int
     ) -> None:
-        session.delete_queue(packet.queue)
+        session.administration.delete_queue(packet.queue)
         answers.answer(size)
 
     def _query_queue(
         self, session: Session, answers: Answers, packet: queues.QueueQuery, size: int
     ) -> None:
-        answers.answer(size, self.describe(session.query_queue(packet.queue)))
+        answers.answer(size, self.describe(session.administration.query_queue(packet.queue)))
 
     def describe(self, found: QueueQuery) -> queues.QueueQueryResponse:
         """Give the answer about a queue name."""
@@ -201,7 +202,7 @@ class _QueueRequests:
     def _query_binding(
         self, session: Session, answers: Answers, packet: queues.BindingQuery, size: int
     ) -> None:
-        found = session.query_address(packet.address)
+        found = session.administration.query_address(packet.address)
         settings, address = found.settings, found.address
         types = set() if address is None else address.routing_types
         answers.answer(

@@ -301,7 +301,9 @@ class SessionChannel:
         if not self.channel.is_writable:
             consumer.pause()
         if packet.requires_response:
-            self._answers.answer(size, QUEUE_REQUESTS.describe(session.query_queue(packet.queue)))
+            self._answers.answer(
+                size, QUEUE_REQUESTS.describe(session.administration.query_queue(packet.queue))
+            )
         else:
             self._answers.silently(size)
 
