@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import inspect
 import time
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from broker.client.aio.received import AsyncReceived
 from broker.client.aio.waiting import settled
+from broker.client.blocks import AsyncBlock
 from broker.client.errors import BrokerRefused, CallInterrupted, ClientError, ClosedError
 from broker.client.session_state import AckMode
 from broker.protocols.core.packet_connection import NullResponse
@@ -17,7 +18,6 @@ from broker.protocols.core.packet_session import CloseConsumer, Expired
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from types import TracebackType
 
     from broker.client.aio.calls import Calls
     from broker.client.deliveries import ConsumerState
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _AUTOMATIC = (AckMode.AUTO, AckMode.DUPS_OK, AckMode.TRANSACTED, AckMode.XA)
 
 
-class AsyncConsumer:
+class AsyncConsumer(AsyncBlock):
     """Receives the messages of one queue. Made by `AsyncSession.consumer()`.
 
     In the modes where the client acknowledges, it does so when `receive` returns a message, when
@@ -316,19 +316,3 @@ class AsyncConsumer:
             kind = "browsing" if request.browse_only else "open"
             state = f"{kind}, {self._state.buffered} messages at hand"
         return f"<AsyncConsumer {where}: {state}>"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
-            await self.close()
-            return
-        # The error of the block is what the caller must see.
-        with contextlib.suppress(ClientError):
-            await self.close()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from typing import TYPE_CHECKING, Final, Protocol, Self, Unpack
+from typing import TYPE_CHECKING, Final, Protocol, Unpack
 
 from broker.client.aio.waiting import future_of
+from broker.client.blocks import AsyncBlock
 from broker.client.content import (
     GROUP_ID,
     LARGE_COMPRESSED,
@@ -23,8 +24,6 @@ from broker.protocols.core.packet_message import Send, SendContinuation, SendLar
 from broker.protocols.core.packet_session import RemoveProducer
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from broker.client.aio.calls import Calls
     from broker.client.content import MessageHeaders
     from broker.client.replies import Reply
@@ -44,7 +43,7 @@ class Readable(Protocol):
         """Give at most `size` bytes; b"" at the end."""
 
 
-class AsyncProducer:
+class AsyncProducer(AsyncBlock):
     """Sends messages, to one address or to any. Made by `AsyncSession.producer()`."""
 
     def __init__(self, calls: Calls, address: str | None) -> None:
@@ -268,17 +267,6 @@ class AsyncProducer:
         """Where it sends."""
         where = "any address" if self._address is None else repr(self._address)
         return f"<AsyncProducer {where}: {'closed' if self._is_closed else 'open'}>"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
 
 class _Chunks:

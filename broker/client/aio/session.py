@@ -10,6 +10,7 @@ from broker.client.aio.administration import Administration
 from broker.client.aio.consumer import AsyncConsumer
 from broker.client.aio.distributed import Distributed
 from broker.client.aio.producer import AsyncProducer
+from broker.client.blocks import AsyncBlock
 from broker.client.content import CORRELATION_ID, REPLY_TO, Content, make_message
 from broker.client.errors import (
     AnswerTimeout,
@@ -30,7 +31,6 @@ from broker.client.management import (
 from broker.client.selectors import translate_selector
 from broker.client.session_state import AckMode
 from broker.errors import ErrorCode
-from broker.model.encoding import RecordFormatError
 from broker.model.message import Message
 from broker.model.properties import PropertyType
 from broker.model.routing_type import RoutingType
@@ -49,7 +49,6 @@ from broker.protocols.core.packet_session import (
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from types import TracebackType
 
     from broker.client.aio.calls import Calls
     from broker.client.aio.received import AsyncReceived
@@ -60,7 +59,7 @@ if TYPE_CHECKING:
 _DESTINATION_PREFIXES = ("queue://", "topic://", "temp-queue://", "temp-topic://")
 
 
-class AsyncSession(Administration, Distributed):
+class AsyncSession(Administration, Distributed, AsyncBlock):
     """A session: producers, consumers, queues, transactions. Made by `AsyncClient.session()`.
 
     For one task at a time, as a transaction is.
@@ -401,22 +400,6 @@ class AsyncSession(Administration, Distributed):
             delivery = "started" if self.state.is_started else "stopped"
             state = f"{self.state.mode.value}, {delivery}, {len(self._consumers)} consumers"
         return f"<AsyncSession {self.state.name}: {state}>"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
-            await self.close()
-            return
-        # The error of the block is what the caller must see.
-        with contextlib.suppress(ClientError, RecordFormatError):
-            await self.close()
 
 
 def _set_text(message: Message, name: str, text: str) -> None:
