@@ -87,6 +87,7 @@ EXTENSIONS: dict[str, list[str]] = {
 # classes' fields stand in a .pxd beside the source; without a compiler the source runs as it is.
 COMPILED = [
     "broker.model.address",
+    "broker.model.core_layout",
     "broker.queues.consumer",
     "broker.queues.dispatch",
     "broker.routing.duplicates",
