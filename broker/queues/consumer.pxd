@@ -3,16 +3,17 @@
 cimport cython
 
 from broker.model.message cimport Message
-from broker.queues.queue cimport Queue
-from broker.queues.reference cimport Cursor, Reference
+from broker.queues.contents cimport QueueContents
+from broker.queues.reference cimport Reference
 
 
 cdef class Consumer:
+    cdef object _clock_s
     cdef bint _records_deliveries
     cdef public bint can_take
     cdef public object consumer_id
     cdef public bint counts_messages
-    cdef public Queue queue
+    cdef public QueueContents queue
     cdef public object sink
     cdef public object filter
     cdef public bint is_browser
@@ -27,6 +28,7 @@ cdef class Consumer:
     cdef public double last_acknowledged_s
     cdef public double last_delivered_s
     cdef public long long number
+    cdef public object on_answered
     cdef public bint is_started
     cdef public bint is_paused
     cdef public bint is_closed

@@ -14,26 +14,66 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import deque
-from time import time
 from typing import TYPE_CHECKING, Protocol
 
 from broker.errors import BrokerError, ErrorCode, broker_error
+from broker.queues.reference import ReferenceQueue, ReferenceTransaction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from broker.model.message import Message
+    from broker.ports import Timers
     from broker.queues.filter import Filter
-    from broker.queues.pages import PageBrowser
-    from broker.queues.queue import Queue
-    from broker.queues.reference import Cursor, Reference, ReferenceTransaction
+    from broker.queues.pages import PageBrowser, QueuePages
+    from broker.queues.reference import Reference
+    from broker.queues.reference_lists import Cursor
 
-__all__ = ["UNLIMITED", "Consumer", "Sink"]
+__all__ = ["UNLIMITED", "Consumer", "ConsumerQueue", "Sink"]
 
 log = logging.getLogger("broker")
 
 UNLIMITED = -1
 _NUMBERS = itertools.count(1)
+
+
+class ConsumerQueue(ReferenceQueue, Protocol):
+    """Of a queue what its consumers, and those who come to it by one, use; `queue.py` has it."""
+
+    clock_ms: Callable[[], int]
+    clock_s: Callable[[], float]
+    pages: QueuePages | None
+    records_deliveries: bool
+    timers: Timers
+
+    @property
+    def consumer_count(self) -> int:
+        """How many consumers it has, browsers included."""
+
+    def prompt(self, consumer: Consumer) -> None:
+        """A consumer can take (again)."""
+
+    def prompt_later(self, consumer: Consumer) -> None:
+        """The same, to be delivered to in the next turn."""
+
+    def acknowledge(self, reference: Reference, is_last: bool) -> None:
+        """A consumer has it for good: recorded outside of any transaction."""
+
+    def cancel(self, references: Iterable[Reference]) -> None:
+        """Put single references that were delivered back, in the order in which they came."""
+
+    def refuse(self, consumer: Consumer, message: Message) -> None:
+        """Give a message to this consumer no more; other consumers may have it."""
+
+    def remove_consumer(self, consumer: Consumer, returned: Iterable[Reference]) -> None:
+        """Let it take part no more; it gives back what it was given, in order."""
+
+
+class ConsumerTransaction(ReferenceTransaction, Protocol):
+    """Of a transaction what a consumer needs."""
+
+    def acknowledge(self, reference: Reference, consumer: Consumer) -> None:
+        """The consumer's queue loses a message, which it does not list, when it commits."""
 
 
 class Stream(Protocol):
@@ -73,6 +113,7 @@ class Consumer:
         number: unique in the process.
         can_take: started, with credits left, not paused; each change of these updates it.
         delivering: given and not acknowledged, in order.
+        on_answered: called when nothing of that is left; None where nobody waits for it.
         credits: bytes or messages left; below 0 after a message larger than what was left.
         is_unlimited: credits do not matter.
         is_closed: takes nothing any more.
@@ -83,39 +124,10 @@ class Consumer:
         last_acknowledged_s: when it acknowledged the last time, likewise.
     """
 
-    __slots__ = (
-        "_records_deliveries",
-        "acknowledged_count",
-        "can_take",
-        "consumer_id",
-        "counts_messages",
-        "created_ms",
-        "credits",
-        "cursor",
-        "delivered_bytes",
-        "delivered_count",
-        "delivering",
-        "filter",
-        "is_browser",
-        "is_closed",
-        "is_paused",
-        "is_pre_acknowledging",
-        "is_started",
-        "is_unlimited",
-        "last_acknowledged_s",
-        "last_delivered_s",
-        "number",
-        "page_browser",
-        "priority",
-        "queue",
-        "sink",
-        "stream",
-    )
-
     def __init__(
         self,
         consumer_id: int,
-        queue: Queue,
+        queue: ConsumerQueue,
         sink: Sink,
         *,
         filter: Filter | None = None,
@@ -128,6 +140,7 @@ class Consumer:
         self.counts_messages = counts_messages
         self.number = next(_NUMBERS)
         self.queue = queue
+        self._clock_s = queue.clock_s
         self._records_deliveries: bool = queue.records_deliveries
         self.sink = sink
         self.filter = filter
@@ -137,6 +150,7 @@ class Consumer:
         self.credits = 0
         self.is_unlimited = False
         self.delivering: deque[Reference] = deque()
+        self.on_answered: Callable[[], object] | None = None
         self.can_take = False
         # A browser looks whether its session is started or not.
         self.is_started = is_browser
@@ -264,7 +278,7 @@ class Consumer:
             # Else its queue keeps it: no consumer has it, and it may go while it is delivered.
             reference.consumer = self
         self.delivered_count += 1
-        self.last_delivered_s = time()
+        self.last_delivered_s = self._clock_s()
         if self.is_pre_acknowledging:
             # Before it is written: what is lost on the way is lost, as asked for.
             self.last_acknowledged_s = self.last_delivered_s
@@ -333,7 +347,7 @@ class Consumer:
 
     # --- acknowledging ------------------------------------------------------------------------
 
-    def acknowledge(self, tx: ReferenceTransaction | None, message_id: int) -> None:
+    def acknowledge(self, tx: ConsumerTransaction | None, message_id: int) -> None:
         """Acknowledge all that was delivered up to this message.
 
         Raises:
@@ -346,7 +360,7 @@ class Consumer:
         last = self._find(message_id)
         # What is recorded before it is durable when its own record is, if it has one.
         is_synced = last.leaves_record and last.consumer is self
-        self.last_acknowledged_s = time()
+        self.last_acknowledged_s = self._clock_s()
         reference = delivering.popleft()
         while reference is not last:
             self._acknowledge(tx, reference, not is_synced)
@@ -356,8 +370,8 @@ class Consumer:
 
     def _answered(self) -> None:
         """Something that was delivered is not any more."""
-        if self.queue.is_rebalancing and not self.delivering:
-            self.queue.answered()
+        if self.on_answered is not None and not self.delivering:
+            self.on_answered()
 
     def _find(self, message_id: int) -> Reference:
         """Give what is being delivered of a message."""
@@ -367,7 +381,7 @@ class Consumer:
                 return reference
         raise self.not_delivered(message_id)
 
-    def acknowledge_one(self, tx: ReferenceTransaction | None, message_id: int) -> None:
+    def acknowledge_one(self, tx: ConsumerTransaction | None, message_id: int) -> None:
         """Acknowledge this message alone.
 
         Raises:
@@ -376,11 +390,11 @@ class Consumer:
         if self.is_browser:
             return
         reference = self.take_back(message_id)
-        self.last_acknowledged_s = time()
+        self.last_acknowledged_s = self._clock_s()
         self._acknowledge(tx, reference, True)
 
     def _acknowledge(
-        self, tx: ReferenceTransaction | None, reference: Reference, is_last: bool
+        self, tx: ConsumerTransaction | None, reference: Reference, is_last: bool
     ) -> None:
         """See that it is recorded; what is refused is being delivered as before."""
         if reference.consumer is self:

@@ -12,137 +12,35 @@ Threads: the event loop's alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker.model.properties import PropertyType
+from broker.queues.contents import LOOK_COUNT_MAX
 
 if TYPE_CHECKING:
-    from broker.model.message import Message
     from broker.queues.consumer import Consumer
-    from broker.queues.queue import Queue
+    from broker.queues.consumers import ConsumerLevel, Consumers
+    from broker.queues.contents import QueueContents
+    from broker.queues.groups import Groups
     from broker.queues.reference import Reference
+    from broker.queues.selector_index import SelectorIndex
 
-__all__ = ["LOOK_COUNT_MAX", "ConsumerLevel", "Consumers", "browse", "dispatch"]
-
-# References scanned in one turn (QueueImpl.MAX_DELIVERIES_IN_LOOP).
-LOOK_COUNT_MAX: Final = 1000
+__all__ = ["browse", "dispatch"]
 
 
-class ConsumerLevel:
-    """The consumers of one priority, taking turns."""
-
-    __slots__ = ("members", "position", "priority")
-
-    def __init__(self, priority: int) -> None:
-        self.priority = priority
-        self.members: list[Consumer] = []
-        self.position = 0
-
-    def next_ready(self) -> Consumer | None:
-        """Give the next in turn that can take; None when no one can."""
-        members = self.members
-        count = len(members)
-        position = self.position
-        for _ in range(count):
-            if position >= count:
-                position = 0
-            consumer = members[position]
-            position += 1
-            if consumer.can_take:
-                self.position = position
-                return consumer
-        return None
-
-    def in_turn(self) -> list[Consumer]:
-        """Give all, beginning with the one whose turn it is."""
-        position = self.position % len(self.members)
-        return self.members[position:] + self.members[:position]
-
-    def served(self, consumer: Consumer) -> None:
-        """It is the turn of the one behind this one."""
-        self.position = self.members.index(consumer) + 1
-
-
-class Consumers:
-    """All consumers of a queue but its browsers, the highest priority first."""
-
-    __slots__ = ("count", "filtered_count", "levels")
-
-    def __init__(self) -> None:
-        self.count = 0
-        # Those with a selector.
-        self.filtered_count = 0
-        self.levels: list[ConsumerLevel] = []
-
-    def add(self, consumer: Consumer) -> None:
-        """Let a consumer take part."""
-        self.count += 1
-        if consumer.filter is not None:
-            self.filtered_count += 1
-        for level in self.levels:
-            if level.priority == consumer.priority:
-                level.members.append(consumer)
-                return
-        level = ConsumerLevel(consumer.priority)
-        level.members.append(consumer)
-        self.levels.append(level)
-        self.levels.sort(key=lambda one: -one.priority)
-
-    def remove(self, consumer: Consumer) -> bool:
-        """Let it take part no more; whether it did."""
-        for level in self.levels:
-            if consumer in level.members:
-                place = level.members.index(consumer)
-                level.members.remove(consumer)
-                if place < level.position:
-                    level.position -= 1
-                if not level.members:
-                    self.levels.remove(level)
-                self.count -= 1
-                if consumer.filter is not None:
-                    self.filtered_count -= 1
-                return True
-        return False
-
-    def all(self) -> list[Consumer]:
-        """Give them all, in order."""
-        return [consumer for level in self.levels for consumer in level.members]
-
-    def wants(self, message: Message) -> bool:
-        """Whether a consumer takes a message, as far as its selector tells."""
-        return any(
-            consumer.filter is None or consumer.filter.matches(message)
-            for level in self.levels
-            for consumer in level.members
-        )
-
-    def look_again(self) -> None:
-        """Let all look at what they passed over."""
-        for consumer in self.all():
-            if consumer.cursor is not None:
-                consumer.cursor.reset()
-
-    def next_ready(self) -> Consumer | None:
-        """Give the next that can take: highest priority first, in turn."""
-        for level in self.levels:
-            consumer = level.next_ready()
-            if consumer is not None:
-                return consumer
-        return None
-
-
-def dispatch(queue: Queue) -> bool:
+def dispatch(
+    queue: QueueContents, consumers: Consumers, groups: Groups, index: SelectorIndex | None
+) -> bool:
     """Deliver what can be delivered; whether the turn ended with more to do."""
-    if queue.is_plain:
-        return _dispatch_heads(queue)
-    if queue.index is not None:
-        return _dispatch_by_index(queue)
-    return _dispatch_by_cursors(queue)
+    if consumers.is_plain:
+        return _dispatch_heads(queue, consumers)
+    if index is not None:
+        return _dispatch_by_index(consumers, index)
+    return _dispatch_by_cursors(queue, consumers, groups)
 
 
-def _dispatch_heads(queue: Queue) -> bool:
+def _dispatch_heads(queue: QueueContents, consumers: Consumers) -> bool:
     waiting = queue.waiting
-    consumers = queue.consumers
     for _ in range(LOOK_COUNT_MAX):
         reference = waiting.head()
         if reference is None:
@@ -156,107 +54,107 @@ def _dispatch_heads(queue: Queue) -> bool:
         waiting.remove(reference)
         queue.delivering_count += 1
         consumer.handle(reference, message)
-        if not queue.is_plain or not queue.is_dispatching:
+        if not consumers.is_plain or not consumers.may_take:
             return True
     return True
 
 
-def _dispatch_by_index(queue: Queue) -> bool:
-    index = queue.index
-    assert index is not None, "asked before"
-    count = index.look(LOOK_COUNT_MAX)
-    has_more = count == LOOK_COUNT_MAX
+def _dispatch_by_index(consumers: Consumers, index: SelectorIndex) -> bool:
+    has_more = index.look(LOOK_COUNT_MAX) == LOOK_COUNT_MAX
     count = 0
-    while queue.is_dispatching and queue.index is index:
-        served = index.serve(queue)
+    while consumers.may_take and not index.is_closed:
+        served = index.serve()
         if not served:
             return has_more
         count += served
         if count >= LOOK_COUNT_MAX:
             return True
-    return queue.is_dispatching
+    return consumers.may_take
 
 
-def _dispatch_by_cursors(queue: Queue) -> bool:
-    budget = ScanBudget()
-    while budget.count < LOOK_COUNT_MAX:
-        if not queue.is_dispatching:
+def _dispatch_by_cursors(queue: QueueContents, consumers: Consumers, groups: Groups) -> bool:
+    turn = _CursorTurn(queue, consumers, groups)
+    while turn.count < LOOK_COUNT_MAX:
+        if not consumers.may_take:
             return False
-        if not any(_serve_level(queue, level, budget) for level in list(queue.consumers.levels)):
-            return budget.count >= LOOK_COUNT_MAX
+        if not any(turn.serve(level) for level in list(consumers.levels)):
+            return turn.count >= LOOK_COUNT_MAX
     return True
 
 
-class ScanBudget:
-    """How many references were scanned in this turn of the loop."""
+class _CursorTurn:
+    """A turn in which each consumer looks for itself.
 
-    __slots__ = ("count",)
+    Attributes:
+        count: references scanned so far.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_consumers", "_groups", "_queue", "count")
+
+    def __init__(self, queue: QueueContents, consumers: Consumers, groups: Groups) -> None:
+        self._queue = queue
+        self._consumers = consumers
+        self._groups = groups
         self.count = 0
 
-
-def _serve_level(queue: Queue, level: ConsumerLevel, budget: ScanBudget) -> bool:
-    """Give each consumer of a priority one message at most; whether anybody got one."""
-    served = False
-    if queue.binding.exclusive:
-        # All for one: the first of the highest priority, until it leaves.
-        if level is not queue.consumers.levels[0]:
-            return False
-        candidates = level.members[:1]
-    else:
-        candidates = level.in_turn()
-    for consumer in candidates:
-        if not consumer.can_take:
-            continue
-        reference = _next_for(queue, consumer, budget)
-        if reference is None:
-            continue
-        served = True
-        level.served(consumer)
-        _hand_over(queue, consumer, reference)
-    return served
-
-
-def _next_for(queue: Queue, consumer: Consumer, budget: ScanBudget) -> Reference | None:
-    """Give the next reference that this consumer may have; its cursor stands there then."""
-    cursor = consumer.cursor
-    assert cursor is not None, "every consumer of such a queue has one"
-    wanted = consumer.filter
-    while budget.count < LOOK_COUNT_MAX:
-        reference = cursor.advance()
-        if reference is None:
-            return None
-        budget.count += 1
-        message = reference.message
-        if message.expiration and queue.expire_if_due(reference):
-            continue
-        if wanted is not None and not wanted.matches(message):
-            continue
-        key = queue.groups.key_of(message)
-        if key is not None:
-            owner = queue.groups.owner(key)
-            if owner is not None and owner is not consumer:
+    def serve(self, level: ConsumerLevel) -> bool:
+        """Give each consumer of a priority one message at most; whether anybody got one."""
+        served = False
+        if self._queue.binding.exclusive:
+            # All for one: the first of the highest priority, until it leaves.
+            if level is not self._consumers.levels[0]:
+                return False
+            candidates = level.members[:1]
+        else:
+            candidates = level.in_turn()
+        for consumer in candidates:
+            if not consumer.can_take:
                 continue
-        return reference
-    return None
+            reference = self._next_for(consumer)
+            if reference is None:
+                continue
+            served = True
+            level.served(consumer)
+            self._hand_over(consumer, reference)
+        return served
 
+    def _next_for(self, consumer: Consumer) -> Reference | None:
+        """Give the next reference that this consumer may have; its cursor stands there then."""
+        cursor = consumer.cursor
+        assert cursor is not None, "every consumer of such a queue has one"
+        wanted, groups = consumer.filter, self._groups
+        while self.count < LOOK_COUNT_MAX:
+            reference = cursor.advance()
+            if reference is None:
+                return None
+            self.count += 1
+            message = reference.message
+            if message.expiration and self._queue.expire_if_due(reference):
+                continue
+            if wanted is not None and not wanted.matches(message):
+                continue
+            key = groups.key_of(message)
+            if key is not None:
+                owner = groups.owner(key)
+                if owner is not None and owner is not consumer:
+                    continue
+            return reference
+        return None
 
-def _hand_over(queue: Queue, consumer: Consumer, reference: Reference) -> None:
-    message = reference.message
-    key = queue.groups.key_of(message)
-    if key is not None and queue.groups.took(key, consumer, message):
-        first_key = queue.binding.group_first_key
-        if first_key is not None:
-            # In the copy that is written alone: other queues may have the message too.
-            message = message.copy()
-            message.set(first_key, PropertyType.BOOLEAN, True)
-    if not queue.binding.non_destructive:
-        queue.waiting.remove(reference)
-        queue.delivering_count += 1
-        if key is not None and queue.groups.owner(key) is None:
-            queue.look_again()
-    consumer.handle(reference, message)
+    def _hand_over(self, consumer: Consumer, reference: Reference) -> None:
+        queue, groups, message = self._queue, self._groups, reference.message
+        key = groups.key_of(message)
+        if key is not None and groups.took(key, consumer, message):
+            first_key = queue.binding.group_first_key
+            if first_key is not None:
+                # In the copy that is written alone: other queues may have the message too.
+                message = message.copy()
+                message.set(first_key, PropertyType.BOOLEAN, True)
+        if not queue.binding.non_destructive:
+            queue.take(reference)
+            if key is not None and groups.owner(key) is None:
+                self._consumers.look_again()
+        consumer.handle(reference, message)
 
 
 def browse(consumer: Consumer) -> bool:

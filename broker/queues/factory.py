@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.ports import Settings, Timers
+    from broker.queues.contents import DeadLetterHandler
     from broker.queues.filter import Filter
-    from broker.queues.queue import DeadLetterHandler
     from broker.records.binding_records import QueueBinding
     from broker.storage.manager import StorageManager
 
@@ -25,6 +25,7 @@ class QueueFactory:
         storage: where records go.
         timers: turns and timers.
         clock_ms: wall clock, ms since 1970.
+        clock_s: the same in seconds, for consumers.
         settings: of addresses.
         parse_filter: a selector's text to a Filter, None for a blank one; raises BrokerError 103.
         records_deliveries: a delivery count is recorded before the message is written
@@ -43,6 +44,7 @@ class QueueFactory:
         storage: StorageManager,
         timers: Timers,
         clock_ms: Callable[[], int],
+        clock_s: Callable[[], float],
         settings: Settings,
         parse_filter: Callable[[str], Filter | None],
         records_deliveries: bool = False,
@@ -50,6 +52,7 @@ class QueueFactory:
         self._storage = storage
         self._timers = timers
         self._clock_ms = clock_ms
+        self._clock_s = clock_s
         self._settings = settings
         self._parse_filter = parse_filter
         self._records_deliveries = records_deliveries
@@ -61,7 +64,7 @@ class QueueFactory:
         *,
         is_durable: bool,
         is_temporary: bool,
-        auto_delete: Callable[[Queue], object],
+        auto_delete: Callable[[str], object],
     ) -> Queue:
         """Make a queue.
 
@@ -70,7 +73,7 @@ class QueueFactory:
             binding: name, address and attributes.
             is_durable: it has a record.
             is_temporary: it goes with the connection that made it.
-            auto_delete: called with it when it is empty and unused, if it is to go then.
+            auto_delete: called with its name when it is empty and unused, if it is to go then.
 
         Raises:
             BrokerError: its filter cannot be read.
@@ -81,6 +84,7 @@ class QueueFactory:
             storage=self._storage,
             timers=self._timers,
             clock_ms=self._clock_ms,
+            clock_s=self._clock_s,
             settings=self._settings,
             parse_filter=self._parse_filter,
             dead_letters=self.dead_letters,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from broker.model.message import Message
     from broker.model.properties import PropertyValue
-    from broker.queues.reference import PriorityList, Reference
+    from broker.queues.reference import Reference
+    from broker.queues.reference_lists import PriorityList
     from broker.records.binding_records import QueueBinding
 
 __all__ = ["LAST_VALUE", "LastValues"]

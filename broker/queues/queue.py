@@ -1,63 +1,38 @@
-"""A queue: references that wait, are being delivered, or are not due yet.
+"""A queue: what it holds (contents.py), who may consume it, and when it is delivered.
 
-    route ─▶ add() ─▶ waiting ─▶ dispatch ─▶ delivering ─▶ acknowledge() ─▶ gone
-                 └─▶ schedule ─┘    ▲              │
-                                    └─ give_back() ┘
-
-A message is in exactly one of the three places, or, where the queue is non-destructive, stays in
-`waiting` while consumers see it. Who gets the next one: dispatch.py. What records say is written
-here where one message leaves alone, and by transaction.py where several leave together.
+Who gets the next message: dispatch.py.
 
 Threads: the event loop's alone; nothing here waits.
 """
 
 from __future__ import annotations
 
-from heapq import merge
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from broker.errors import broker_error
-from broker.queues.dispatch import LOOK_COUNT_MAX, Consumers, browse, dispatch
+from broker.queues.consumers import Consumers
+from broker.queues.contents import QueueContents
+from broker.queues.dispatch import browse, dispatch
 from broker.queues.groups import GROUP_ID, Groups
-from broker.queues.last_values import LastValues
-from broker.queues.reference import PriorityList, Reference
 from broker.queues.refusals import Refusals
-from broker.queues.schedule import Schedule
 from broker.queues.selector_index import SelectorIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from broker.model.message import Message
     from broker.ports import Settings, Timer, Timers
     from broker.queues.consumer import Consumer
+    from broker.queues.contents import DeadLetterHandler
     from broker.queues.filter import Filter
-    from broker.queues.pages import QueuePages
+    from broker.queues.reference import Reference
     from broker.records.binding_records import QueueBinding
-    from broker.settings.settings import AddressSettings
     from broker.storage.manager import StorageManager
 
-__all__ = ["DeadLetterHandler", "Queue"]
+__all__ = ["Queue"]
 
 
-class DeadLetterHandler(Protocol):
-    """Where a queue sends what it cannot deliver; `broker.routing.dead_letters` is one."""
-
-    def is_redelivered(self, reference: Reference, *, is_delayed: bool = True) -> bool:
-        """Decide about a reference that comes back: whether its queue keeps it.
-
-        It has a `scheduled_ms` then if it has to wait.
-
-        Args:
-            reference: that comes back.
-            is_delayed: the redelivery delay applies.
-        """
-
-    def expire(self, reference: Reference) -> None:
-        """Move a reference, which waits or is being delivered, to the expiry address."""
-
-
-class Queue:
+class Queue(QueueContents):
     """See the module's text.
 
     Args:
@@ -66,25 +41,20 @@ class Queue:
         storage: where records go.
         timers: turns and timers.
         clock_ms: wall clock, ms since 1970.
+        clock_s: the same in seconds, for consumers.
         settings: of addresses.
         parse_filter: a selector's text to a Filter; raises BrokerError 103.
         dead_letters: takes what is delivered too often, or too late.
-        auto_delete: called with it when it is empty and unused, if it is to go then.
+        auto_delete: called with its name when it is empty and unused, if it is to go then.
         is_durable: it has a record, and so have its durable messages.
         is_temporary: it goes with the connection that made it.
         records_deliveries: consumers record a delivery count before the message is written.
 
     Attributes:
-        waiting: to be delivered, in order.
-        delivering_count: delivered and neither acknowledged nor given back.
         filter: of the queue, not of a consumer.
+        consumers: all but browsers.
         groups: which consumer has which message group.
-        is_plain: no consumer wants anything special, see dispatch.py.
         index: finds who wants a message; None where consumers need none, or cursors.
-        is_dispatching: whether anything may be delivered now.
-        is_rebalancing: nothing is delivered before all consumers have answered what they have
-            (group-rebalance-pause-dispatch).
-        is_deleted: it is gone.
     """
 
     def __init__(
@@ -95,108 +65,60 @@ class Queue:
         storage: StorageManager,
         timers: Timers,
         clock_ms: Callable[[], int],
+        clock_s: Callable[[], float],
         settings: Settings,
         parse_filter: Callable[[str], Filter | None],
         dead_letters: DeadLetterHandler,
-        auto_delete: Callable[[Queue], object],
+        auto_delete: Callable[[str], object],
         is_durable: bool,
         is_temporary: bool = False,
         records_deliveries: bool = False,
     ) -> None:
-        self.queue_id = queue_id
-        self.binding = binding
-        self.storage = storage
-        self.timers = timers
-        self.clock_ms = clock_ms
+        super().__init__(
+            queue_id,
+            binding,
+            storage=storage,
+            timers=timers,
+            clock_ms=clock_ms,
+            settings=settings,
+            dead_letters=dead_letters,
+            auto_delete=auto_delete,
+            is_durable=is_durable,
+        )
+        self.clock_s = clock_s
         self.records_deliveries = records_deliveries
-        self._settings = settings
         self._parse_filter = parse_filter
-        self._dead_letters = dead_letters
-        self._auto_delete = auto_delete
-        self.name = binding.name
-        self.is_durable = is_durable
         self.is_temporary = is_temporary
         self.filter: Filter | None = parse_filter(binding.filter) if binding.filter else None
-        self.waiting = PriorityList()
-        # What it has in pages, while its address has any.
-        self.pages: QueuePages | None = None
-        self.delivering_count = 0
         self.consumers = Consumers()
         self.browsers: list[Consumer] = []
         self.groups = Groups(binding.group_buckets)
-        self.last_values = LastValues(binding) if binding.last_value else None
         self.is_paused = False
-        self.is_deleted = False
         self.was_used = False
         self.status_record_id = 0
         self.created_ms = clock_ms()
         self.last_consumer_left_ms = self.created_ms
-        # Totals since the start; unacknowledged are acknowledgements that were rolled back.
-        self.added_count = 0
-        self.acknowledged_count = 0
-        self.unacknowledged_count = 0
-        self.expired_count = 0
-        self.killed_count = 0
-        self.replaced_count = 0
-        self.has_expiring = False
-        self._schedule: Schedule | None = None
         self._has_groups = False
         # What each message would ask the binding for.
         self._takes_all = False
-        self._has_ring = False
         self._is_delivering = False
         self._is_open = binding.consumers_before_dispatch <= 0
         self._open_timer: Timer | None = None
         self._turn: Timer | None = None
-        self.is_plain = True
         self.index: SelectorIndex | None = None
         self._needs_cursors = False
-        self.is_dispatching = False
-        self.is_rebalancing = False
-        # Auto-created, used, without consumers: it is deleted when it holds nothing more.
-        self._goes_when_empty = False
-        self._end_turn: Timer | None = None
+        # Nothing is delivered before all consumers have answered what they have
+        # (group-rebalance-pause-dispatch).
+        self._is_rebalancing = False
         self._refresh()
 
     def __repr__(self) -> str:
         return f"Queue({self.name!r}, {self.message_count} messages)"
 
-    # --- what it holds ------------------------------------------------------------------------
-
-    @property
-    def settings(self) -> AddressSettings:
-        """The effective settings of its address."""
-        return self._settings.match(self.binding.address)
-
-    @property
-    def scheduled_count(self) -> int:
-        """How many are not due yet."""
-        return 0 if self._schedule is None else len(self._schedule)
-
-    @property
-    def message_count(self) -> int:
-        """How many it holds: waiting, being delivered, not due yet, in pages."""
-        count = self.waiting.count + self.delivering_count + self.scheduled_count
-        return count if self.pages is None else count + self.pages.unread_count
-
-    def has_at_most(self, count: int) -> bool:
-        """Whether it holds no more than that; false after a start until its pages are counted."""
-        is_counted = self.pages is None or self.pages.is_counted
-        return is_counted and self.message_count <= count
-
     @property
     def consumer_count(self) -> int:
         """How many consumers it has, browsers included."""
         return self.consumers.count + len(self.browsers)
-
-    def scheduled(self) -> Iterator[Reference]:
-        """Those that are not due yet, in order of their times."""
-        return iter(()) if self._schedule is None else iter(self._schedule)
-
-    def references(self) -> Iterator[Reference]:
-        """Those that wait, then those not due yet; the one given last may be removed."""
-        yield from self.waiting
-        yield from list(self.scheduled())
 
     # --- messages come ------------------------------------------------------------------------
 
@@ -231,11 +153,6 @@ class Queue:
         else:
             self.deliver_later()
 
-    @property
-    def takes_stored(self) -> bool:
-        """Whether plain references of a start may come as they are stored, not one by one."""
-        return self.last_values is None and not self._has_ring
-
     def load(self, reference: Reference) -> None:
         """Take a reference from the journal or a page; the caller has it delivered."""
         self._place(reference)
@@ -251,206 +168,7 @@ class Queue:
         ):
             self._has_groups = True
             self._refresh()
-        if reference.scheduled_ms:
-            if reference.scheduled_ms > self.clock_ms():
-                self._put_off(reference)
-                return
-            reference.scheduled_ms = 0
-        if self.last_values is None:
-            self.waiting.add_tail(reference)
-        else:
-            replaced = self.last_values.put(reference, self.waiting)
-            if replaced is not None:
-                self._replaced(replaced)
-        if self._has_ring:
-            self._trim_ring()
-
-    def _put_off(self, reference: Reference) -> None:
-        if self._schedule is None:
-            self._schedule = Schedule(self.timers, self.clock_ms, self._became_due)
-        self._schedule.add(reference)
-
-    def _became_due(self, references: list[Reference]) -> None:
-        for reference in reversed(references):
-            reference.scheduled_ms = 0
-            if self.last_values is not None:
-                replaced = self.last_values.put(reference, self.waiting)
-                if replaced is not None:
-                    self._replaced(replaced)
-            else:
-                self.waiting.add_head(reference)
-        if self.binding.ring_size >= 0:
-            self._trim_ring()
-        self.deliver()
-
-    def _replaced(self, reference: Reference) -> None:
-        self.replaced_count += 1
-        self._forget(reference)
-
-    def _trim_ring(self) -> None:
-        while self.waiting.count > self.binding.ring_size:
-            oldest = self.waiting.head()
-            assert oldest is not None, "more than none wait"
-            self.waiting.remove(oldest)
-            self._replaced(oldest)
-
-    def deliver_now(self, references: Iterable[Reference]) -> int:
-        """Let references that are not due yet be due; how many.
-
-        Their records keep the time: a restart before they are acknowledged waits for it again.
-        """
-        due = [one for one in references if one.scheduled_ms and self._schedule is not None]
-        for reference in due:
-            assert self._schedule is not None, "it has those"
-            self._schedule.remove(reference)
-        if due:
-            self._became_due(due)
-        return len(due)
-
-    # --- messages leave -----------------------------------------------------------------------
-
-    def acknowledge(self, reference: Reference, is_last: bool) -> None:
-        """A consumer has it for good: recorded outside of any transaction.
-
-        Args:
-            reference: that it was given.
-            is_last: no other follows that asks for the sync of all.
-        """
-        # First, for it may be refused.
-        reference.record_gone(None, is_last)
-        self.delivering_count -= 1
-        self.acknowledged_count += 1
-        self._release(reference)
-
-    def acknowledged(self, reference: Reference) -> None:
-        """The same, by a transaction whose commit is durable."""
-        self.delivering_count -= 1
-        self.acknowledged_count += 1
-        self._release(reference)
-
-    def remove(self, reference: Reference) -> None:
-        """Take out one that waits or is not due yet, and record that it is gone."""
-        self.take(reference)
-        self.delivering_count -= 1
-        self._forget(reference)
-
-    def take(self, reference: Reference) -> None:
-        """Take out one that waits or is not due yet, as if it were delivered."""
-        if reference.level >= 0:
-            self.waiting.remove(reference)
-        elif reference.scheduled_ms and self._schedule is not None:
-            self._schedule.remove(reference)
-            reference.scheduled_ms = 0
-        self.delivering_count += 1
-
-    def _forget(self, reference: Reference) -> None:
-        """Record that it is gone, and release the message."""
-        reference.record_gone(None, True)
-        self._release(reference)
-
-    def _release(self, reference: Reference) -> None:
-        """Its record says that it is gone: the message goes when no queue has it any more."""
-        reference.consumer = None
-        if self.last_values is not None:
-            self.last_values.gone(reference)
-        reference.release()
-        if self._goes_when_empty and self._end_turn is None:
-            self._end_turn = self.timers.call_soon(self._go_if_empty)
-
-    def _go_if_empty(self) -> None:
-        """In a turn of its own: the caller that emptied it may still use it."""
-        self._end_turn = None
-        if self._goes_when_empty:
-            self._auto_delete(self)
-
-    def expire_if_due(self, reference: Reference) -> bool:
-        """Move a waiting reference to the expiry address if its time is over; whether it was."""
-        if reference.message.expiration > self.clock_ms():
-            return False
-        self._dead_letters.expire(reference)
-        return True
-
-    # --- messages come back -------------------------------------------------------------------
-
-    def give_back(self, references: Iterable[Reference], unseen: Iterable[Reference] = ()) -> None:
-        """Put references that were delivered, in their order, before those that wait.
-
-        Those delivered too often go to the dead letter address.
-
-        Args:
-            references: that the application may have seen: they wait for the redelivery delay.
-            unseen: that come behind them, and without a delay: they lay in the client's buffer,
-                or their consumer went (QueueImpl.cancel with ignoreRedeliveryCheck).
-        """
-        kept = [item for item in references if self._take_back(item, is_delayed=True)]
-        kept += [item for item in unseen if self._take_back(item, is_delayed=False)]
-        for reference in reversed(kept):
-            self.waiting.add_head(reference)
-        self.deliver()
-
-    def cancel(self, references: Iterable[Reference]) -> None:
-        """Put single references that were delivered back, in the order in which they came.
-
-        Those delivered too often go to the dead letter address; the redelivery delay applies. As
-        QueueImpl.cancel(reference, timeBase).
-        """
-        by_level: dict[int, list[Reference]] = {}
-        for reference in references:
-            if self._take_back(reference, is_delayed=True):
-                level = self.waiting.level_of(reference.message)
-                by_level.setdefault(level.level, []).append(reference)
-        for number, returned in by_level.items():
-            returned.sort(key=_message_id)
-            level = self.waiting.levels[number]
-            last_id = _message_id(returned[-1])
-            before: list[Reference] = []
-            # What came back earlier stands at the head, too.
-            while len(before) < LOOK_COUNT_MAX:
-                head = level.first()
-                if head is None or _message_id(head) > last_id:
-                    break
-                self.waiting.remove(head)
-                before.append(head)
-            for reference in reversed(list(merge(before, returned, key=_message_id))):
-                self.waiting.add_head(reference)
-        self.deliver()
-
-    def refuse(self, consumer: Consumer, message: Message) -> None:
-        """Give a message to this consumer no more; other consumers may have it."""
-        refusals = consumer.filter
-        if not isinstance(refusals, Refusals):
-            refusals = Refusals(consumer.filter)
-            is_member = self.consumers.remove(consumer)
-            if self.index is not None:
-                self.index.remove(consumer)
-            consumer.filter = refusals
-            if is_member:
-                self.consumers.add(consumer)
-                self._refresh()
-                self._equip(consumer)
-        refusals.add(message)
-
-    def _take_back(self, reference: Reference, *, is_delayed: bool) -> bool:
-        """Whether it goes to the head; else it went somewhere else."""
-        reference.consumer = None
-        if self.is_deleted:
-            self.delivering_count -= 1
-            self._forget(reference)
-            return False
-        if not self._dead_letters.is_redelivered(reference, is_delayed=is_delayed):
-            return False
-        self.delivering_count -= 1
-        ring_size = self.binding.ring_size
-        if (self.last_values is not None and not self.last_values.is_last(reference)) or (
-            0 <= ring_size <= self.waiting.count
-        ):
-            # A newer one has its place.
-            self._replaced(reference)
-            return False
-        if reference.scheduled_ms:
-            self._put_off(reference)
-            return False
-        return True
+        self._put(reference)
 
     # --- consumers ----------------------------------------------------------------------------
 
@@ -477,7 +195,7 @@ class Queue:
             return
         if self.binding.group_rebalance:
             if self.binding.group_rebalance_pause_dispatch:
-                self.is_rebalancing = self._has_unanswered()
+                self._wait_for_answers()
             self.groups.reset()
         self.consumers.add(consumer)
         self._refresh()
@@ -487,15 +205,28 @@ class Queue:
         if self.binding.group_rebalance:
             self.look_again()
 
-    def _has_unanswered(self) -> bool:
-        return any(member.delivering for member in self.consumers.all())
+    def _wait_for_answers(self) -> None:
+        """Deliver nothing until no consumer has anything that it was delivered."""
+        for member in self.consumers.all():
+            member.on_answered = self._answered
+        self._is_rebalancing = True
+        self._end_rebalance()
 
-    def answered(self) -> None:
+    def _answered(self) -> None:
         """A consumer has nothing left that it was delivered: groups may go to others now."""
-        if self.is_rebalancing and not self._has_unanswered():
-            self.is_rebalancing = False
+        if self._is_rebalancing and self._end_rebalance():
             self._refresh()
             self.deliver_later()
+
+    def _end_rebalance(self) -> bool:
+        """Go on where nobody has anything left; whether it is so."""
+        members = self.consumers.all()
+        if any(member.delivering for member in members):
+            return False
+        self._is_rebalancing = False
+        for member in members:
+            member.on_answered = None
+        return True
 
     def look_again(self) -> None:
         """A group has no owner any more: consumers look at what they passed over on its account.
@@ -557,11 +288,26 @@ class Queue:
         if self.consumers.count == 0:
             self._stop_open_timer()
             self._is_open = self.binding.consumers_before_dispatch <= 0
-        self.answered()
+        self._answered()
         self._refresh()
         if self.consumer_count == 0 and self.binding.purge_on_no_consumers:
             self.timers.call_soon(self._purge_if_unused)
         self.give_back((), returned)
+
+    def refuse(self, consumer: Consumer, message: Message) -> None:
+        """Give a message to this consumer no more; other consumers may have it."""
+        refusals = consumer.filter
+        if not isinstance(refusals, Refusals):
+            refusals = Refusals(consumer.filter)
+            is_member = self.consumers.remove(consumer)
+            if self.index is not None:
+                self.index.remove(consumer)
+            consumer.filter = refusals
+            if is_member:
+                self.consumers.add(consumer)
+                self._refresh()
+                self._equip(consumer)
+        refusals.add(message)
 
     def _purge_if_unused(self) -> None:
         if self.consumer_count == 0 and not self.is_deleted:
@@ -570,10 +316,11 @@ class Queue:
     def _refresh(self) -> None:
         """Something that decides about delivery has changed."""
         binding = self.binding
-        self.is_dispatching = (
-            self.consumers.count > 0
+        consumers = self.consumers
+        consumers.may_take = (
+            consumers.count > 0
             and self._is_open
-            and not self.is_rebalancing
+            and not self._is_rebalancing
             and not self.is_paused
             and not self.is_deleted
         )
@@ -593,14 +340,14 @@ class Queue:
             and self.filter is None
         )
         needs_cursors = self._has_groups or binding.exclusive or binding.non_destructive
-        has_selectors = self.consumers.filtered_count > 0
-        self.is_plain = not (needs_cursors or has_selectors)
+        has_selectors = consumers.filtered_count > 0
+        consumers.is_plain = not (needs_cursors or has_selectors)
         needs_cursors = needs_cursors or (has_selectors and self.last_values is not None)
         if needs_cursors != self._needs_cursors:
             self._needs_cursors = needs_cursors
-            for member in self.consumers.all():
+            for member in consumers.all():
                 self._equip(member)
-        self._use_index(not self.is_plain and not needs_cursors)
+        self._use_index(not consumers.is_plain and not needs_cursors)
 
     def _equip(self, consumer: Consumer) -> None:
         """Let a consumer have a cursor, or take part in the index, or neither, as all have."""
@@ -614,7 +361,7 @@ class Queue:
 
     def _use_index(self, is_wanted: bool) -> None:
         if is_wanted and self.index is None:
-            self.index = SelectorIndex(self)
+            self.index = SelectorIndex(self, self.consumers)
         elif not is_wanted and self.index is not None:
             self.index.close()
             self.index = None
@@ -643,25 +390,19 @@ class Queue:
             self.index.wake(consumer)
         self.deliver_later()
 
-    def hand_over(self, consumer: Consumer, reference: Reference) -> None:
-        """Deliver a reference that waits."""
-        self.waiting.remove(reference)
-        self.delivering_count += 1
-        consumer.handle(reference, reference.message)
-
     def deliver(self) -> None:
         """Deliver what can be delivered, in this turn and the next ones."""
         if self._is_delivering:
             return
         pages = self.pages
-        if pages is not None and pages.is_dropping and not self.is_dispatching:
+        if pages is not None and pages.is_dropping and not self.consumers.may_take:
             pages.replenish()
-        if self.is_dispatching and (self.waiting.count or pages is not None):
+        if self.consumers.may_take and (self.waiting.count or pages is not None):
             self._is_delivering = True
             try:
                 if pages is not None:
                     pages.replenish()
-                has_more = dispatch(self)
+                has_more = dispatch(self, self.consumers, self.groups, self.index)
             finally:
                 self._is_delivering = False
             if has_more or (self.pages is not None and self.pages.wants_to_go_on):
@@ -703,16 +444,6 @@ class Queue:
 
     # --- the end ------------------------------------------------------------------------------
 
-    def remove_all(self) -> int:
-        """Remove all that waits, is not due yet, or lies in pages; how many.
-
-        What lies in pages goes as it is read, in later turns.
-        """
-        removed = list(self.references())
-        for reference in removed:
-            self.remove(reference)
-        return len(removed) + (0 if self.pages is None else self.pages.drop_all())
-
     def delete(self) -> None:
         """Remove everything, what is being delivered too, and close all consumers."""
         members = [*self.consumers.all(), *self.browsers]
@@ -743,7 +474,3 @@ class Queue:
         if self._schedule is not None:
             self._schedule.close()
         self._refresh()
-
-
-def _message_id(reference: Reference) -> int:
-    return reference.message.message_id

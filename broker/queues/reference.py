@@ -1,55 +1,58 @@
-"""A message in a queue, and the lists that hold them: by priority, first in first out.
+"""A message in a queue.
 
-    PriorityList       levels 9 … 0, the highest first
-      ReferenceList    one level: a doubly linked list through the references themselves
-        Reference      one message in one queue
-        StoredRun      many that are made when a reader comes to them (stored_references.py)
-    Cursor             a place in all levels, for readers that take nothing
-
-Linked, since messages leave from the middle: by a selector, a group, expiry, an operator. Such a
-removal is found by its reference alone and costs the same wherever it stands; the two links are
-all that it costs to be in a list.
-
-A cursor stands on the last reference it gave. When that one is removed the cursor steps back, so
-what follows is still to come. When references come back to the head, all cursors of the level begin
-anew, since what they passed may fit now.
+The lists that hold them: reference_lists.py.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     from broker.model.message import Message
-    from broker.queues.consumer import Consumer
-    from broker.queues.queue import Queue
-    from broker.queues.stored_references import StoredReferences
+    from broker.records.binding_records import QueueBinding
+    from broker.settings.settings import AddressSettings
+    from broker.storage.manager import StorageManager
 
-    class Watcher(Protocol):
-        """Who goes through a list by a scan of its own."""
-
-        def put_first(self, reference: Reference) -> None:
-            """It came to the head of a level that the scan has begun with."""
-
-        def came_back(self) -> None:
-            """Something came to the head of a level."""
+__all__ = ["Recipient", "Reference", "ReferenceQueue", "ReferenceTransaction", "reference_to"]
 
 
-__all__ = [
-    "LEVELS",
-    "Cursor",
-    "PriorityList",
-    "Reference",
-    "ReferenceList",
-    "ReferenceTransaction",
-    "StoredRun",
-    "reference_to",
-]
+class ReferenceQueue(Protocol):
+    """Of a queue what those use who come to it by a reference; `queue.py` has it."""
 
-LEVELS: Final = 10  # Priorities 0 … 9 (JMS 2.0, 3.4.10); QueueImpl.NUM_PRIORITIES.
+    queue_id: int
+    name: str
+    binding: QueueBinding
+    storage: StorageManager
+    is_durable: bool
+    is_deleted: bool
+    delivering_count: int
+    expired_count: int
+    killed_count: int
+    unacknowledged_count: int
+
+    @property
+    def settings(self) -> AddressSettings:
+        """The effective settings of its address."""
+
+    def add(self, reference: Reference) -> None:
+        """Take a new one, whose records are durable."""
+
+    def take(self, reference: Reference) -> None:
+        """Take out one that waits or is not due yet, as if it were delivered."""
+
+    def acknowledged(self, reference: Reference) -> None:
+        """A consumer has it for good, by a transaction whose commit is durable."""
+
+    def give_back(self, references: Iterable[Reference], unseen: Iterable[Reference] = ()) -> None:
+        """Put those that were delivered, in their order, before those that wait."""
+
+
+class Recipient(Protocol):
+    """Who was given a reference; `consumer.py` has it."""
+
+    consumer_id: int
 
 
 class ReferenceTransaction(Protocol):
@@ -65,9 +68,6 @@ class ReferenceTransaction(Protocol):
     @property
     def acknowledged(self) -> list[Reference]:
         """What it acknowledges, in order."""
-
-    def acknowledge(self, reference: Reference, consumer: Consumer | None = None) -> None:
-        """A queue loses a message, which it does not list, when it commits."""
 
 
 # What has two bytes. Who was delivered more often has its count recorded once more than needed.
@@ -99,16 +99,16 @@ class Reference:
         "scheduled_ms",
     )
 
-    def __init__(self, message: Message, queue: Queue, scheduled_ms: int = 0) -> None:
+    def __init__(self, message: Message, queue: ReferenceQueue, scheduled_ms: int = 0) -> None:
         self._begin(message, queue, scheduled_ms)
 
-    def _begin(self, message: Message, queue: Queue, scheduled_ms: int) -> None:
+    def _begin(self, message: Message, queue: ReferenceQueue, scheduled_ms: int) -> None:
         self.message = message
         self.queue = queue
         self.delivery_count = 0
         self._persisted_count = 0
         self.scheduled_ms = scheduled_ms
-        self.consumer: Consumer | None = None
+        self.consumer: Recipient | None = None
         self.level = -1
         self.previous: Reference | None = None
         self.following: Reference | None = None
@@ -168,304 +168,8 @@ class Reference:
             owner.remove(message)
 
 
-def reference_to(message: Message, queue: Queue, scheduled_ms: int) -> Reference:
+def reference_to(message: Message, queue: ReferenceQueue, scheduled_ms: int) -> Reference:
     """Make a reference, in less time than a call of the class takes."""
     reference = Reference.__new__(Reference)
     reference._begin(message, queue, scheduled_ms)
     return reference
-
-
-class StoredRun(Reference):
-    """Stands in a list for references that are not made yet; never delivered itself.
-
-    Attributes:
-        parts: StoredReferences, in order; each is made at once.
-    """
-
-    __slots__ = ("parts",)
-
-    def __init__(self) -> None:
-        self.parts: deque[StoredReferences] = deque()
-
-
-class ReferenceList:
-    """References of one priority, linked.
-
-    Those of a StoredRun are made when a reader comes to it: see `first` and `after`.
-    """
-
-    __slots__ = ("head", "level", "tail")
-
-    def __init__(self, level: int) -> None:
-        self.level = level
-        self.head: Reference | None = None
-        self.tail: Reference | None = None
-
-    def first(self) -> Reference | None:
-        """Give the first one; None where there is none."""
-        found = self.head
-        while isinstance(found, StoredRun):
-            self._make(found)
-            found = self.head
-        return found
-
-    def after(self, reference: Reference) -> Reference | None:
-        """Give the one behind another; None where that is the last."""
-        found = reference.following
-        while isinstance(found, StoredRun):
-            self._make(found)
-            found = reference.following
-        return found
-
-    def made_after(self, reference: Reference | None) -> Reference | None:
-        """Give the one behind another, or the first, of those that are made already."""
-        found = self.head if reference is None else reference.following
-        while isinstance(found, StoredRun):
-            found = found.following
-        return found
-
-    def _make(self, run: StoredRun) -> None:
-        """Put references before the run that they come from, which goes with its last one."""
-        for reference in run.parts[0].make():
-            reference.level = self.level
-            reference.previous, reference.following = run.previous, run
-            if reference.previous is None:
-                self.head = reference
-            else:
-                reference.previous.following = reference
-            run.previous = reference
-        run.parts.popleft()
-        if not run.parts:
-            self.remove(run)
-
-    def add_stored(self, references: StoredReferences) -> None:
-        """Append references that are not made yet."""
-        last = self.tail
-        if isinstance(last, StoredRun):
-            last.parts.append(references)
-            return
-        run = StoredRun()
-        run.parts.append(references)
-        self.add_tail(run)
-
-    def add_tail(self, reference: Reference) -> None:
-        """Append."""
-        last = self.tail
-        reference.level = self.level
-        reference.previous = last
-        if last is None:
-            self.head = reference
-        else:
-            last.following = reference
-        self.tail = reference
-
-    def add_head(self, reference: Reference) -> None:
-        """Put before all others."""
-        first = self.head
-        reference.level = self.level
-        reference.following = first
-        if first is None:
-            self.tail = reference
-        else:
-            first.previous = reference
-        self.head = reference
-
-    def remove(self, reference: Reference) -> None:
-        """Take out, wherever it stands."""
-        assert reference.level == self.level, "listed here"
-        previous, following = reference.previous, reference.following
-        if previous is None:
-            self.head = following
-        else:
-            previous.following = following
-        if following is None:
-            self.tail = previous
-        else:
-            following.previous = previous
-        reference.previous = reference.following = None
-        reference.level = -1
-
-    def replace(self, old: Reference, new: Reference) -> None:
-        """Put `new` where `old` stands."""
-        assert old.level == self.level, "listed here"
-        new.level = self.level
-        new.previous, new.following = old.previous, old.following
-        if new.previous is None:
-            self.head = new
-        else:
-            new.previous.following = new
-        if new.following is None:
-            self.tail = new
-        else:
-            new.following.previous = new
-        old.previous = old.following = None
-        old.level = -1
-
-
-def _made_before(reference: Reference) -> Reference | None:
-    """Give the one before another, None where that is the first of those that are made."""
-    found = reference.previous
-    while isinstance(found, StoredRun):
-        found = found.previous
-    return found
-
-
-class Cursor:
-    """Goes through a PriorityList without taking anything; made by `PriorityList.cursor()`."""
-
-    __slots__ = ("_owner", "places")
-
-    def __init__(self, owner: PriorityList) -> None:
-        self._owner = owner
-        # The reference given last on each level; None: the level's head comes next.
-        self.places: list[Reference | None] = [None] * LEVELS
-
-    def advance(self) -> Reference | None:
-        """Give the next reference of the highest level that has one; None at the end.
-
-        What is appended later comes later: the end is not final.
-        """
-        levels = self._owner.levels
-        for level in self._owner.used:
-            place = self.places[level]
-            found = levels[level].first() if place is None else levels[level].after(place)
-            if found is not None:
-                self.places[level] = found
-                return found
-        return None
-
-    def advance_made(self) -> Reference | None:
-        """As advance(), without those that are not made yet: none of them expires."""
-        levels = self._owner.levels
-        for level in self._owner.used:
-            found = levels[level].made_after(self.places[level])
-            if found is not None:
-                self.places[level] = found
-                return found
-        return None
-
-    def reset(self) -> None:
-        """Begin anew."""
-        self.places = [None] * LEVELS
-
-    def close(self) -> None:
-        """Stand nowhere any more. Idempotent."""
-        if self in self._owner.cursors:
-            self._owner.cursors.remove(self)
-
-
-class PriorityList:
-    """The references that wait, by priority.
-
-    Attributes:
-        count: of all levels.
-        levels: by priority.
-        used: priorities that were ever used, the highest first: most queues use one.
-        cursors: that have to be told of removals.
-        scan: a cursor that is told what comes to the head instead of beginning anew.
-        watcher: who goes by it.
-    """
-
-    __slots__ = ("count", "cursors", "levels", "scan", "used", "watcher")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.levels = [ReferenceList(level) for level in range(LEVELS)]
-        self.used: tuple[int, ...] = ()
-        self.cursors: list[Cursor] = []
-        self.scan: Cursor | None = None
-        self.watcher: Watcher | None = None
-
-    def watch(self, scan: Cursor, watcher: Watcher) -> None:
-        """Keep a cursor right for a watcher, which is told what comes to the head."""
-        self.scan, self.watcher = scan, watcher
-
-    def unwatch(self) -> None:
-        """Call no watcher any more."""
-        self.scan = self.watcher = None
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __iter__(self) -> Iterator[Reference]:
-        """In order of delivery; nothing may be added or removed but the one given last."""
-        for level in self.used:
-            references = self.levels[level]
-            reference = references.first()
-            while reference is not None:
-                following = references.after(reference)
-                yield reference
-                reference = following
-
-    def level_of(self, message: Message) -> ReferenceList:
-        """Give the list of the message's priority."""
-        return self._level(message.priority)
-
-    def _level(self, priority: int) -> ReferenceList:
-        level = priority if 0 <= priority < LEVELS else (0 if priority < 0 else LEVELS - 1)
-        if level not in self.used:
-            self.used = tuple(sorted((*self.used, level), reverse=True))
-        return self.levels[level]
-
-    def add_tail(self, reference: Reference) -> None:
-        """Append behind those of the same priority."""
-        self.level_of(reference.message).add_tail(reference)
-        self.count += 1
-
-    def add_stored(self, priority: int, references: StoredReferences) -> None:
-        """Append references that are not made yet, behind those of a priority."""
-        self._level(priority).add_stored(references)
-        self.count += len(references)
-
-    def add_head(self, reference: Reference) -> None:
-        """Put before those of the same priority; cursors of that priority begin anew."""
-        level = self.level_of(reference.message)
-        level.add_head(reference)
-        self.count += 1
-        for cursor in self.cursors:
-            cursor.places[level.level] = None
-        if self.watcher is not None:
-            assert self.scan is not None, "both, or none"
-            if self.scan.places[level.level] is not None:
-                self.watcher.put_first(reference)
-            self.watcher.came_back()
-
-    def head(self) -> Reference | None:
-        """Give the one to be delivered next, None when there is none."""
-        for level in self.used:
-            found = self.levels[level].first()
-            if found is not None:
-                return found
-        return None
-
-    def remove(self, reference: Reference) -> None:
-        """Take out, wherever it stands."""
-        level = reference.level
-        if self.cursors:
-            for cursor in self.cursors:
-                if cursor.places[level] is reference:
-                    cursor.places[level] = _made_before(reference)
-        scan = self.scan
-        if scan is not None and scan.places[level] is reference:
-            scan.places[level] = _made_before(reference)
-        self.levels[level].remove(reference)
-        self.count -= 1
-
-    def replace(self, old: Reference, new: Reference) -> None:
-        """Put `new` where `old` stands, if it has the same priority; else at the end of its own."""
-        level = self.level_of(new.message)
-        if level.level != old.level:
-            self.remove(old)
-            self.add_tail(new)
-            return
-        level.replace(old, new)
-        for cursor in self.cursors:
-            if cursor.places[level.level] is old:
-                # It has not given the new one yet.
-                cursor.places[level.level] = _made_before(new)
-
-    def cursor(self) -> Cursor:
-        """Give a cursor before the first; close() it."""
-        made = Cursor(self)
-        self.cursors.append(made)
-        return made

@@ -25,15 +25,16 @@ from bisect import bisect_left
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from broker.queues.reference import Cursor
+from broker.queues.reference_lists import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.model.message import Message
     from broker.queues.consumer import Consumer
+    from broker.queues.consumers import Consumers
+    from broker.queues.contents import QueueContents
     from broker.queues.filter import Filter
-    from broker.queues.queue import Queue
     from broker.queues.reference import Reference
 
 __all__ = ["Lane", "SelectorIndex", "Values"]
@@ -96,13 +97,13 @@ class Lane:
         self._entries[level] = kept
         self._sweep_at = max(_SWEEP_MIN, 2 * len(kept))
 
-    def count_max(self, queue: Queue) -> int:
+    def count_max(self, queue: QueueContents) -> int:
         """Give how many it has at most."""
         if self.filter is None:
             return queue.waiting.count
         return sum(map(len, self._entries.values()))
 
-    def take(self, queue: Queue) -> Reference | None:
+    def take(self, queue: QueueContents) -> Reference | None:
         """Give the next reference, which the lane knows no more; None where it has none."""
         if self.filter is None:
             return _take_head(queue)
@@ -115,14 +116,14 @@ class Lane:
         return None
 
 
-def _take_head(queue: Queue) -> Reference | None:
+def _take_head(queue: QueueContents) -> Reference | None:
     while (reference := queue.waiting.head()) is not None:
         if not _has_expired(queue, reference):
             return reference
     return None
 
 
-def _has_expired(queue: Queue, reference: Reference) -> bool:
+def _has_expired(queue: QueueContents, reference: Reference) -> bool:
     return bool(reference.message.expiration) and queue.expire_if_due(reference)
 
 
@@ -142,7 +143,7 @@ class _Turns:
         self.last = -1
         self.active: dict[Lane, None] = {}
 
-    def candidates(self, queue: Queue) -> list[tuple[int, Consumer, Lane]]:
+    def candidates(self, queue: QueueContents) -> list[tuple[int, Consumer, Lane]]:
         """Give who may get a message in this round, in turn."""
         found: list[tuple[int, Consumer, Lane]] = []
         for lane in list(self.active):
@@ -177,10 +178,16 @@ class SelectorIndex:
 
     Args:
         queue: whose messages it knows; nothing else delivers these meanwhile.
+        consumers: of the queue.
+
+    Attributes:
+        is_closed: it is not the queue's any more.
     """
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: QueueContents, consumers: Consumers) -> None:
+        self.is_closed = False
         self._queue = queue
+        self._consumers = consumers
         # Not among the list's cursors: what comes to the head is told to put_first().
         self._scan = Cursor(queue.waiting)
         queue.waiting.watch(self._scan, self)
@@ -191,12 +198,13 @@ class SelectorIndex:
         self._turns: list[_Turns] = []
         self._numbers: dict[Consumer, int] = {}
         self._next_number = 0
-        for level in queue.consumers.levels:
+        for level in consumers.levels:
             for consumer in level.in_turn():
                 self.add(consumer)
 
     def close(self) -> None:
         """Stop watching the queue."""
+        self.is_closed = True
         self._queue.waiting.unwatch()
         for lane in self._behind:
             if lane.cursor is not None:
@@ -387,22 +395,23 @@ class SelectorIndex:
 
     # --- delivery -----------------------------------------------------------------------------
 
-    def serve(self, queue: Queue) -> int:
+    def serve(self) -> int:
         """Give each ready consumer of the highest priority that has any a message; how many."""
         for turns in self._turns:
-            count = self._serve(queue, turns)
+            count = self._serve(turns)
             if count:
                 return count
         return 0
 
-    def _serve(self, queue: Queue, turns: _Turns) -> int:
+    def _serve(self, turns: _Turns) -> int:
+        queue = self._queue
         count = 0
         while not count:
             candidates = turns.candidates(queue)
             if not candidates:
                 return 0
             for number, consumer, lane in candidates:
-                if not queue.is_dispatching:
+                if not self._consumers.may_take:
                     return count
                 if consumer not in self._numbers:
                     continue
@@ -415,5 +424,6 @@ class SelectorIndex:
                     continue
                 count += 1
                 turns.last = number
-                queue.hand_over(consumer, reference)
+                queue.take(reference)
+                consumer.handle(reference, reference.message)
         return count

@@ -20,12 +20,12 @@ from broker.model.encoding import RecordFormatError
 from broker.model.message import Message
 from broker.model.wire import RecordType
 from broker.paging.loading import PageLoader, large_ids
-from broker.queues.reference import Reference
-from broker.records.binding_records import Divert as DivertRecord
+from broker.queues.reference import Reference, ReferenceQueue
+from broker.records.binding_records import Divert
 from broker.records.message_records import DuplicateId
 from broker.records.records import decode_prepared, decode_record
 from broker.recovery.loaded_messages import decode_message
-from broker.routing.divert import Divert
+from broker.routing.divert import DivertBinding
 from broker.transactions.transaction import TransactionState
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from broker.paging.paging import Paging
     from broker.queues.filter import Filter
     from broker.queues.memory import AddressMemory
-    from broker.queues.queue import Queue
     from broker.recovery.images import BindingsImage, Prepared, Record
     from broker.recovery.loaded_messages import LoadedMessages, LoadedQueue
     from broker.routing.addresses import Addresses
@@ -185,16 +184,13 @@ def _load_diverts(
     bindings: BindingsImage,
 ) -> None:
     for record_id, record in bindings.settings:
-        if isinstance(record, DivertRecord) and record.address is not None:
-            address = addresses.by_name.get(record.address)
-            if address is None:
+        if isinstance(record, Divert) and record.address is not None:
+            if record.address not in addresses.by_name:
                 log.warning(
                     "divert %s: its address %s is gone; left out", record.name, record.address
                 )
                 continue
-            divert = Divert(record, record_id, parse_filter=parse_filter)
-            address.diverts[divert.unique_name] = divert
-            addresses.version += 1
+            addresses.bind(DivertBinding(record, record_id, parse_filter=parse_filter))
 
 
 def _load_pages(paging: Paging, messages: LoadedMessages) -> PageLoader:
@@ -266,7 +262,7 @@ class _MessageLoader:
         message.durable_references += 1
         self._memory_of(message.address, reference.queue).add(message)
 
-    def _memory_of(self, name: str | None, queue: Queue) -> AddressMemory:
+    def _memory_of(self, name: str | None, queue: ReferenceQueue) -> AddressMemory:
         address = self._addresses.by_name.get((name or "").split("::")[0])
         if address is None:
             address = self._addresses.by_name[queue.binding.address]

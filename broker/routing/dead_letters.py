@@ -10,7 +10,6 @@ How it is moved: moves.py. Without an address, or with one that has no queue, it
 from __future__ import annotations
 
 import logging
-import random
 from typing import TYPE_CHECKING, Final
 
 from broker.errors import BrokerError, ErrorCode
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
     from broker.notifications import Notifications
     from broker.ports import Settings, Timers
     from broker.queues.counters import Counters
-    from broker.queues.queue import Queue
-    from broker.queues.reference import Reference
+    from broker.queues.reference import Reference, ReferenceQueue
     from broker.routing.message_copies import MessageCopies
     from broker.routing.postoffice import PostOffice
     from broker.settings.settings import AddressSettings
@@ -73,8 +71,8 @@ class DeadLetters(MessageMover):
         settings: Settings,
         counters: Counters,
         notifications: Notifications,
+        random_number: Callable[[], float],
         large: LargeBodies | None = None,
-        random_number: Callable[[], float] = random.random,
     ) -> None:
         super().__init__(
             postoffice=postoffice,
@@ -200,7 +198,7 @@ class DeadLetters(MessageMover):
         return self._postoffice.has_queues(address)
 
     def _create_resources(
-        self, queue: Queue, target: str, *, is_wanted: bool, prefix: str, suffix: str
+        self, queue: ReferenceQueue, target: str, *, is_wanted: bool, prefix: str, suffix: str
     ) -> bool:
         """Make a queue at the target that takes what came from this address alone.
 

@@ -154,7 +154,7 @@ class ClientAdministration:
         route = self._postoffice.route_of(name)
         return AddressQuery(
             self._addresses.by_name.get(name),
-            tuple(queue.name for queue in (*route.anycast, *route.multicast)),
+            tuple(one.unique_name for one in (*route.anycast, *route.multicast)),
             self._settings.match(name),
             is_management=self._is_management(name),
         )

@@ -164,8 +164,7 @@ class Sending:
             # Nearly always: it is there, with a queue. Then nothing is made or refused, even where
             # the message gets nowhere, by its routing type or the queue that it names (as
             # PostOfficeImpl.simpleRoute).
-            route = self._postoffice.route_of(address)
-            if route.anycast or route.multicast:
+            if self._postoffice.has_queues(address):
                 return
             if found.diverts and queue is None and routing_type in found.routing_types:
                 return

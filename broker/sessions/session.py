@@ -370,7 +370,7 @@ class Session:
     def _close(self, consumer: Consumer, *, has_failed: bool) -> None:
         consumer.close(has_failed=has_failed)
         self._tell_closed(consumer)
-        self._addresses.auto_delete(consumer.queue)
+        self._addresses.auto_delete(consumer.queue.name)
         self.context.note()
 
     def start(self) -> None:

@@ -33,8 +33,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.storage.manager import StorageManager
-
 __all__ = ["Admission", "After", "Completions", "OperationContext"]
 
 log = logging.getLogger("broker")
@@ -229,11 +227,10 @@ class Admission:
         self.is_open = False
         self.messages = 0
 
-    def open(self, append: Callable[[StorageManager], object], storage: StorageManager) -> None:
-        """Append it now."""
-        append(storage)
+    def open(self, messages: Counter) -> None:
+        """It was appended just now, to the store that counts so."""
         self.is_open = True
-        self.messages = storage.completions.messages.appended
+        self.messages = messages.appended
 
 
 class Counter:

@@ -20,16 +20,15 @@ from __future__ import annotations
 import contextlib
 import logging
 import struct
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import broker.model.packed as packed
-from broker.errors import BrokerError, broker_error
 from broker.model.wire import RecordType
 from broker.records.message_records import DuplicateId, HeuristicCompletion
 from broker.records.records import encode_prepared, encode_record
 from broker.storage.context import Completions, OperationContext
+from broker.storage.loop_store import refused
 from broker.storage.page_appends import PageAppends
-from journal.api import RecordStore
 from journal.errors import JournalFull
 
 if TYPE_CHECKING:
@@ -41,9 +40,10 @@ if TYPE_CHECKING:
     from broker.model.xid import Xid
     from broker.storage.context import After
     from broker.storage.identifiers import IdGenerator
+    from broker.storage.loop_store import LoopStore
     from broker.storage.page_writer import PageWriter
 
-__all__ = ["LoopStore", "StorageManager"]
+__all__ = ["StorageManager"]
 
 log = logging.getLogger("broker")
 
@@ -58,16 +58,6 @@ _ACKNOWLEDGE: Final = int(RecordType.ACKNOWLEDGE_REF)
 _DELIVERY_COUNT: Final = int(RecordType.UPDATE_DELIVERY_COUNT)
 _SCHEDULED: Final = int(RecordType.SET_SCHEDULED_DELIVERY_TIME)
 _DUPLICATE_ID: Final = int(RecordType.DUPLICATE_ID)
-
-
-class LoopStore(RecordStore, Protocol):
-    """A store whose callbacks an event loop runs; both of ours are."""
-
-    def attach_loop(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let `loop` reap from now on."""
-
-    def detach_loop(self) -> None:
-        """Take the store out of the event loop."""
 
 
 class StorageManager:
@@ -174,7 +164,7 @@ class StorageManager:
         try:
             self._messages.add(message.message_id, kind, body, tx=tx_id, sync=False, wait=False)
         except JournalFull as error:
-            raise _refused(error) from error
+            raise refused(error) from error
 
     def store_reference(
         self, queue_id: int, message_id: int, tx_id: int | None, is_last: bool
@@ -187,7 +177,7 @@ class StorageManager:
         try:
             self._note(message_id, _REFERENCE, packed.of_long(queue_id), tx_id, is_last, False)
         except JournalFull as error:
-            raise _refused(error) from error
+            raise refused(error) from error
 
     def acknowledge(self, queue_id: int, message_id: int, tx_id: int | None, is_last: bool) -> None:
         """Record that a queue has the message no more; the last of several asks for the sync.
@@ -201,7 +191,7 @@ class StorageManager:
         try:
             self._note(message_id, _ACKNOWLEDGE, packed.of_long(queue_id), tx_id, is_last, True)
         except JournalFull as error:
-            raise _refused(error) from error
+            raise refused(error) from error
 
     def _note(
         self,
@@ -275,7 +265,7 @@ class StorageManager:
             self._update(message_id, _SCHEDULED, _LONG_LONG.pack(queue_id, time_ms), tx_id)
         except JournalFull as error:
             if not redelivery_count:
-                raise _refused(error) from error
+                raise refused(error) from error
             log.info("the redelivery time of message %d is not recorded: %s", message_id, error)
 
     def _update(self, record_id: int, kind: int, body: bytes, tx_id: int | None = None) -> None:
@@ -299,7 +289,7 @@ class StorageManager:
             else:
                 self._messages.add(record_id, _DUPLICATE_ID, body, tx=tx_id, wait=False)
         except JournalFull as error:
-            raise _refused(error) from error
+            raise refused(error) from error
 
     def delete_duplicate_id(self, record_id: int, tx_id: int | None = None) -> None:
         """Record that an id fell out of the cache."""
@@ -390,7 +380,7 @@ class StorageManager:
             yield
         except JournalFull as error:
             self._bindings.rollback(tx_id, sync=False, wait=False)
-            raise _refused(error) from error
+            raise refused(error) from error
         self._commit_bindings(tx_id)
 
     def _commit_bindings(self, tx_id: int) -> None:
@@ -412,7 +402,7 @@ class StorageManager:
                 wait=False,
             )
         except JournalFull as error:
-            raise _refused(error) from error
+            raise refused(error) from error
         counter.appended += 1
         return record_id
 
@@ -427,8 +417,3 @@ class StorageManager:
         counter = self.completions.bindings
         self._bindings.delete(record_id, sync=True, done=counter.done, wait=False)
         counter.appended += 1
-
-
-def _refused(error: JournalFull) -> BrokerError:
-    """Give what a client is told of a record that a full disk has no room for."""
-    return broker_error("address_is_full", f"the disk is full: {error}")

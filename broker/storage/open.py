@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.storage.large_bodies import LargeBodies
-    from broker.storage.manager import LoopStore
+    from broker.storage.loop_store import LoopStore
     from broker.storage.page_folders import PageFolders
     from jdbcstore.options import DatabaseStoreOptions
     from journal.options import JournalSettings

@@ -20,15 +20,16 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 import broker.model.packed as packed
-from broker.errors import BrokerError, broker_error
+from broker.errors import BrokerError
 from broker.model.wire import RecordType
+from broker.storage.loop_store import refused
 from journal.errors import JournalFull, UnknownTransaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from broker.storage.context import Counter
-    from broker.storage.manager import LoopStore
+    from broker.storage.loop_store import LoopStore
 
 __all__ = ["PageAppends"]
 
@@ -79,7 +80,7 @@ class PageAppends:
         try:
             self._acknowledge(record_id, body, tx_id, is_last)
         except JournalFull as error:
-            raise _refused(error) from error
+            raise refused(error) from error
         return record_id
 
     def _acknowledge(self, record_id: int, body: bytes, tx_id: int | None, is_last: bool) -> None:
@@ -173,7 +174,7 @@ class PageAppends:
         try:
             self._messages.add(record_id, _TRANSACTION, body, tx=tx_id, wait=False, makes_room=True)
         except JournalFull as error:
-            raise _refused(error) from error
+            raise refused(error) from error
         return record_id
 
     def update_transaction(self, record_id: int, page_tx_id: int, count: int, tx_id: int) -> None:
@@ -188,8 +189,4 @@ class PageAppends:
                 record_id, _TRANSACTION, body, tx=tx_id, wait=False, makes_room=True
             )
         except JournalFull as error:
-            raise _refused(error) from error
-
-
-def _refused(error: JournalFull) -> BrokerError:
-    return broker_error("address_is_full", f"the disk is full: {error}")
+            raise refused(error) from error

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from broker.paging.paged_part import PagedPart
     from broker.queues.consumer import Consumer
     from broker.queues.counters import Counters
-    from broker.queues.queue import Queue
-    from broker.queues.reference import Reference
+    from broker.queues.reference import Reference, ReferenceQueue
     from broker.storage.context import After, OperationContext
     from broker.storage.manager import StorageManager
 
@@ -270,7 +269,12 @@ class Transaction:
         else:
             admission = Admission()
             context.after_admission(admission, done, *arguments)
-            storage.after_pages(lambda: self._note_late(lambda: admission.open(append, storage)))
+
+            def end() -> None:
+                append(storage)
+                admission.open(storage.completions.messages)
+
+            storage.after_pages(lambda: self._note_late(end))
 
     def _note_late(self, then: Callable[[], object]) -> None:
         """Where it commits what an earlier life put into pages, tell the history; then go on."""
@@ -359,7 +363,7 @@ def _give_back(
     """Let queues have again what was taken from them; not where the storage has failed."""
     if error is not None:
         return
-    back: dict[Queue, tuple[list[Reference], list[Reference]]] = {}
+    back: dict[ReferenceQueue, tuple[list[Reference], list[Reference]]] = {}
     for index, references in enumerate((seen, unseen)):
         for reference in references:
             back.setdefault(reference.queue, ([], []))[index].append(reference)

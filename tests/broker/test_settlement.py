@@ -224,7 +224,7 @@ def test_the_consumer_keeps_its_selector_and_its_priority(bench):
     assert sink.consumer.filter.text == "k IS NULL"
     assert [level.priority for level in bench.addresses.queue("q").consumers.levels] == [3]
     sink.session.close(has_failed=False)
-    assert bench.addresses.queue("q").is_plain
+    assert bench.addresses.queue("q").consumers.is_plain
 
 
 def test_of_very_many_the_oldest_is_forgotten(bench, monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 
 from broker.model.routing_type import RoutingType
 from broker.model.xid import Xid
-from broker.queues.reference import StoredRun
+from broker.queues.reference_lists import StoredRun
 from broker.storage import pinned_files, spill_file
 from journal.errors import JournalIOError
 from tests.broker.bench import message

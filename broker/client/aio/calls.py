@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from broker.client.errors import ClientError
     from broker.client.replies import Reply
     from broker.client.session_state import SessionState
+    from broker.environment import Environment
     from broker.protocols.core.packet import Packet
 
 P = TypeVar("P", bound="Packet")
@@ -44,19 +45,28 @@ class Calls:
     Args:
         connection: by which they go.
         state: of the session.
+        environment: clock, ids, chance and network.
 
     Attributes:
         state: of the session.
+        environment: as given.
         is_closed: the session is closed; every further request is refused.
         sending_large: held while the parts of a large message are sent, since those of two would
             be taken for one.
     """
 
-    def __init__(self, connection: CallConnection, state: SessionState) -> None:
+    def __init__(
+        self, connection: CallConnection, state: SessionState, environment: Environment
+    ) -> None:
         self._connection = connection
+        self.environment = environment
         self.state = state
         self.is_closed = False
         self.sending_large = asyncio.Lock()
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970, as messages expire."""
+        return self.environment.clock.now_ms()
 
     def check_open(self) -> None:
         """Refuse what comes behind the end of the session.

@@ -14,6 +14,7 @@ from broker.client.options import ClientOptions
 from broker.client.session_state import AckMode
 from broker.client.topology import Topology
 from broker.client.uri import parse_uri
+from broker.environment import Environment
 
 if TYPE_CHECKING:
     from broker.client.aio.session import AsyncSession
@@ -33,6 +34,7 @@ class AsyncClient(AsyncBlock):
 
     Attributes:
         options: what the URI and the arguments say.
+        environment: clock, ids, chance and network.
         connectors: the brokers of the URI.
         topology: the members of the cluster, as far as brokers have told them.
     """
@@ -42,6 +44,7 @@ class AsyncClient(AsyncBlock):
         uri: str = "tcp://localhost:61616",
         *,
         policy: BalancingPolicy | None = None,
+        environment: Environment | None = None,
         **options: Unpack[ClientSettings],
     ) -> None:
         """Take whom to connect to; nothing is connected yet.
@@ -49,6 +52,7 @@ class AsyncClient(AsyncBlock):
         Args:
             uri: `tcp://HOST:PORT?PARAMETER=VALUE&...`, or `(tcp://A,tcp://B)?...` for several.
             policy: your own, in place of the URI's.
+            environment: clock, ids, chance and network; None is the machine's.
             **options: options by their names in `ClientOptions`; what the URI says counts more.
 
         Raises:
@@ -58,7 +62,10 @@ class AsyncClient(AsyncBlock):
         self.options = given.options
         self.connectors = given.connectors
         self.topology = Topology()
-        self._policy = policy or policy_named(self.options.balancing_policy)
+        self.environment = environment or Environment()
+        self._policy = policy or policy_named(
+            self.options.balancing_policy, self.environment.chance
+        )
         self._connections: list[AsyncConnection] = []
         self._first: AsyncConnection | None = None
         self._connecting = asyncio.Lock()

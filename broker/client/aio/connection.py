@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from broker.client.options import ClientOptions, ClientSettings
     from broker.client.topology import Topology
+    from broker.environment import Environment
     from broker.protocols.core.packet_cluster import ClusterTopology
     from broker.protocols.core.transport_configuration import TransportConfiguration
 
@@ -47,6 +48,8 @@ class ConnectingClient(Protocol):
 
     options: ClientOptions
     """What the URI and the arguments say."""
+    environment: Environment
+    """Clock, ids, chance and network."""
     connectors: tuple[TransportConfiguration, ...]
     """The brokers of the URI."""
     topology: Topology
@@ -90,7 +93,7 @@ class AsyncConnection:
         self._preferred: TransportConfiguration | None = None
         self._ready = asyncio.Event()
         self._ended: ClientError | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._checking: asyncio.Task[None] | None = None
         self._is_killed = False
 
@@ -112,7 +115,12 @@ class AsyncConnection:
     async def _attempt(self, connector: TransportConfiguration) -> tuple[Driver, Link]:
         """Connect and say who we are, up to the broker's word on its cluster."""
         lost: list[Exception] = []
-        driver = await open_socket(connector, lost.append, self.options.call_timeout_s)
+        driver = await open_socket(
+            connector,
+            lost.append,
+            self.options.call_timeout_s,
+            self.client.environment.network,
+        )
         link = Link(
             connection_ttl=self.options.connection_ttl,
             wake=driver.wake,
@@ -151,8 +159,8 @@ class AsyncConnection:
 
     def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
         return task
 
     async def _check(self, driver: Driver, link: Link) -> None:
@@ -193,7 +201,9 @@ class AsyncConnection:
         """
         options = self.client.options_with(changes)
         await self.wait_ready()
-        state = SessionState(self._next_channel, options, mode)
+        state = SessionState(
+            self._next_channel, options, mode, self.client.environment.ids.random_uuid
+        )
         self._next_channel += 1
         state.on_kill = self._killed
         link = self.link
@@ -203,7 +213,7 @@ class AsyncConnection:
         except BaseException:
             link.close_channel(state.channel)
             raise
-        session = AsyncSession(Calls(self, state), self._forget)
+        session = AsyncSession(Calls(self, state, self.client.environment), self._forget)
         self._sessions[state.channel.channel_id] = session
         if start:
             session.start()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import time
 from typing import TYPE_CHECKING
 
 from broker.client.aio.received import AsyncReceived
@@ -141,7 +140,7 @@ class AsyncConsumer(AsyncBlock):
         expiration = received.message.expiration
         if expiration == 0 or self._state.request.browse_only:
             return False
-        return expiration <= time.time_ns() // 1_000_000
+        return expiration <= self._calls.now_ms()
 
     async def __aiter__(self) -> AsyncIterator[AsyncReceived]:
         """Give messages until the consumer is closed; each is acknowledged before the next."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from typing import TYPE_CHECKING, Any, Self, Unpack
-from uuid import uuid4
 
 from broker.client.aio.administration import Administration
 from broker.client.aio.consumer import AsyncConsumer
@@ -72,7 +71,8 @@ class AsyncSession(Administration, Distributed, AsyncBlock):
         self._calls = calls
         self._on_closed = on_closed
         self.state = calls.state
-        self._consumers: set[AsyncConsumer] = set()
+        # In order: what is sent for all of them must not depend on addresses of memory.
+        self._consumers: dict[AsyncConsumer, None] = {}
 
     # Producers and consumers.
 
@@ -123,8 +123,8 @@ class AsyncSession(Administration, Distributed, AsyncBlock):
             raise
         assert isinstance(answer, QueueQueryResponse)
         self.state.consumer_created(state, answer)
-        consumer = AsyncConsumer(self._calls, state, listener, self._consumers.discard)
-        self._consumers.add(consumer)
+        consumer = AsyncConsumer(self._calls, state, listener, self._consumers.pop)
+        self._consumers[consumer] = None
         return consumer
 
     def _close_unwanted(self, done: Reply[Packet], consumer_id: int) -> None:
@@ -258,7 +258,8 @@ class AsyncSession(Administration, Distributed, AsyncBlock):
         Raises:
             AnswerTimeout: the answer did not come in time.
         """
-        answers = f"answers.{uuid4()}"
+        ids = self._calls.environment.ids
+        answers = f"answers.{ids.random_uuid()}"
         await self.create_queue(
             answers, routing_type=RoutingType.ANYCAST, durable=False, temporary=True
         )
@@ -266,10 +267,10 @@ class AsyncSession(Administration, Distributed, AsyncBlock):
             async with await self.consumer(answers) as consumer:
                 message = content
                 if not isinstance(message, Message):
-                    message = make_message(message, **headers)
+                    message = make_message(message, now_ms=self._calls.now_ms(), **headers)
                 _set_text(message, REPLY_TO, f"temp-queue://{answers}")
                 if message.get(CORRELATION_ID) is None:
-                    _set_text(message, CORRELATION_ID, str(uuid4()))
+                    _set_text(message, CORRELATION_ID, str(ids.random_uuid()))
                 async with self.producer(address) as producer:
                     await producer.send(message)
                 received = await consumer.receive(timeout_s)
@@ -298,7 +299,7 @@ class AsyncSession(Administration, Distributed, AsyncBlock):
             raise ValueError("the message asks for no answer")
         message = content
         if not isinstance(message, Message):
-            message = make_message(message, **headers)
+            message = make_message(message, now_ms=self._calls.now_ms(), **headers)
         correlation = question.get(CORRELATION_ID)
         if isinstance(correlation, str):
             _set_text(message, CORRELATION_ID, correlation)
@@ -330,7 +331,7 @@ class AsyncSession(Administration, Distributed, AsyncBlock):
         """
         answer = await self.request(
             MANAGEMENT_ADDRESS,
-            operation_request(resource, operation, arguments),
+            operation_request(resource, operation, arguments, self._calls.now_ms()),
             timeout_s=timeout_s,
         )
         return result_of(answer.message, answer.content)
@@ -345,7 +346,8 @@ class AsyncSession(Administration, Distributed, AsyncBlock):
         Raises:
             BrokerRefused: the resource or the attribute does not exist.
         """
-        answer = await self.request(MANAGEMENT_ADDRESS, attribute_request(resource, name))
+        asked = attribute_request(resource, name, self._calls.now_ms())
+        answer = await self.request(MANAGEMENT_ADDRESS, asked)
         return result_of(answer.message, answer.content)
 
     # Metadata.

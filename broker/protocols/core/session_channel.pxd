@@ -30,6 +30,7 @@ cdef class SessionChannel:
     cdef object _on_answered
     cdef object _on_unanswered
     cdef bint _is_ended
+    cdef object _new_producer
     cdef dict _producers
     cdef Producer _uncounted
     cdef UploadRequests _uploads

@@ -31,7 +31,6 @@ from broker.protocols.core.packets import decode_packet
 from broker.protocols.core.queue_requests import QUEUE_REQUESTS
 from broker.protocols.core.upload_requests import UploadRequests
 from broker.protocols.core.xa_requests import XA_REQUESTS
-from broker.sessions.producer import Producer
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from broker.protocols.core.channel import Channel
     from broker.protocols.core.packet import Packet
     from broker.queues.consumer import Consumer
+    from broker.sessions.producer import Producer
     from broker.sessions.session import Session
 
 __all__ = ["SessionChannel"]
@@ -80,12 +80,14 @@ class SessionChannel:
         channel: Channel,
         on_close: Callable[[SessionChannel], object],
         has_metadata: Callable[[Session, str, str], bool],
+        new_producer: Callable[[str | None], Producer],
         chunk_size: int = CHUNK_SIZE_DEFAULT,
     ) -> None:
         self.session = session
         self.channel = channel
         self.on_close = on_close
         self._has_metadata = has_metadata
+        self._new_producer = new_producer
         self._chunk_size = min(max(chunk_size, CHUNK_SIZE_MIN), CHUNK_SIZE_MAX)
         self._answers = Answers(channel, session.context, session.name)
         # Made once: every request would make one of them.
@@ -96,7 +98,7 @@ class SessionChannel:
         )
         self._producers = session.producers
         # Of addresses beyond those that are counted.
-        self._uncounted = Producer(None)
+        self._uncounted = new_producer(None)
         # An operator has closed the session: what comes now is refused.
         self._is_ended = False
 
@@ -189,7 +191,7 @@ class SessionChannel:
         # Clients choose addresses: there is an end to what is counted for them.
         if len(self._producers) >= _PRODUCERS_MAX:
             return self._uncounted
-        made = self._producers[address] = Producer(address)
+        made = self._producers[address] = self._new_producer(address)
         return made
 
     def _producer_by(self, number: int, address: str | None) -> Producer:
@@ -401,7 +403,7 @@ class SessionChannel:
 
     def _create_producer(self, packet: sessions.CreateProducer, size: int) -> None:
         if len(self._producers) < _PRODUCERS_MAX:
-            self._producers.setdefault(packet.producer_id, Producer(packet.address))
+            self._producers.setdefault(packet.producer_id, self._new_producer(packet.address))
         self._answers.silently(size)
 
     def _remove_producer(self, packet: sessions.RemoveProducer, size: int) -> None:

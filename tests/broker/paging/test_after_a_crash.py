@@ -240,7 +240,7 @@ def test_a_folder_is_not_removed_before_the_pages_of_its_next_use(tmp_path):
         filling.rollback(lambda error: None)
         life.broker.postoffice.addresses.delete_queue("q")
         await life.until(lambda: not store.is_paging)
-        admission.open(lambda storage: None, storage)
+        admission.open(storage.completions.messages)
         storage.completions.run_due()
         await life.until(life.is_quiet)
         await durable(storage.after)

@@ -34,7 +34,7 @@ def test_a_page_does_not_overtake_what_is_on_its_way_to_the_journal(tmp_path):
             await asyncio.sleep(0.001)
         assert sink.got == []
 
-        admission.open(lambda storage: None, storage)
+        admission.open(storage.completions.messages)
         storage.completions.run_due()
         await life.until(lambda: len(sink.got) == 20)
         assert sink.bodies == [str(number) for number in range(20)]
@@ -229,7 +229,7 @@ def test_what_was_put_off_comes_before_what_the_same_transaction_sent_later(tmp_
         await life.until(lambda: subscription._blocking is not None)
         assert len(sink.got) == 21
 
-        admission.open(lambda storage: None, storage)
+        admission.open(storage.completions.messages)
         storage.completions.run_due()
         await life.until(lambda: len(sink.got) == 27)
         assert sink.bodies == [str(number) for number in (*range(20), 30, *range(20, 26))]

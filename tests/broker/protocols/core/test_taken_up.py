@@ -63,7 +63,7 @@ def test_what_is_not_durable_yet_counts_before_the_client_is_told(tmp_path):
             second.reattach("s")
             assert second.answers() == []
 
-            admission.open(lambda storage: None, storage)
+            admission.open(storage.completions.messages)
             storage.completions.run_due()
             found = []
             await until(lambda: found.extend(second.answers()) or found)

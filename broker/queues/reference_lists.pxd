@@ -1,0 +1,56 @@
+# Fields of reference_lists.py's classes, compiled; see setup.py (COMPILED).
+
+cimport cython
+
+from broker.model.message cimport Message
+from broker.queues.reference cimport Reference
+
+
+cdef class StoredRun(Reference):
+    cdef public object parts
+
+
+cdef class ReferenceList:
+    cdef public Reference head
+    cdef public int level
+    cdef public Reference tail
+
+    @cython.locals(found=Reference)
+    cpdef Reference first(self)
+
+    @cython.locals(found=Reference)
+    cpdef Reference after(self, Reference reference)
+
+    @cython.locals(found=Reference)
+    cpdef Reference made_after(self, Reference reference)
+
+    @cython.locals(reference=Reference)
+    cdef object _make(self, StoredRun run)
+    cpdef object add_tail(self, Reference reference)
+    cpdef object add_head(self, Reference reference)
+    cpdef object remove(self, Reference reference)
+
+
+@cython.locals(found=Reference)
+cdef Reference _made_before(Reference reference)
+
+
+cdef class Cursor:
+    cdef PriorityList _owner
+    cdef public list places
+
+
+cdef class PriorityList:
+    cdef public Py_ssize_t count
+    cdef public list cursors
+    cdef public list levels
+    cdef public Cursor scan
+    cdef public tuple used
+    cdef public object watcher
+
+    cpdef ReferenceList level_of(self, Message message)
+    cdef ReferenceList _level(self, int priority)
+    cpdef object add_tail(self, Reference reference)
+    cpdef object add_head(self, Reference reference)
+    cpdef Reference head(self)
+    cpdef object remove(self, Reference reference)
