@@ -3,15 +3,23 @@
 cimport cython
 
 cimport broker.model.message_bytes as walk
+cimport broker.model.packed as packed
 from broker.model.message_fields cimport Parts
 from broker.model.message_form cimport MessageForm
 
 cdef int _NO_ROUTING
+cdef int _PERSISTER
+cdef int _RECORD_ADDRESS_AT
 
 
 cdef class Message(MessageForm):
     @cython.locals(parts=Parts)
     cdef dict _all_properties(self)
+
+    cpdef bytes record(self)
+
+    @cython.locals(at=Py_ssize_t, size="long long", message_id="long long")
+    cpdef object _read_record(self, bytes data)
 
     @cython.locals(at=Py_ssize_t, parts=Parts)
     cpdef object get(self, name)

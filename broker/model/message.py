@@ -5,19 +5,20 @@ The bytes themselves, how they are read and changed: message_form.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import broker.model.message_bytes as walk
-from broker.model.encoding import BodyReader
+import broker.model.packed as packed
+from broker.model.core_layout import fitting_byte, fitting_long
+from broker.model.encoding import Body, BodyReader, RecordFormatError
 from broker.model.message_form import (
     GROUP_ID,
     MEMORY_OVERHEAD,
     PRIORITY_DEFAULT,
     ROUTING_TYPE_PROPERTY,
     MessageForm,
-    fitting_byte,
-    fitting_long,
 )
+from broker.model.message_types import Persister
 from broker.model.properties import (
     TYPED_PROPERTIES,
     Property,
@@ -32,6 +33,8 @@ from broker.model.scheduled_time import SCHEDULED, time_ms
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from broker.model.large_body import LargeBody
+
 __all__ = ["GROUP_ID", "MEMORY_OVERHEAD", "PRIORITY_DEFAULT", "ROUTING_TYPE_PROPERTY", "Message"]
 
 # By the property's value, whatever kind of number it is.
@@ -41,6 +44,10 @@ _ROUTING_TYPES: Final[dict[PropertyValue, RoutingType]] = {
 # By number; else what own_routing() says.
 _TYPES: Final = (RoutingType.MULTICAST, RoutingType.ANYCAST)
 _NO_ROUTING: Final = walk.NO_ROUTING
+# As a plain int: it is packed into the record of every message.
+_PERSISTER: Final = int(Persister.CORE)
+# What stands before the address of a record: persister, id, whether there is one.
+_RECORD_ADDRESS_AT: Final = 10
 _STRING: Final = PropertyType.STRING
 _GROUP_SEQUENCE: Final = "_AMQ_GROUP_SEQUENCE"
 _DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
@@ -109,6 +116,15 @@ class Message(MessageForm):
     def expiration(self, value: int) -> None:
         self._expiration = fitting_long(value)
         self._change()
+
+    @property
+    def large(self) -> LargeBody | None:
+        """The body, where it is kept outside of the message; then `body` is empty."""
+        return None if self._parts is None else self._parts.large
+
+    @large.setter
+    def large(self, value: LargeBody | None) -> None:
+        self._with_parts().large = value
 
     # Properties.
 
@@ -201,6 +217,48 @@ class Message(MessageForm):
             self.remove(ROUTING_TYPE_PROPERTY)
         else:
             self.set(ROUTING_TYPE_PROPERTY, PropertyType.BYTE, int(value))
+
+    # The record of a message journal.
+
+    @classmethod
+    def from_record(cls, body: Body) -> Self:
+        """Read the body of record 45 by persister CORE; its message id and address count.
+
+        Raises:
+            RecordFormatError: another persister, or bytes that are not a message.
+        """
+        message = cls.__new__(cls)
+        message._read_record(bytes(body))
+        return message
+
+    def _read_record(self, data: bytes) -> None:
+        address = None
+        at = _RECORD_ADDRESS_AT
+        try:
+            if data[0] != _PERSISTER:
+                raise RecordFormatError(f"message persister {data[0]}, not that of Core messages")
+            message_id = walk.long_at(data, 1)
+            if data[at - 1]:
+                size = walk.int_at(data, at)
+                address = walk.text_at(data, at + 4, size)
+                at += 4 + size
+            size = walk.int_at(data, at)
+        except IndexError as error:
+            raise RecordFormatError(f"a message's record ends at byte {len(data)}") from error
+        at += 4
+        if size < 0 or size > len(data) - at:
+            raise RecordFormatError(f"a message of {size} bytes in {len(data) - at}")
+        self._read_form(data[at : at + size])
+        self.give_id(message_id)
+        if address is not None and address != self._address:
+            self._address = address
+            self._change()
+
+    def record(self) -> bytes:
+        """Give the body of record 45, persister CORE."""
+        data = self.encode()
+        address = None if self._address is None else walk.encoded_name(self._address)
+        return packed.record(_PERSISTER, self._message_id, address, data)
 
     # What all protocols have under a name of their own (message_interface.py).
 

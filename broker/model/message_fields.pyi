@@ -1,3 +1,5 @@
+from typing import Self
+
 from typing_extensions import disjoint_base
 
 from broker.model.large_body import LargeBody
@@ -32,5 +34,5 @@ class MessageFields:
     durable_references: int
     has_own_properties: int
     is_large: bool
-    owner: MessageOwner | None
+    owner: MessageOwner[Self] | None
     references: int

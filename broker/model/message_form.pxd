@@ -11,9 +11,9 @@ cdef int _ID_SIZE
 cdef int _NO_ROUTING
 cdef int _OTHERS
 cdef int _PACKET_HEADER_SIZE
-cdef int _PERSISTER
-cdef int _RECORD_ADDRESS_AT
 cdef int _USER_ID_SIZE
+cdef int _FIELDS_SIZE
+cdef bytes _NO_BODY
 cdef int _MEMORY_OVERHEAD
 cdef int _TIMESTAMP_BEFORE
 cdef int _UNCHANGED
@@ -46,10 +46,6 @@ cdef class MessageForm(MessageFields):
 
     @cython.locals(at=Py_ssize_t)
     cdef Py_ssize_t _user_id_at(self, bytes data) except -1
-    cpdef bytes record(self)
-
-    @cython.locals(at=cython.Py_ssize_t, size=cython.longlong, message_id=cython.longlong)
-    cpdef object _read_record(self, bytes data)
 
     @cython.locals(headers_at=cython.longlong)
     cpdef object _read_form(self, bytes data)

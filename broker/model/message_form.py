@@ -1,13 +1,4 @@
-"""The bytes of a Core message in memory: read, changed, written, spilled.
-
-    form of SESS_SEND and SESS_RECEIVE_MSG, integers big-endian, sizes in bytes
-    +-------------+------+------------+---------+---------+------+---------+------------+
-    | end of body | body | message id | address | user id | type | durable | expiration |
-    |      4      |  n   |     8      |   NSS   | 1 or 17 |  1   |    1    |     8      |
-    +-------------+------+------------+---------+---------+------+---------+------------+
-    | timestamp | priority | properties |      end of body = 13 + n: it counts a packet's header
-    |     8     |    1     |            |
-    +-----------+----------+------------+
+"""The bytes of a Core message in memory: read, changed, written, spilled. Layout: core_layout.py.
 
 Rules:
 - `decode()` takes the fixed headers, walks over the properties to see that they are well formed,
@@ -22,21 +13,21 @@ Rules:
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Final, Self
 
+import broker.model.core_layout as layout
 import broker.model.message_bytes as walk
 import broker.model.packed as packed
+from broker.model.core_layout import fitting_byte, fitting_long, fitting_user_id, written
 from broker.model.encoding import Body, BodyWriter, RecordFormatError
 from broker.model.message_fields import MessageFields, Parts
-from broker.model.message_types import MessageType, Persister
+from broker.model.message_types import MessageType
 from broker.model.properties import TYPED_PROPERTIES, Property
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from broker.model.large_body import LargeBody
-    from broker.model.message_owners import MessageOwner, SpillFile
+    from broker.model.message_owners import SpillFile
 
 __all__ = [
     "GROUP_ID",
@@ -45,18 +36,17 @@ __all__ = [
     "ROUTING_TYPE_PROPERTY",
     "MessageForm",
     "Parts",
-    "fitting_byte",
-    "fitting_long",
 ]
 
+_PACKET_HEADER_SIZE: Final = layout.PACKET_HEADER_SIZE
+_END_OF_BODY_SIZE: Final = layout.END_OF_BODY_SIZE
+_ID_SIZE: Final = layout.ID_SIZE
+_USER_ID_SIZE: Final = layout.USER_ID_SIZE
+_FIELDS_SIZE: Final = layout.FIELDS_SIZE
+_TIMESTAMP_BEFORE: Final = layout.TIMESTAMP_BEFORE
+_NO_BODY: Final = layout.NO_BODY
 
-# `end of body` counts from the start of a packet, 13 bytes before itself.
-_PACKET_HEADER_SIZE: Final = 13
-_END_OF_BODY_SIZE: Final = 4
-_ID_SIZE: Final = 8
-_USER_ID_SIZE: Final = 16
 PRIORITY_DEFAULT: Final = 4
-
 ROUTING_TYPE_PROPERTY: Final = "_AMQ_ROUTING_TYPE"
 # Every queue asks every message for it.
 GROUP_ID: Final = "_AMQ_GROUP_ID"
@@ -69,17 +59,6 @@ _MEMORY_OVERHEAD: Final = MEMORY_OVERHEAD
 _NO_ROUTING: Final = walk.NO_ROUTING
 _OTHERS: Final = walk.OTHERS
 
-# As a plain int: it is packed into the record of every message.
-_PERSISTER: Final = int(Persister.CORE)
-_INT: Final = struct.Struct(">i")
-_LONG: Final = struct.Struct(">q")
-# type, durable, expiration, timestamp, priority, flag of the properties.
-_FIELDS: Final = struct.Struct(">bBqqbB")
-# From the timestamp to that flag.
-_TIMESTAMP_BEFORE: Final = 9
-# What stands before the address of a record: persister, id, whether there is one.
-_RECORD_ADDRESS_AT: Final = 10
-
 
 # Of `_changed`: not at all, the id alone, anything.
 _UNCHANGED: Final = 0
@@ -91,40 +70,8 @@ _OWN_BUT_GROUP: Final = 1
 _ANY_OWN: Final = 2
 
 
-def fitting_byte(value: int) -> int:
-    """Give a header's number of one byte.
-
-    Raises:
-        RecordFormatError: it is none.
-    """
-    return _fitting(value, 7)
-
-
-def fitting_long(value: int) -> int:
-    """Give a header's number of eight bytes.
-
-    Raises:
-        RecordFormatError: it is none.
-    """
-    return _fitting(value, 63)
-
-
-def _fitting(value: int, bits: int) -> int:
-    if not -1 << bits <= value < 1 << bits:
-        raise RecordFormatError(f"a header of the message does not fit: {value}")
-    return value
-
-
 class MessageForm(MessageFields):
-    """The bytes of one message and its fields, as `broker.model.message.Message` gives them.
-
-    Attributes:
-        has_own_properties: whether it may have a property that means something to the broker, one
-            whose name begins with _AMQ_, beside the routing type: 0 no, 1 yes but no group, 2 any.
-        references: how many queues have it.
-        durable_references: how many of them say so in the journal.
-        owner: the address whose memory it counts for; None while no queue has it.
-    """
+    """The bytes of one message and its fields, as `broker.model.message.Message` gives them."""
 
     __slots__ = ()
 
@@ -142,8 +89,6 @@ class MessageForm(MessageFields):
         message_id: int = 0,
         properties: Iterable[Property] = (),
     ) -> None:
-        if user_id is not None and len(user_id) != _USER_ID_SIZE:
-            raise RecordFormatError(f"a user id has 16 bytes, not {len(user_id)}")
         self._message_id = message_id
         self._address = address
         self._type: int = fitting_byte(type)
@@ -154,7 +99,7 @@ class MessageForm(MessageFields):
         parts = Parts()
         self._parts: Parts | None = parts
         parts.body = body
-        parts.user_id = user_id
+        parts.user_id = fitting_user_id(user_id)
         parts.timestamp = fitting_long(timestamp)
         parts.properties = {item.name: item for item in properties}
         # The bytes, or the file that they were spilled to: then `_headers_at` is the place in it,
@@ -169,7 +114,7 @@ class MessageForm(MessageFields):
         self.is_large = False
         self.references = 0
         self.durable_references = 0
-        self.owner: MessageOwner | None = None
+        self.owner = None
 
     @classmethod
     def decode(cls, view: Body) -> Self:
@@ -205,43 +150,9 @@ class MessageForm(MessageFields):
             RecordFormatError: these bytes are not valid headers.
         """
         message = cls.__new__(cls)
-        message._read(_INT.pack(_PACKET_HEADER_SIZE) + view, _END_OF_BODY_SIZE)
+        message._read(_NO_BODY + view, _END_OF_BODY_SIZE)
         message.is_large = True
         return message
-
-    @classmethod
-    def from_record(cls, body: Body) -> Self:
-        """Read the body of record 45 by persister CORE; its message id and address count.
-
-        Raises:
-            RecordFormatError: another persister, or bytes that are not a message.
-        """
-        message = cls.__new__(cls)
-        message._read_record(bytes(body))
-        return message
-
-    def _read_record(self, data: bytes) -> None:
-        address = None
-        at = _RECORD_ADDRESS_AT
-        try:
-            if data[0] != _PERSISTER:
-                raise RecordFormatError(f"message persister {data[0]}, not that of Core messages")
-            message_id = walk.long_at(data, 1)
-            if data[at - 1]:
-                size = walk.int_at(data, at)
-                address = walk.text_at(data, at + 4, size)
-                at += 4 + size
-            size = walk.int_at(data, at)
-        except IndexError as error:
-            raise RecordFormatError(f"a message's record ends at byte {len(data)}") from error
-        at += 4
-        if size < 0 or size > len(data) - at:
-            raise RecordFormatError(f"a message of {size} bytes in {len(data) - at}")
-        self._read_form(data[at : at + size])
-        self.give_id(message_id)
-        if address is not None and address != self._address:
-            self._address = address
-            self._changed = _ALL
 
     def _read_form(self, data: bytes) -> None:
         if len(data) < _END_OF_BODY_SIZE:
@@ -322,7 +233,7 @@ class MessageForm(MessageFields):
         self._headers_at = walk.int_at(data, 0) - _PACKET_HEADER_SIZE + _END_OF_BODY_SIZE
         self._properties_at = self._user_id_at(data)
         self._properties_at += 1 + _USER_ID_SIZE if data[self._properties_at] else 1
-        self._properties_at += _FIELDS.size - 1
+        self._properties_at += _FIELDS_SIZE
         aside.was_read(self, place, len(data))
         return data
 
@@ -360,12 +271,6 @@ class MessageForm(MessageFields):
         data = self.encode()
         return data[self._headers_at :]
 
-    def record(self) -> bytes:
-        """Give the body of record 45, persister CORE."""
-        data = self.encode()
-        address = None if self._address is None else walk.encoded_name(self._address)
-        return packed.record(_PERSISTER, self._message_id, address, data)
-
     def _put_id(self) -> None:
         """Put the changed message id between the bytes before and behind it."""
         data = self._bytes()
@@ -388,25 +293,20 @@ class MessageForm(MessageFields):
             writer = BodyWriter()
             TYPED_PROPERTIES.write(writer, tuple(parts.properties.values()))
             properties = memoryview(writer.getvalue())
-        try:
-            if self._address is None:
-                address = b"\x00"
-            else:
-                text = self._address.encode("utf-16-le", "surrogatepass")
-                address = b"\x01" + _INT.pack(len(text)) + text
-            user_id = b"\x00" if known_user_id is None else b"\x01" + known_user_id
-            # The last byte of the fields is the flag of the properties, which come with theirs.
-            fields = _FIELDS.pack(
-                self._type, self._durable, self._expiration, timestamp, self._priority, 0
-            )[:-1]
-            message_id = _LONG.pack(self._message_id)
-            end = _INT.pack(len(body) + _PACKET_HEADER_SIZE)
-        except struct.error as error:
-            raise RecordFormatError(f"a header of the message does not fit: {error}") from error
-        self._headers_at = len(end) + len(body)
-        size = len(message_id) + len(address) + len(user_id) + len(fields)
-        self._properties_at = self._headers_at + size
-        self._data = b"".join((end, body, message_id, address, user_id, fields, properties))
+        self._data = written(
+            body,
+            self._message_id,
+            self._address,
+            known_user_id,
+            self._type,
+            self._durable,
+            self._expiration,
+            timestamp,
+            self._priority,
+            properties,
+        )
+        self._headers_at = _END_OF_BODY_SIZE + len(body)
+        self._properties_at = len(self._data) - len(properties)
         self._is_read_back = False
         self._changed = _UNCHANGED
         if parts is not None:
@@ -540,9 +440,7 @@ class MessageForm(MessageFields):
 
     @user_id.setter
     def user_id(self, value: bytes | None) -> None:
-        if value is not None and len(value) != _USER_ID_SIZE:
-            raise RecordFormatError(f"a user id has 16 bytes, not {len(value)}")
-        self._with_parts().user_id = value
+        self._with_parts().user_id = fitting_user_id(value)
         self._change()
 
     def _user_id_at(self, data: bytes) -> int:
@@ -583,12 +481,3 @@ class MessageForm(MessageFields):
     def body(self, value: bytes) -> None:
         self._with_parts().body = value
         self._change()
-
-    @property
-    def large(self) -> LargeBody | None:
-        """The body, where it is kept outside of the message; then `body` is empty."""
-        return None if self._parts is None else self._parts.large
-
-    @large.setter
-    def large(self, value: LargeBody | None) -> None:
-        self._with_parts().large = value

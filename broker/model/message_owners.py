@@ -1,14 +1,25 @@
-"""What a message knows of the place where its bytes lie, and of who counts its memory."""
+"""What a message knows of the file where its bytes lie, and of who counts its memory.
+
+Files of messages use this one, and it uses none of them.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from broker.model.message import Message
-    from broker.model.message_form import MessageForm
+__all__ = ["MessageOwner", "SpillFile", "SpilledMessage"]
 
-__all__ = ["MessageOwner", "SpillFile"]
+M_contra = TypeVar("M_contra", contravariant=True)
+
+
+class SpilledMessage(Protocol):
+    """What a file needs of a message whose bytes it has."""
+
+    references: int
+    """How many queues have it."""
+
+    def forget_bytes(self, aside: SpillFile, place: int) -> None:
+        """Forget again what was read back from there, unless it was changed since."""
 
 
 class SpillFile(Protocol):
@@ -21,15 +32,15 @@ class SpillFile(Protocol):
             JournalIOError: the disk fails.
         """
 
-    def was_read(self, message: MessageForm, place: int, size: int) -> None:
+    def was_read(self, message: SpilledMessage, place: int, size: int) -> None:
         """A message has its bytes in memory again: it is told when to forget them."""
 
 
-class MessageOwner(Protocol):
+class MessageOwner(Protocol[M_contra]):
     """Who counts the memory of a message while queues have it."""
 
-    def add(self, message: Message) -> None:
+    def add(self, message: M_contra) -> None:
         """One more queue has it."""
 
-    def remove(self, message: Message) -> None:
+    def remove(self, message: M_contra) -> None:
         """One queue less has it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker.model.address import split_fqqn
 from broker.model.routing_type import RoutingType
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ class Prefixes:
             if name.startswith(prefix):
                 return name.removeprefix(prefix), routing_type
         return name, None
+
+    def split_queue(self, name: str) -> tuple[str | None, str]:
+        """Give the address, if it is told, and the queue of a name that may be qualified."""
+        first, second = split_fqqn(self.split(name)[0])
+        return (None, first) if second is None else (first, second)
 
     def remove_from(self, message: Message) -> None:
         """Take the prefix from a message's address; what it means becomes its routing type."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from broker.errors import BrokerError, ErrorCode
 
@@ -10,10 +10,21 @@ if TYPE_CHECKING:
     from broker.model.message import Message
     from broker.model.routing_type import RoutingType
     from broker.routing.postoffice import Routing
-    from broker.sessions.session import Session
     from broker.storage.context import After
 
 __all__ = ["Sender"]
+
+
+class SendingSession(Protocol):
+    """What a sender needs of its session."""
+
+    def send(self, message: Message, done: After, *arguments: object) -> Routing:
+        """Send a message.
+
+        Raises:
+            BrokerError: it is refused.
+            JournalError: the storage has failed.
+        """
 
 
 class Sender:
@@ -31,7 +42,7 @@ class Sender:
     __slots__ = ("_routing_type", "_session", "address")
 
     def __init__(
-        self, session: Session, address: str | None, routing_type: RoutingType | None
+        self, session: SendingSession, address: str | None, routing_type: RoutingType | None
     ) -> None:
         self._session = session
         self.address = address

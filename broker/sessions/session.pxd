@@ -6,6 +6,9 @@ from broker.queues.consumer cimport Consumer
 from broker.model.message cimport Message
 from broker.routing.postoffice cimport PostOffice
 from broker.routing.cached_routes cimport CachedRoute
+from broker.sessions.permissions cimport Permissions
+from broker.sessions.sending cimport Sending
+from broker.sessions.session_transaction cimport SessionTransaction
 from broker.storage.context cimport OperationContext
 from broker.storage.manager cimport StorageManager
 
@@ -15,35 +18,32 @@ cdef class Session:
     cdef dict __dict__
     cdef object __weakref__
     cdef bint _acknowledges_alone
-    cdef bint _has_prefixes
     cdef object _history
     cdef object _large
     cdef object _prefixes
     cdef StorageManager _storage
+    cdef SessionTransaction _transaction
     cdef object _transactions
     cdef object _uploads
     cdef object _xa
     cdef object _addresses
     cdef object _administration
-    cdef object _clock_ms
+    cdef object _queue_administration
     cdef object _dead_letters
     cdef object _limits
     cdef object _management
-    cdef object _marks
     cdef object _notifications
     cdef object _parse_filter
     cdef PostOffice _postoffice
     cdef object _resource_limits
-    cdef dict _routes
-    cdef object _security
+    cdef Permissions _permissions
+    cdef Sending _sending
     cdef bint _sends_alone
     cdef object _settings
     cdef public dict consumers
     cdef public OperationContext context
-    cdef public object default_address
     cdef public object name
     cdef public object options
-    cdef public object tx
     cdef public object user
 
     cpdef object new_id(self)
@@ -54,10 +54,4 @@ cdef class Session:
 
     @cython.locals(consumer=Consumer)
     cpdef object accept_acknowledgement(self, consumer_id, message_id, bint is_individual)
-    cdef object _send(self, Message message, tx)
-
-    @cython.locals(known=CachedRoute, route=CachedRoute)
-    cdef object _remember_route(self, address, until_s)
-    cdef object _check(self, permission, address, queue)
-    cdef object _prepare_address(self, address, queue, routing_type)
     cpdef Consumer consumer(self, consumer_id)

@@ -14,7 +14,7 @@ Threads: the event loop's alone; nothing here waits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -22,10 +22,39 @@ if TYPE_CHECKING:
     from broker.queues.consumer import Consumer
     from broker.queues.reference import Reference
     from broker.routing.dead_letters import DeadLetters
-    from broker.sessions.session import Session
-    from broker.storage.context import After
+    from broker.sessions.session_options import SessionOptions
+    from broker.storage.context import After, OperationContext
+    from broker.transactions.transaction import Transaction
 
 __all__ = ["Settlement"]
+
+
+class SettlingSession(Protocol):
+    """What settlement needs of its session."""
+
+    options: SessionOptions
+    context: OperationContext
+    """What it waits by."""
+
+    @property
+    def tx(self) -> Transaction | None:
+        """What it works for; None is nothing."""
+
+    def consumer(self, consumer_id: int) -> Consumer:
+        """Give a consumer.
+
+        Raises:
+            BrokerError: there is none of that number.
+        """
+
+    def accept_acknowledgement(
+        self, consumer_id: int, message_id: int, is_individual: bool
+    ) -> None:
+        """Acknowledge; callers that wait for it ask the context.
+
+        Raises:
+            BrokerError: it was not delivered, or has been acknowledged.
+        """
 
 
 class Settlement:
@@ -38,7 +67,7 @@ class Settlement:
 
     __slots__ = ("_dead_letters", "_session")
 
-    def __init__(self, session: Session, dead_letters: DeadLetters) -> None:
+    def __init__(self, session: SettlingSession, dead_letters: DeadLetters) -> None:
         self._session = session
         self._dead_letters = dead_letters
 

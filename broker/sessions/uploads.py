@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.model.properties import PropertyType
 from broker.routing.large_copies import LARGE_SIZE
+from broker.sessions.sender import SendingSession
 from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
@@ -33,20 +34,14 @@ if TYPE_CHECKING:
 __all__ = ["Uploads"]
 
 
-class SendingSession(Protocol):
+class UploadingSession(SendingSession, Protocol):
     """What uploads need of their session."""
 
     options: SessionOptions
-    default_address: str | None
-    """Where a message without an address goes."""
 
-    def send(self, message: Message, done: After, *arguments: object) -> Routing:
-        """Send a message.
-
-        Raises:
-            BrokerError: it is refused.
-            JournalError: the storage has failed.
-        """
+    @property
+    def default_address(self) -> str | None:
+        """Where a message without an address goes."""
 
     def fail_send(self, error: BrokerError | JournalError) -> None:
         """Let a transaction that a message was for only be rolled back: it did not come whole."""
@@ -76,7 +71,7 @@ class Uploads:
 
     def __init__(
         self,
-        session: SendingSession,
+        session: UploadingSession,
         storage: StorageManager,
         large: LargeBodies | None,
         history: MessageHistory | None,

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
-    from broker.model.message_form import MessageForm
+    from broker.model.message_owners import SpilledMessage
     from broker.storage.spill_file import SpillFile
 
 __all__ = ["LoadedFile", "PinnedFile", "PinnedFiles", "PinningStore"]
@@ -99,7 +99,7 @@ class PinnedFile:
             raise JournalIOError(errno.ESTALE, "changed while messages in it wait", self._name)
         return data
 
-    def was_read(self, message: MessageForm, place: int, size: int) -> None:
+    def was_read(self, message: SpilledMessage, place: int, size: int) -> None:
         """A message has its bytes in memory: they are forgotten when there are too many."""
         self._owner.aside.was_read(message, self, place, size)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from broker.model.message import Message
-    from broker.model.message_form import MessageForm
+    from broker.model.message_owners import SpilledMessage
     from broker.model.message_owners import SpillFile as WaitingFile
 
 __all__ = ["Segment", "SpillFile"]
@@ -99,7 +99,7 @@ class Segment:
             raise JournalIOError(errno.EIO, "the bytes of waiting messages are truncated")
         return data
 
-    def was_read(self, message: MessageForm, place: int, size: int) -> None:
+    def was_read(self, message: SpilledMessage, place: int, size: int) -> None:
         """Tell the owner that a message has its bytes in memory again."""
         self._owner.was_read(message, self, place, size)
 
@@ -126,7 +126,7 @@ class SpillFile:
         self._writer: ThreadPoolExecutor | None = None
         self._writing: deque[Future[None]] = deque()
         # Messages that have their bytes in memory again, and from where: file, place, size.
-        self._read: deque[tuple[MessageForm, WaitingFile, int, int]] = deque()
+        self._read: deque[tuple[SpilledMessage, WaitingFile, int, int]] = deque()
         self._read_size = 0
 
     def take(self, message: Message) -> None:
@@ -190,7 +190,7 @@ class SpillFile:
         self._read.clear()
         self._read_size = 0
 
-    def was_read(self, message: MessageForm, file: WaitingFile, place: int, size: int) -> None:
+    def was_read(self, message: SpilledMessage, file: WaitingFile, place: int, size: int) -> None:
         """A message has its bytes in memory again; the longest read ones forget theirs."""
         self._read.append((message, file, place, size))
         self._read_size += size

@@ -158,7 +158,7 @@ def test_selectors_see_their_properties(folder):
         async with BrokerRun(folder) as run:
             session = run.session()
             return [
-                len(list(session.query_queue("q").queue.references())),
+                len(list(session.administration.query_queue("q").queue.references())),
                 *(
                     sum(parse(text).matches(one) for one in waiting(run))
                     for text in ("colour = 'red' AND n = -1", "colour = 'blue'", "AMQPriority = 7")

@@ -63,7 +63,7 @@ class BrokerRun:
     async def queue(self, name="q", **attributes):
         session = self.session()
         wanted = {"address": name, "routing_type": RoutingType.ANYCAST, **attributes}
-        session.create_queue(QueueRequest(name=name, **wanted))
+        session.administration.create_queue(QueueRequest(name=name, **wanted))
         await durable(session.context.after)
 
     async def send(self, *messages, session=None):

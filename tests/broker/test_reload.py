@@ -145,8 +145,8 @@ def test_force_spares_queues_and_addresses_that_clients_made(instance):
     async def serve():
         async with instance.serving() as broker:
             made = broker.clients.create_session("s", None, SessionOptions(), set())
-            made.create_queue(_request("mine", "a"))
-            made.create_queue(_request("auto", "b", is_auto_created=True))
+            made.administration.create_queue(_request("mine", "a"))
+            made.administration.create_queue(_request("auto", "b", is_auto_created=True))
             broker.reload_configuration()
             has_own = "activemq.notifications" in broker.postoffice.addresses.by_name
             return names(broker), has_own

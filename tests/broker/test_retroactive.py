@@ -124,7 +124,7 @@ def test_large_messages_and_a_restart(tmp_path):
         broker = Broker(options)
         await broker.start()
         session = broker.clients.create_session("s", None, SessionOptions(), set())
-        session.create_address("news", [MULTICAST], is_auto_created=False)
+        session.administration.create_address("news", [MULTICAST], is_auto_created=False)
         large = message("", "news")
         large.is_large = True
         session.uploads.begin(large)
@@ -142,7 +142,7 @@ def test_large_messages_and_a_restart(tmp_path):
         broker = Broker(options)
         await broker.start()
         session = broker.clients.create_session("s", None, SessionOptions(), set())
-        queue = session.create_queue(
+        queue = session.administration.create_queue(
             QueueRequest(name="later", address="news", routing_type=MULTICAST)
         )
         durable = asyncio.get_running_loop().create_future()

@@ -353,23 +353,25 @@ def test_a_prefix_chooses_the_routing_type_and_is_taken_off(bench):
 
 def test_names_of_addresses_and_queues_have_none(bench):
     session = bench.session(prefixes=PREFIXES)
-    session.create_address("topic://news", [RoutingType.ANYCAST], is_auto_created=False)
-    queue = session.create_queue(QueueRequest(name="n", address="topic://news"))
+    session.administration.create_address(
+        "topic://news", [RoutingType.ANYCAST], is_auto_created=False
+    )
+    queue = session.administration.create_queue(QueueRequest(name="n", address="topic://news"))
     granted = []
     session.request_credits("topic://news", granted.append)
 
     assert bench.addresses.by_name["news"].routing_types == {RoutingType.MULTICAST}
     assert queue.binding.routing_type is RoutingType.MULTICAST
-    assert session.query_address("topic://news").queues == ("n",)
-    assert session.query_queue("queue://n").queue is queue
+    assert session.administration.query_address("topic://news").queues == ("n",)
+    assert session.administration.query_queue("queue://n").queue is queue
     assert granted == [False]
-    session.delete_queue("queue://n")
+    session.administration.delete_queue("queue://n")
     assert "n" not in bench.addresses.queues
 
 
 def test_without_prefixes_names_are_as_they_are(bench):
     session = bench.session()
-    session.create_queue(QueueRequest(name="queue://n", address="topic://a"))
+    session.administration.create_queue(QueueRequest(name="queue://n", address="topic://a"))
     session.send(message("m", address="topic://a"), done)
     bench.loop.run_turns()
 

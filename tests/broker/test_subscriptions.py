@@ -31,9 +31,9 @@ def subscription(**changes):
 def test_a_shared_subscription_is_found_again(bench):
     session = bench.session()
 
-    first = session.create_queue(subscription(), is_shared=True)
+    first = session.administration.create_queue(subscription(), is_shared=True)
     # Artemis does not look at how durable it is.
-    second = session.create_queue(subscription(is_durable=False), is_shared=True)
+    second = session.administration.create_queue(subscription(is_durable=False), is_shared=True)
 
     assert first is second
 
@@ -48,10 +48,10 @@ def test_a_shared_subscription_is_found_again(bench):
 )
 def test_a_shared_subscription_is_refused_with_another_selector_or_topic(bench, changes, number):
     session = bench.session()
-    session.create_queue(subscription(), is_shared=True)
+    session.administration.create_queue(subscription(), is_shared=True)
 
     with pytest.raises(BrokerError) as refused:
-        session.create_queue(subscription(**changes), is_shared=True)
+        session.administration.create_queue(subscription(**changes), is_shared=True)
 
     # A JMS client takes QUEUE_EXISTS for success, and would consume by the other selector.
     assert refused.value.code is ErrorCode.INVALID_TRANSIENT_QUEUE_USE
@@ -61,7 +61,7 @@ def test_a_shared_subscription_is_refused_with_another_selector_or_topic(bench, 
 def test_a_shared_subscription_makes_its_address(bench):
     bench.set(auto_create_addresses=False)
 
-    bench.session().create_queue(subscription(), is_shared=True)
+    bench.session().administration.create_queue(subscription(), is_shared=True)
 
     assert "topic" in bench.addresses.by_name
 
@@ -261,7 +261,7 @@ def test_a_queue_that_cannot_be_is_refused_with_the_code_of_artemis(bench, reque
     request = QueueRequest(**{"routing_type": RoutingType.ANYCAST, **request_of})
 
     with pytest.raises(BrokerError) as refused:
-        bench.session().create_queue(request)
+        bench.session().administration.create_queue(request)
 
     assert refused.value.code == code
     assert text is None or refused.value.text == text

@@ -114,13 +114,13 @@ def test_a_user_has_so_many_queues_and_no_more():
     anna, ben = session_of(bench, "anna"), session_of(bench, "ben")
 
     def create(session, name):
-        session.create_queue(_request(name, session.user))
+        session.administration.create_queue(_request(name, session.user))
 
     create(anna, "one")
     with pytest.raises(BrokerError, match="AMQ229111: Too many queues created by user 'anna'"):
         create(anna, "two")
     create(ben, "two")
-    anna.delete_queue("one")
+    anna.administration.delete_queue("one")
     create(anna, "three")
 
     assert set(bench.addresses.queues) == {"two", "three"}
@@ -203,7 +203,7 @@ def test_a_delivery_counts_after_a_crash_if_it_is_recorded_before(tmp_path, pers
         await broker.start()
         session = broker.clients.create_session("s", None, SessionOptions(), set())
         if copy is not None:
-            session.create_queue(_request("q", None))
+            session.administration.create_queue(_request("q", None))
             durable = asyncio.get_running_loop().create_future()
             session.send(message(), durable.set_result)
             assert await durable is None

@@ -198,12 +198,12 @@ class MemoryStore(GroupCommit):
             ids, parts = list(map(number_of, record_ids)), list(bodies)
             if len(ids) != len(parts):
                 raise ValueError("as many ids as bodies")
-            datas = [data_of(one) for one in parts]
+            encoded = [data_of(one) for one in parts]
             if not ids:
                 return self._finish(Entry(NOTHING), self._syncs_others, **how)
-            for one, data in zip(ids[:-1], datas, strict=False):
+            for one, data in zip(ids[:-1], encoded, strict=False):
                 self._record(ADD, one, user_type, data, tx=tx, sync=False, wait=False)
-            return self._record(ADD, ids[-1], user_type, datas[-1], tx=tx, **how)
+            return self._record(ADD, ids[-1], user_type, encoded[-1], tx=tx, **how)
 
     def _record(
         self,

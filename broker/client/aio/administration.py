@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from broker.model.routing_type import RoutingType
 from broker.protocols.core.packet_connection import NullResponse
@@ -22,10 +21,8 @@ from broker.protocols.core.packet_queue import (
 if TYPE_CHECKING:
     from collections.abc import KeysView
 
-    from broker.client.session_state import SessionState
-    from broker.protocols.core.packet import Packet
+    from broker.client.aio.calls import Calls
 
-P = TypeVar("P", bound="Packet")
 # Arguments of `create_queue` that stand first, and what the client itself fills in.
 _SETTINGS = {item.name for item in dataclasses.fields(CreateQueue)} - {
     *("address", "queue", "filter", "durable", "temporary", "requires_response", "routing_type"),
@@ -35,64 +32,43 @@ _SHARED_SETTINGS = {item.name for item in dataclasses.fields(CreateSharedQueue)}
 }
 
 
-class QueueSettings(TypedDict, total=False):
+class _CommonSettings(TypedDict, total=False):
+    exclusive: bool | None
+    last_value: bool | None
+    last_value_key: str | None
+    non_destructive: bool | None
+    consumers_before_dispatch: int | None
+    delay_before_dispatch: int | None
+    group_rebalance: bool | None
+    group_buckets: int | None
+    auto_delete: bool | None
+    auto_delete_delay: int | None
+    auto_delete_message_count: int | None
+    group_first_key: str | None
+    ring_size: int | None
+    enabled: bool | None
+    group_rebalance_pause_dispatch: bool | None
+
+
+class QueueSettings(_CommonSettings, total=False):
     """Keyword arguments of `create_queue`, for type checkers; of None address settings decide."""
 
     auto_created: bool
     max_consumers: int
     purge_on_no_consumers: bool
-    exclusive: bool | None
-    last_value: bool | None
-    last_value_key: str | None
-    non_destructive: bool | None
-    consumers_before_dispatch: int | None
-    delay_before_dispatch: int | None
-    group_rebalance: bool | None
-    group_buckets: int | None
-    auto_delete: bool | None
-    auto_delete_delay: int | None
-    auto_delete_message_count: int | None
-    group_first_key: str | None
-    ring_size: int | None
-    enabled: bool | None
-    group_rebalance_pause_dispatch: bool | None
 
 
-class SharedQueueSettings(TypedDict, total=False):
+class SharedQueueSettings(_CommonSettings, total=False):
     """Keyword arguments of `create_shared_queue`, for type checkers; as QueueSettings."""
 
     max_consumers: int | None
     purge_on_no_consumers: bool | None
-    exclusive: bool | None
-    last_value: bool | None
-    last_value_key: str | None
-    non_destructive: bool | None
-    consumers_before_dispatch: int | None
-    delay_before_dispatch: int | None
-    group_rebalance: bool | None
-    group_buckets: int | None
-    auto_delete: bool | None
-    auto_delete_delay: int | None
-    auto_delete_message_count: int | None
-    group_first_key: str | None
-    ring_size: int | None
-    enabled: bool | None
-    group_rebalance_pause_dispatch: bool | None
 
 
-class Administration(ABC):
+class Administration:
     """Queues and addresses; the part of a session that has nothing to do with messages."""
 
-    state: SessionState
-
-    @abstractmethod
-    async def call(self, packet: Packet, expected: type[P]) -> P:
-        """Send a request of the protocol and wait for its answer.
-
-        Args:
-            packet: the request.
-            expected: the class of its answer.
-        """
+    _calls: Calls
 
     async def create_address(
         self, address: str, *routing_types: RoutingType, auto_created: bool = False
@@ -108,7 +84,7 @@ class Administration(ABC):
             BrokerRefused: ADDRESS_EXISTS, or the user may not.
         """
         kinds = routing_types or (RoutingType.ANYCAST,)
-        await self.call(CreateAddress(address, kinds, True, auto_created), NullResponse)
+        await self._calls.call(CreateAddress(address, kinds, True, auto_created), NullResponse)
 
     async def create_queue(
         self,
@@ -147,9 +123,9 @@ class Administration(ABC):
             routing_type=routing_type,
             **settings,
         )
-        await self.call(request, NullResponse)
+        await self._calls.call(request, NullResponse)
         if temporary or not durable or request.auto_created:
-            self.state.remember_queue(request)
+            self._calls.state.remember_queue(request)
 
     async def create_shared_queue(
         self,
@@ -184,7 +160,7 @@ class Administration(ABC):
             True,
             **settings,
         )
-        await self.call(request, NullResponse)
+        await self._calls.call(request, NullResponse)
 
     async def delete_queue(self, queue: str) -> None:
         """Delete a queue with its messages.
@@ -196,8 +172,8 @@ class Administration(ABC):
             QueueMissing: the queue does not exist.
             BrokerRefused: it has consumers, or the user may not.
         """
-        self.state.forget_queue(queue)
-        await self.call(DeleteQueue(queue), NullResponse)
+        self._calls.state.forget_queue(queue)
+        await self._calls.call(DeleteQueue(queue), NullResponse)
 
     async def query_queue(self, queue: str) -> QueueQueryResponse:
         """Ask about a queue; `exists` of the answer says whether it is there.
@@ -205,7 +181,7 @@ class Administration(ABC):
         Args:
             queue: its name.
         """
-        return await self.call(QueueQuery(queue), QueueQueryResponse)
+        return await self._calls.call(QueueQuery(queue), QueueQueryResponse)
 
     async def query_address(self, address: str) -> BindingQueryResponse:
         """Ask about an address; `exists` of the answer says whether it is there.
@@ -213,7 +189,7 @@ class Administration(ABC):
         Args:
             address: its name.
         """
-        return await self.call(BindingQuery(address), BindingQueryResponse)
+        return await self._calls.call(BindingQuery(address), BindingQueryResponse)
 
 
 def _check(settings: KeysView[str], known: set[str]) -> None:

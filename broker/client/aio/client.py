@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from broker.client.aio.connection import AsyncConnection
 from broker.client.balancing import BalancingPolicy, policy_named
+from broker.client.blocks import AsyncBlock
 from broker.client.errors import ClosedError, NotConnected
 from broker.client.options import ClientOptions
 from broker.client.session_state import AckMode
@@ -16,14 +17,12 @@ from broker.client.uri import parse_uri
 from broker.environment import Environment
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from broker.client.aio.session import AsyncSession
     from broker.client.options import ClientSettings
     from broker.protocols.core.transport_configuration import TransportConfiguration
 
 
-class AsyncClient:
+class AsyncClient(AsyncBlock):
     """A client of one broker or of a cluster.
 
         async with AsyncClient("tcp://localhost:61616?reconnectAttempts=5") as client:
@@ -173,17 +172,6 @@ class AsyncClient:
         brokers = ",".join(f"{one.host}:{one.port}" for one in self.connectors)
         state = "closed" if self._is_closed else f"{len(self._connections)} connections"
         return f"<AsyncClient {brokers}: {state}>"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
 
 def _with(options: ClientOptions, changes: ClientSettings) -> ClientOptions:

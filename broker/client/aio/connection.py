@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Final, Protocol, Unpack
 
+from broker.client.aio.calls import Calls
 from broker.client.aio.restoring import restore
 from broker.client.aio.session import AsyncSession
 from broker.client.aio.transport import Driver, open_socket
@@ -32,13 +33,37 @@ from broker.protocols.core.packet_connection import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from broker.client.aio.client import AsyncClient
-    from broker.client.options import ClientSettings
+    from broker.client.options import ClientOptions, ClientSettings
+    from broker.client.topology import Topology
+    from broker.environment import Environment
     from broker.protocols.core.packet_cluster import ClusterTopology
     from broker.protocols.core.transport_configuration import TransportConfiguration
 
 # A broker that is starting rejects sessions; a reconnect asks again after so long, as in Artemis.
 _REJECTED_RETRY_S: Final = 0.01
+
+
+class ConnectingClient(Protocol):
+    """What a connection needs of the client that made it."""
+
+    options: ClientOptions
+    """What the URI and the arguments say."""
+    environment: Environment
+    """Clock, ids, chance and network."""
+    connectors: tuple[TransportConfiguration, ...]
+    """The brokers of the URI."""
+    topology: Topology
+    """The members of the cluster, as far as brokers have told them."""
+
+    def options_with(self, changes: ClientSettings) -> ClientOptions:
+        """Give the options with some changed.
+
+        Raises:
+            ValueError: no option has such a name, or a value is out of its range.
+        """
+
+    def forget(self, connection: AsyncConnection) -> None:
+        """Drop a connection that was closed."""
 
 
 class AsyncConnection:
@@ -53,7 +78,7 @@ class AsyncConnection:
         on_ended: called with the error when no attempt is left.
     """
 
-    def __init__(self, client: AsyncClient, connector: TransportConfiguration) -> None:
+    def __init__(self, client: ConnectingClient, connector: TransportConfiguration) -> None:
         self.client = client
         self.options = client.options
         self.connector = connector
@@ -188,7 +213,7 @@ class AsyncConnection:
         except BaseException:
             link.close_channel(state.channel)
             raise
-        session = AsyncSession(self, state)
+        session = AsyncSession(Calls(self, state, self.client.environment), self._forget)
         self._sessions[state.channel.channel_id] = session
         if start:
             session.start()
@@ -226,12 +251,8 @@ class AsyncConnection:
             else:
                 return
 
-    def forget(self, session: AsyncSession) -> None:
-        """Drop a session that was closed; the session calls it.
-
-        Args:
-            session: that was closed.
-        """
+    def _forget(self, session: AsyncSession) -> None:
+        """Drop a session that was closed."""
         channel = session.state.channel
         self._sessions.pop(channel.channel_id, None)
         if self._link is not None:

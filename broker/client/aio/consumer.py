@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from broker.client.aio.received import AsyncReceived
 from broker.client.aio.waiting import settled
+from broker.client.blocks import AsyncBlock
 from broker.client.errors import BrokerRefused, CallInterrupted, ClientError, ClosedError
 from broker.client.session_state import AckMode
 from broker.protocols.core.packet_connection import NullResponse
@@ -16,16 +17,15 @@ from broker.protocols.core.packet_session import CloseConsumer, Expired
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from types import TracebackType
 
-    from broker.client.aio.session import AsyncSession
+    from broker.client.aio.calls import Calls
     from broker.client.deliveries import ConsumerState
 
 # Who acknowledges by himself what is handed over.
 _AUTOMATIC = (AckMode.AUTO, AckMode.DUPS_OK, AckMode.TRANSACTED, AckMode.XA)
 
 
-class AsyncConsumer:
+class AsyncConsumer(AsyncBlock):
     """Receives the messages of one queue. Made by `AsyncSession.consumer()`.
 
     In the modes where the client acknowledges, it does so when `receive` returns a message, when
@@ -38,13 +38,15 @@ class AsyncConsumer:
 
     def __init__(
         self,
-        session: AsyncSession,
+        calls: Calls,
         state: ConsumerState,
         listener: Callable[[AsyncReceived], object] | None,
+        on_closed: Callable[[AsyncConsumer], object],
     ) -> None:
-        self._session = session
+        self._calls = calls
         self._state = state
-        self._mode = session.state.mode
+        self._on_closed = on_closed
+        self._mode = calls.state.mode
         self._arrived = asyncio.Event()
         self._is_closed = False
         self._is_ending = False
@@ -111,10 +113,10 @@ class AsyncConsumer:
     async def _forced(self) -> AsyncReceived | None:
         """Ask the broker for what it has; nothing is here until its mark comes."""
         while True:
-            await self._session.ready()
+            await self._calls.ready()
             try:
                 await settled(
-                    self._state.force(), self._session.state.options.call_timeout_s, "a delivery"
+                    self._state.force(), self._calls.state.options.call_timeout_s, "a delivery"
                 )
             except CallInterrupted:
                 # A new session: ask it again.
@@ -130,7 +132,7 @@ class AsyncConsumer:
                 self._handed_over += 1
                 return received
             message_id = received.message_id
-            self._session.state.channel.post(Expired(self._state.consumer_id, message_id))
+            self._calls.state.channel.post(Expired(self._state.consumer_id, message_id))
             received.discard_body()
         return None
 
@@ -138,7 +140,7 @@ class AsyncConsumer:
         expiration = received.message.expiration
         if expiration == 0 or self._state.request.browse_only:
             return False
-        return expiration <= self._session.now_ms()
+        return expiration <= self._calls.now_ms()
 
     async def __aiter__(self) -> AsyncIterator[AsyncReceived]:
         """Give messages until the consumer is closed; each is acknowledged before the next."""
@@ -232,14 +234,14 @@ class AsyncConsumer:
                 received.is_acknowledged = False
                 raise
         else:
-            await self._count(received, self._session.state.options.ack_batch_size)
+            await self._count(received, self._calls.state.options.ack_batch_size)
 
     async def _acknowledge_automatically(self, received: AsyncReceived) -> None:
         if self._state.request.browse_only:
             return
         # A body that comes in parts is still to be read; acknowledging does not cut it off, the
         # broker has sent it to its end.
-        batch = 0 if self._mode is AckMode.AUTO else self._session.state.options.ack_batch_size
+        batch = 0 if self._mode is AckMode.AUTO else self._calls.state.options.ack_batch_size
         await self._count(received, batch)
 
     async def _count(self, received: AsyncReceived, batch_size: int) -> None:
@@ -261,13 +263,13 @@ class AsyncConsumer:
                 raise
 
     async def _send_acknowledgement(self, message_id: int, *, individual: bool) -> None:
-        state = self._session.state
+        state = self._calls.state
         blocking = state.options.block_on_acknowledge
         packet = state.acknowledge(
             self._state.consumer_id, message_id, individual=individual, blocking=blocking
         )
         if blocking:
-            await self._session.call(packet, NullResponse)
+            await self._calls.call(packet, NullResponse)
         else:
             state.channel.post(packet)
 
@@ -277,7 +279,7 @@ class AsyncConsumer:
             return
         message_id, self._unacknowledged = self._unacknowledged, None
         self._unacknowledged_bytes = 0
-        state = self._session.state
+        state = self._calls.state
         state.channel.post(
             state.acknowledge(self._state.consumer_id, message_id, individual=False, blocking=False)
         )
@@ -291,15 +293,15 @@ class AsyncConsumer:
         await self.stop_listening()
         self._is_closed = True
         self.flush_acknowledgements()
-        self._session.forget(self)
+        self._on_closed(self)
         try:
             if self._state.error is None:
-                await self._session.call(CloseConsumer(self._state.consumer_id), NullResponse)
+                await self._calls.call(CloseConsumer(self._state.consumer_id), NullResponse)
         except BrokerRefused as error:
             # A broker that no longer knows the consumer has closed it.
-            self._session.state.on_error(error)
+            self._calls.state.on_error(error)
         finally:
-            self._session.state.remove_consumer(self._state)
+            self._calls.state.remove_consumer(self._state)
             self._state.close()
 
     def __repr__(self) -> str:
@@ -313,19 +315,3 @@ class AsyncConsumer:
             kind = "browsing" if request.browse_only else "open"
             state = f"{kind}, {self._state.buffered} messages at hand"
         return f"<AsyncConsumer {where}: {state}>"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
-            await self.close()
-            return
-        # The error of the block is what the caller must see.
-        with contextlib.suppress(ClientError):
-            await self.close()

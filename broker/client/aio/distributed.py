@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from broker.client.errors import XaRefused
 from broker.protocols.core import packet_xa as xa
 
 if TYPE_CHECKING:
-    from broker.client.session_state import SessionState
+    from broker.client.aio.calls import Calls
     from broker.model.xid import Xid
     from broker.protocols.core.packet import Packet
-
-P = TypeVar("P", bound="Packet")
 
 
 class Distributed(ABC):
@@ -22,16 +20,7 @@ class Distributed(ABC):
     Every verb raises `XaRefused` with the standard's code when the broker says no.
     """
 
-    state: SessionState
-
-    @abstractmethod
-    async def call(self, packet: Packet, expected: type[P]) -> P:
-        """Send a request of the protocol and wait for its answer.
-
-        Args:
-            packet: the request.
-            expected: the class of its answer.
-        """
+    _calls: Calls
 
     @abstractmethod
     def _flush_acknowledgements(self) -> None: ...
@@ -45,7 +34,7 @@ class Distributed(ABC):
         """Stop delivery: no message comes after this; those that the client has stay."""
 
     async def _ask(self, packet: Packet) -> None:
-        answer = await self.call(packet, xa.XaResponse)
+        answer = await self._calls.call(packet, xa.XaResponse)
         if answer.error:
             raise XaRefused(
                 answer.response_code, answer.message or f"XA code {answer.response_code}"
@@ -61,7 +50,7 @@ class Distributed(ABC):
             XaRefused: the broker refuses, with the code of the XA standard.
         """
         await self._ask(xa.XaStart(xid))
-        self.state.xid = xid
+        self._calls.state.xid = xid
 
     async def xa_join(self, xid: Xid) -> None:
         """Join a branch that another session has begun.
@@ -73,7 +62,7 @@ class Distributed(ABC):
             XaRefused: the broker refuses, with the code of the XA standard.
         """
         await self._ask(xa.XaJoin(xid))
-        self.state.xid = xid
+        self._calls.state.xid = xid
 
     async def xa_end(self, xid: Xid, *, failed: bool = False) -> None:
         """Stop working for the branch.
@@ -87,8 +76,8 @@ class Distributed(ABC):
         """
         self._flush_acknowledgements()
         await self._ask(xa.XaEnd(xid, failed))
-        self.state.xid = None
-        self.state.has_work = False
+        self._calls.state.xid = None
+        self._calls.state.has_work = False
 
     async def xa_suspend(self) -> None:
         """Leave the branch for now.
@@ -109,7 +98,7 @@ class Distributed(ABC):
             XaRefused: the broker refuses, with the code of the XA standard.
         """
         await self._ask(xa.XaResume(xid))
-        self.state.xid = xid
+        self._calls.state.xid = xid
 
     async def xa_prepare(self, xid: Xid) -> None:
         """Prepare the branch: it survives a restart of the broker until its end.
@@ -143,11 +132,11 @@ class Distributed(ABC):
         Raises:
             XaRefused: the broker refuses, with the code of the XA standard.
         """
-        was_started = self.state.is_started
+        was_started = self._calls.state.is_started
         if was_started:
             # Or what is on its way would come twice.
             await self.stop()
-        for consumer in self.state.consumers:
+        for consumer in self._calls.state.consumers:
             consumer.clear()
         await self._ask(xa.XaRollback(xid))
         if was_started:
@@ -166,7 +155,7 @@ class Distributed(ABC):
 
     async def xa_recover(self) -> tuple[Xid, ...]:
         """Give the branches that are prepared."""
-        return (await self.call(xa.XaInDoubtXids(), xa.XaInDoubtXidsResponse)).xids
+        return (await self._calls.call(xa.XaInDoubtXids(), xa.XaInDoubtXidsResponse)).xids
 
     async def xa_set_timeout(self, timeout_s: int) -> bool:
         """Set after how long the broker rolls a branch back; whether it takes that.
@@ -174,9 +163,9 @@ class Distributed(ABC):
         Args:
             timeout_s: seconds; 0 for the broker's own.
         """
-        return (await self.call(xa.XaSetTimeout(timeout_s), xa.XaSetTimeoutResponse)).ok
+        return (await self._calls.call(xa.XaSetTimeout(timeout_s), xa.XaSetTimeoutResponse)).ok
 
     async def xa_get_timeout(self) -> int:
         """Give the seconds after which the broker rolls a branch back."""
-        answer = await self.call(xa.XaGetTimeout(), xa.XaGetTimeoutResponse)
+        answer = await self._calls.call(xa.XaGetTimeout(), xa.XaGetTimeoutResponse)
         return answer.timeout_seconds

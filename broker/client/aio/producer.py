@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from typing import TYPE_CHECKING, Final, Protocol, Self, Unpack
+from typing import TYPE_CHECKING, Final, Protocol, Unpack
 
 from broker.client.aio.waiting import future_of
+from broker.client.blocks import AsyncBlock
 from broker.client.content import (
     GROUP_ID,
     LARGE_COMPRESSED,
@@ -23,9 +24,7 @@ from broker.protocols.core.packet_message import Send, SendContinuation, SendLar
 from broker.protocols.core.packet_session import RemoveProducer
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from broker.client.aio.session import AsyncSession
+    from broker.client.aio.calls import Calls
     from broker.client.content import MessageHeaders
     from broker.client.replies import Reply
     from broker.protocols.core.packet import Packet
@@ -44,14 +43,14 @@ class Readable(Protocol):
         """Give at most `size` bytes; b"" at the end."""
 
 
-class AsyncProducer:
+class AsyncProducer(AsyncBlock):
     """Sends messages, to one address or to any. Made by `AsyncSession.producer()`."""
 
-    def __init__(self, session: AsyncSession, address: str | None) -> None:
-        self._session = session
-        self._state = session.state
+    def __init__(self, calls: Calls, address: str | None) -> None:
+        self._calls = calls
+        self._state = calls.state
         self._address = address
-        self._number = session.state.add_producer(address)
+        self._number = calls.state.add_producer(address)
         self._is_closed = False
         self._order = asyncio.Lock()
         self._group_id = self._state.options.group_id
@@ -83,7 +82,7 @@ class AsyncProducer:
         message = self._made(content, address, headers)
         reply = await self._dispatch(message, self._blocks(message))
         if reply is not None:
-            await self._session.answered(reply, f"sending to {message.address!r}")
+            await self._calls.answered(reply, f"sending to {message.address!r}")
 
     async def post(
         self,
@@ -117,7 +116,7 @@ class AsyncProducer:
                 raise TypeError("headers are set on the message itself")
             message = content
         else:
-            message = make_message(content, now_ms=self._session.now_ms(), **headers)
+            message = make_message(content, now_ms=self._calls.now_ms(), **headers)
         where = address or self._address or message.address
         if where is None:
             raise ValueError("neither the producer nor the message has an address")
@@ -160,7 +159,7 @@ class AsyncProducer:
             else:
                 self._state.channel.post(packet)
                 reply = None
-        await self._session.connection.drain()
+        await self._calls.drain()
         return reply
 
     async def send_stream(
@@ -194,7 +193,7 @@ class AsyncProducer:
             reader = _Packed(stream, self._state.options.compression_level)
         reply = await self._send_large(made, reader, size, self._blocks(made))
         if reply is not None:
-            await self._session.answered(reply, f"sending to {made.address!r}")
+            await self._calls.answered(reply, f"sending to {made.address!r}")
 
     async def _send_large(
         self, message: Message, body: Readable, body_size: int, wants_answer: bool
@@ -207,8 +206,8 @@ class AsyncProducer:
                 f"headers and properties of {len(headers)} bytes; "
                 f"below {chunk_size} they can go before a large body"
             )
-        async with self._session.sending_large:
-            await self._session.ready()
+        async with self._calls.sending_large:
+            await self._calls.ready()
             self._state.has_work = True
             self._state.channel.post(SendLarge(message))
             await self._charge(message.address, len(headers) + HEADER_SIZE)
@@ -227,7 +226,7 @@ class AsyncProducer:
                     break
                 self._state.channel.post(packet)
                 await self._charge(message.address, len(chunk) + HEADER_SIZE)
-                await self._session.connection.drain()
+                await self._calls.drain()
                 chunk = following
             if wants_answer:
                 return self._state.channel.call_correlated(packet)
@@ -237,7 +236,7 @@ class AsyncProducer:
     async def _acquire(self, address: str | None, size: int) -> None:
         """Wait until so many bytes may go to the address."""
         assert address is not None
-        await self._session.ready()
+        await self._calls.ready()
         reply = self._state.credits_for(address).acquire(size)
         while not reply.is_done:
             try:
@@ -250,7 +249,7 @@ class AsyncProducer:
                     address,
                 )
                 # A connection that is gone meanwhile ends the wait.
-                await self._session.ready()
+                await self._calls.ready()
         reply.result()
 
     async def _charge(self, address: str | None, size: int) -> None:
@@ -268,17 +267,6 @@ class AsyncProducer:
         """Where it sends."""
         where = "any address" if self._address is None else repr(self._address)
         return f"<AsyncProducer {where}: {'closed' if self._is_closed else 'open'}>"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
 
 class _Chunks:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from broker.client.aio.consumer import AsyncConsumer
     from broker.client.deliveries import Delivery
     from broker.model.message import Message
     from broker.model.properties import Property, PropertyValue
+
+
+class ReceivingConsumer(Protocol):
+    """What a message needs of the consumer that received it."""
+
+    async def acknowledge(self, received: AsyncReceived) -> None:
+        """Acknowledge: in mode INDIVIDUAL this message alone, else all up to it."""
 
 
 class AsyncReceived:
@@ -26,7 +32,7 @@ class AsyncReceived:
 
     is_acknowledged = False
 
-    def __init__(self, consumer: AsyncConsumer, delivery: Delivery, number: int) -> None:
+    def __init__(self, consumer: ReceivingConsumer, delivery: Delivery, number: int) -> None:
         self._consumer = consumer
         self.number = number
         self._delivery = delivery

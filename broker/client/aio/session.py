@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from broker.client.aio.administration import Administration
 from broker.client.aio.consumer import AsyncConsumer
 from broker.client.aio.distributed import Distributed
 from broker.client.aio.producer import AsyncProducer
-from broker.client.aio.waiting import settled
+from broker.client.blocks import AsyncBlock
 from broker.client.content import CORRELATION_ID, REPLY_TO, Content, make_message
 from broker.client.errors import (
     AnswerTimeout,
@@ -31,7 +30,6 @@ from broker.client.management import (
 from broker.client.selectors import translate_selector
 from broker.client.session_state import AckMode
 from broker.errors import ErrorCode
-from broker.model.encoding import RecordFormatError
 from broker.model.message import Message
 from broker.model.properties import PropertyType
 from broker.model.routing_type import RoutingType
@@ -50,20 +48,17 @@ from broker.protocols.core.packet_session import (
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from types import TracebackType
 
-    from broker.client.aio.connection import AsyncConnection
+    from broker.client.aio.calls import Calls
     from broker.client.aio.received import AsyncReceived
     from broker.client.content import MessageHeaders
     from broker.client.replies import Reply
-    from broker.client.session_state import SessionState
     from broker.protocols.core.packet import Packet
 
-P = TypeVar("P", bound="Packet")
 _DESTINATION_PREFIXES = ("queue://", "topic://", "temp-queue://", "temp-topic://")
 
 
-class AsyncSession(Administration, Distributed):
+class AsyncSession(Administration, Distributed, AsyncBlock):
     """A session: producers, consumers, queues, transactions. Made by `AsyncClient.session()`.
 
     For one task at a time, as a transaction is.
@@ -72,69 +67,12 @@ class AsyncSession(Administration, Distributed):
         state: what the protocol knows of it.
     """
 
-    def __init__(self, connection: AsyncConnection, state: SessionState) -> None:
-        self._connection = connection
-        self.state = state
-        self._is_closed = False
+    def __init__(self, calls: Calls, on_closed: Callable[[AsyncSession], object]) -> None:
+        self._calls = calls
+        self._on_closed = on_closed
+        self.state = calls.state
         # In order: what is sent for all of them must not depend on addresses of memory.
         self._consumers: dict[AsyncConsumer, None] = {}
-        # The parts of two large messages would be taken for one.
-        self.sending_large = asyncio.Lock()
-
-    # What producers, consumers and administration stand on.
-
-    @property
-    def connection(self) -> AsyncConnection:
-        """The connection it is on."""
-        return self._connection
-
-    def now_ms(self) -> int:
-        """Milliseconds since 1970, as messages expire."""
-        return self._connection.client.environment.clock.now_ms()
-
-    async def ready(self) -> None:
-        """Wait for a reconnect that is under way.
-
-        Raises:
-            ClosedError: the session is closed.
-            ClientError: the connection is lost for good.
-        """
-        if self._is_closed:
-            raise ClosedError("the session is closed")
-        if not self._connection.is_connected:
-            await self._connection.wait_ready()
-
-    async def call(self, packet: Packet, expected: type[P]) -> P:
-        """Send a request of the protocol and wait for its answer.
-
-        Args:
-            packet: the request.
-            expected: the class of its answer.
-
-        Raises:
-            BrokerRefused: the broker answered with an error.
-            ClientError: the answer did not come.
-        """
-        await self.ready()
-        answer = await self.answered(self.state.channel.call(packet, expected), repr(packet))
-        assert isinstance(answer, expected)
-        return answer
-
-    async def answered(self, reply: Reply[Packet], what: str) -> Packet:
-        """Wait for the answer to a request; after its timeout the connection is given up.
-
-        Args:
-            reply: to the request.
-            what: it was, for the error's text.
-
-        Raises:
-            CallTimeout: the answer did not come in time.
-        """
-        try:
-            return await settled(reply, self.state.options.call_timeout_s, what)
-        except CallTimeout as error:
-            self._connection.fail(error)
-            raise
 
     # Producers and consumers.
 
@@ -147,9 +85,8 @@ class AsyncSession(Administration, Distributed):
         Raises:
             ClosedError: the session is closed.
         """
-        if self._is_closed:
-            raise ClosedError("the session is closed")
-        return AsyncProducer(self, address)
+        self._calls.check_open()
+        return AsyncProducer(self._calls, address)
 
     async def consumer(
         self,
@@ -173,12 +110,12 @@ class AsyncSession(Administration, Distributed):
             QueueMissing: the queue does not exist.
             BrokerRefused: such as for a wrong selector.
         """
-        await self.ready()
+        await self._calls.ready()
         wanted = translate_selector(selector) if selector is not None else None
         state = self.state.new_consumer(queue, wanted, browse_only=browse, priority=priority)
         reply = self.state.channel.call(state.request, QueueQueryResponse)
         try:
-            answer = await self.answered(reply, repr(state.request))
+            answer = await self._calls.answered(reply, repr(state.request))
         except BaseException:
             self.state.remove_consumer(state)
             # Who does not wait any more has asked all the same.
@@ -186,7 +123,7 @@ class AsyncSession(Administration, Distributed):
             raise
         assert isinstance(answer, QueueQueryResponse)
         self.state.consumer_created(state, answer)
-        consumer = AsyncConsumer(self, state, listener)
+        consumer = AsyncConsumer(self._calls, state, listener, self._consumers.pop)
         self._consumers[consumer] = None
         return consumer
 
@@ -194,14 +131,6 @@ class AsyncSession(Administration, Distributed):
         """Close a consumer that no caller waits for any more: it must not keep messages."""
         if done.error is None:
             self.state.channel.call(CloseConsumer(consumer_id))
-
-    def forget(self, consumer: AsyncConsumer) -> None:
-        """Drop a consumer that was closed; the consumer calls it.
-
-        Args:
-            consumer: that was closed.
-        """
-        self._consumers.pop(consumer, None)
 
     async def browse(self, queue: str, selector: str | None = None) -> AsyncIterator[AsyncReceived]:
         """Give the messages that are in a queue now, without taking them.
@@ -227,7 +156,7 @@ class AsyncSession(Administration, Distributed):
     async def stop(self) -> None:
         """Stop delivery: no message comes after this; those that the client has stay."""
         self.state.is_started = False
-        await self.call(Stop(), NullResponse)
+        await self._calls.call(Stop(), NullResponse)
 
     # Local transactions.
 
@@ -245,10 +174,10 @@ class AsyncSession(Administration, Distributed):
                 ErrorCode.TRANSACTION_ROLLED_BACK,
                 "the connection was lost during the transaction; it was rolled back",
             )
-        await self.ready()
+        await self._calls.ready()
         reply = self.state.channel.call_correlated(Commit())
         try:
-            await self.answered(reply, "commit")
+            await self._calls.answered(reply, "commit")
         except (CallInterrupted, CallTimeout) as error:
             self.state.has_work = False
             self.state.is_rollback_only = False
@@ -269,7 +198,7 @@ class AsyncSession(Administration, Distributed):
             await self.stop()
         for consumer in self.state.consumers:
             consumer.clear()
-        await self.call(Rollback(consider_last_as_delivered), NullResponse)
+        await self._calls.call(Rollback(consider_last_as_delivered), NullResponse)
         self.state.has_work = False
         self.state.is_rollback_only = False
         if was_started:
@@ -329,7 +258,7 @@ class AsyncSession(Administration, Distributed):
         Raises:
             AnswerTimeout: the answer did not come in time.
         """
-        ids = self._connection.client.environment.ids
+        ids = self._calls.environment.ids
         answers = f"answers.{ids.random_uuid()}"
         await self.create_queue(
             answers, routing_type=RoutingType.ANYCAST, durable=False, temporary=True
@@ -338,7 +267,7 @@ class AsyncSession(Administration, Distributed):
             async with await self.consumer(answers) as consumer:
                 message = content
                 if not isinstance(message, Message):
-                    message = make_message(message, now_ms=self.now_ms(), **headers)
+                    message = make_message(message, now_ms=self._calls.now_ms(), **headers)
                 _set_text(message, REPLY_TO, f"temp-queue://{answers}")
                 if message.get(CORRELATION_ID) is None:
                     _set_text(message, CORRELATION_ID, str(ids.random_uuid()))
@@ -370,7 +299,7 @@ class AsyncSession(Administration, Distributed):
             raise ValueError("the message asks for no answer")
         message = content
         if not isinstance(message, Message):
-            message = make_message(message, now_ms=self.now_ms(), **headers)
+            message = make_message(message, now_ms=self._calls.now_ms(), **headers)
         correlation = question.get(CORRELATION_ID)
         if isinstance(correlation, str):
             _set_text(message, CORRELATION_ID, correlation)
@@ -402,7 +331,7 @@ class AsyncSession(Administration, Distributed):
         """
         answer = await self.request(
             MANAGEMENT_ADDRESS,
-            operation_request(resource, operation, arguments, self.now_ms()),
+            operation_request(resource, operation, arguments, self._calls.now_ms()),
             timeout_s=timeout_s,
         )
         return result_of(answer.message, answer.content)
@@ -417,7 +346,7 @@ class AsyncSession(Administration, Distributed):
         Raises:
             BrokerRefused: the resource or the attribute does not exist.
         """
-        asked = attribute_request(resource, name, self.now_ms())
+        asked = attribute_request(resource, name, self._calls.now_ms())
         answer = await self.request(MANAGEMENT_ADDRESS, asked)
         return result_of(answer.message, answer.content)
 
@@ -435,27 +364,27 @@ class AsyncSession(Administration, Distributed):
             BrokerRefused: DUPLICATE_METADATA, where `unique` and another session has the same.
         """
         kind = UniqueAddMetadata if unique else AddMetadata2
-        await self.call(kind(key, data, True), NullResponse)
+        await self._calls.call(kind(key, data, True), NullResponse)
         self.state.metadata[key] = data
 
     # Endings.
 
     async def close(self) -> None:
         """Close consumers and session; what was not committed or acknowledged is undone."""
-        if self._is_closed:
+        if self._calls.is_closed:
             return
         for consumer in tuple(self._consumers):
             await consumer.stop_listening()
         self._flush_acknowledgements()
         try:
-            await self.call(Close(), NullResponse)
+            await self._calls.call(Close(), NullResponse)
         except BrokerRefused as error:
             # A broker that no longer knows the session has closed it.
             self.state.on_error(error)
         finally:
-            self._is_closed = True
+            self._calls.is_closed = True
             self.state.fail(ClosedError("the session is closed"))
-            self._connection.forget(self)
+            self._on_closed(self)
 
     def ended(self, error: ClientError) -> None:
         """Take note that the connection is lost for good, or closed.
@@ -463,32 +392,16 @@ class AsyncSession(Administration, Distributed):
         Args:
             error: why; calls that wait raise it.
         """
-        self._is_closed = True
+        self._calls.is_closed = True
         self.state.fail(error)
 
     def __repr__(self) -> str:
         """Its name at the broker, who acknowledges, and whether messages come."""
         state = "closed"
-        if not self._is_closed:
+        if not self._calls.is_closed:
             delivery = "started" if self.state.is_started else "stopped"
             state = f"{self.state.mode.value}, {delivery}, {len(self._consumers)} consumers"
         return f"<AsyncSession {self.state.name}: {state}>"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
-            await self.close()
-            return
-        # The error of the block is what the caller must see.
-        with contextlib.suppress(ClientError, RecordFormatError):
-            await self.close()
 
 
 def _set_text(message: Message, name: str, text: str) -> None:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from broker.client.aio.client import AsyncClient
 from broker.client.blocking.runner import Runner
 from broker.client.blocking.session import Session
+from broker.client.blocks import Block
 from broker.client.session_state import AckMode
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from broker.client.aio.connection import AsyncConnection
     from broker.client.balancing import BalancingPolicy
     from broker.client.options import ClientOptions, ClientSettings
 
 
-class Client:
+class Client(Block):
     """A client of one broker or of a cluster.
 
         with Client("tcp://localhost:61616?reconnectAttempts=5") as client:
@@ -88,19 +87,8 @@ class Client:
     def __repr__(self) -> str:
         return "<" + repr(self._client).removeprefix("<Async")
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class Connection:
+class Connection(Block):
     """One TCP connection, and whatever replaces it. Made by `Client.connect()`."""
 
     def __init__(self, runner: Runner, connection: AsyncConnection) -> None:
@@ -140,14 +128,3 @@ class Connection:
 
     def __repr__(self) -> str:
         return "<" + repr(self._connection).removeprefix("<Async")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
-from broker.client.errors import ClientError, ClosedError
+from broker.client.blocks import Block
+from broker.client.errors import ClosedError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-    from types import TracebackType
 
     from broker.client.aio.consumer import AsyncConsumer
     from broker.client.aio.received import AsyncReceived
@@ -117,7 +116,7 @@ async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
     return await anext(chunks, None)
 
 
-class Consumer:
+class Consumer(Block):
     """Receives the messages of one queue. Made by `Session.consumer()`.
 
     Attributes:
@@ -201,22 +200,6 @@ class Consumer:
 
     def __repr__(self) -> str:
         return "<" + repr(self._consumer).removeprefix("<Async")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
-            self.close()
-            return
-        # The error of the block is what the caller must see.
-        with contextlib.suppress(ClientError):
-            self.close()
 
 
 def _report(error: Exception) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Unpack
+
+from broker.client.blocks import Block
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
-    from types import TracebackType
 
     from broker.client.aio.producer import AsyncProducer, Readable
     from broker.client.blocking.runner import Runner
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from broker.model.message import Message
 
 
-class Producer:
+class Producer(Block):
     """Sends messages, to one address or to any. Made by `Session.producer()`."""
 
     def __init__(self, runner: Runner, producer: AsyncProducer) -> None:
@@ -100,14 +101,3 @@ class Producer:
 
     def __repr__(self) -> str:
         return "<" + repr(self._producer).removeprefix("<Async")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

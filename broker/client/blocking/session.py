@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from broker.client.blocking.consumer import Consumer, Received
 from broker.client.blocking.producer import Producer
+from broker.client.blocks import Block
 from broker.client.errors import ClientError
 from broker.model.routing_type import RoutingType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
 
     from broker.client.aio.administration import QueueSettings, SharedQueueSettings
     from broker.client.aio.session import AsyncSession
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from broker.protocols.core.packet_queue import BindingQueryResponse, QueueQueryResponse
 
 
-class Session:
+class Session(Block):
     """A session: producers, consumers, queues, transactions. Made by `Client.session()`.
 
     For one thread at a time, as a transaction is; calls return when the broker has answered.
@@ -462,19 +462,3 @@ class Session:
 
     def __repr__(self) -> str:
         return "<" + repr(self._session).removeprefix("<Async")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
-            self.close()
-            return
-        # The error of the block is what the caller must see.
-        with contextlib.suppress(ClientError):
-            self.close()

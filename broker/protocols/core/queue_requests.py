@@ -11,9 +11,10 @@ from broker.settings.queue_defaults import QueueRequest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker.protocols.core.answers import Answers
     from broker.protocols.core.packet import Packet
-    from broker.protocols.core.session_channel import SessionChannel
-    from broker.sessions.session import QueueQuery
+    from broker.sessions.queries import QueueQuery
+    from broker.sessions.session import Session
 
 __all__ = ["QUEUE_REQUESTS"]
 
@@ -61,31 +62,33 @@ class _QueueRequests:
         """Which packets."""
         return tuple(self._handlers)
 
-    def handle(self, owner: SessionChannel, packet: Packet, size: int) -> None:
+    def handle(self, session: Session, answers: Answers, packet: Packet, size: int) -> None:
         """Do what a packet asks for, and answer.
 
         Raises:
             BrokerError: it is refused.
         """
-        self._handlers[type(packet)](owner, packet, size)
+        self._handlers[type(packet)](session, answers, packet, size)
 
     def _create_address(
-        self, owner: SessionChannel, packet: queues.CreateAddress, size: int
+        self, session: Session, answers: Answers, packet: queues.CreateAddress, size: int
     ) -> None:
-        owner.session.create_address(
+        session.administration.create_address(
             packet.address, packet.routing_types, is_auto_created=packet.auto_created
         )
-        self._done(owner, packet.requires_response, size)
+        self._done(answers, packet.requires_response, size)
 
     @staticmethod
-    def _done(owner: SessionChannel, requires_response: bool, size: int) -> None:
+    def _done(answers: Answers, requires_response: bool, size: int) -> None:
         if requires_response:
-            owner.answer(size)
+            answers.answer(size)
         else:
-            owner.silently(size)
+            answers.silently(size)
 
-    def _create_queue(self, owner: SessionChannel, packet: queues.CreateQueue, size: int) -> None:
-        owner.session.create_queue(
+    def _create_queue(
+        self, session: Session, answers: Answers, packet: queues.CreateQueue, size: int
+    ) -> None:
+        session.administration.create_queue(
             QueueRequest(
                 name=packet.queue,
                 address=packet.address,
@@ -93,38 +96,38 @@ class _QueueRequests:
                 is_durable=packet.durable,
                 is_temporary=packet.temporary,
                 is_auto_created=packet.auto_created,
-                user=owner.session.user,
+                user=session.user,
                 routing_type=packet.routing_type or self._type_by_name(packet.address),
                 max_consumers=packet.max_consumers,
                 purge_on_no_consumers=packet.purge_on_no_consumers,
                 **{name: getattr(packet, name) for name in _SAME_NAMES},
             )
         )
-        self._done(owner, packet.requires_response, size)
+        self._done(answers, packet.requires_response, size)
 
     @staticmethod
     def _type_by_name(address: str) -> RoutingType | None:
         return RoutingType.ANYCAST if address.startswith(_ANYCAST_PREFIXES) else None
 
     def _create_shared_queue_v1(
-        self, owner: SessionChannel, packet: queues.CreateSharedQueueV1, size: int
+        self, session: Session, answers: Answers, packet: queues.CreateSharedQueueV1, size: int
     ) -> None:
-        owner.session.create_queue(
+        session.administration.create_queue(
             QueueRequest(
                 name=packet.queue,
                 address=packet.address,
                 filter=packet.filter,
                 is_durable=packet.durable,
-                user=owner.session.user,
+                user=session.user,
             ),
             is_shared=True,
         )
-        self._done(owner, packet.requires_response, size)
+        self._done(answers, packet.requires_response, size)
 
     def _create_shared_queue(
-        self, owner: SessionChannel, packet: queues.CreateSharedQueue, size: int
+        self, session: Session, answers: Answers, packet: queues.CreateSharedQueue, size: int
     ) -> None:
-        owner.session.create_queue(
+        session.administration.create_queue(
             QueueRequest(
                 name=packet.queue,
                 address=packet.address,
@@ -132,7 +135,7 @@ class _QueueRequests:
                 is_durable=packet.durable,
                 # As Artemis: a shared one is deleted when it is not used, unless it is durable.
                 is_auto_created=not packet.durable,
-                user=owner.session.user,
+                user=session.user,
                 routing_type=packet.routing_type,
                 max_consumers=packet.max_consumers,
                 purge_on_no_consumers=packet.purge_on_no_consumers,
@@ -140,14 +143,18 @@ class _QueueRequests:
             ),
             is_shared=True,
         )
-        self._done(owner, packet.requires_response, size)
+        self._done(answers, packet.requires_response, size)
 
-    def _delete_queue(self, owner: SessionChannel, packet: queues.DeleteQueue, size: int) -> None:
-        owner.session.delete_queue(packet.queue)
-        owner.answer(size)
+    def _delete_queue(
+        self, session: Session, answers: Answers, packet: queues.DeleteQueue, size: int
+    ) -> None:
+        session.administration.delete_queue(packet.queue)
+        answers.answer(size)
 
-    def _query_queue(self, owner: SessionChannel, packet: queues.QueueQuery, size: int) -> None:
-        owner.answer(size, self.describe(owner.session.query_queue(packet.queue)))
+    def _query_queue(
+        self, session: Session, answers: Answers, packet: queues.QueueQuery, size: int
+    ) -> None:
+        answers.answer(size, self.describe(session.administration.query_queue(packet.queue)))
 
     def describe(self, found: QueueQuery) -> queues.QueueQueryResponse:
         """Give the answer about a queue name."""
@@ -192,11 +199,13 @@ class _QueueRequests:
             **{name: getattr(binding, name) for name in _SAME_NAMES},
         )
 
-    def _query_binding(self, owner: SessionChannel, packet: queues.BindingQuery, size: int) -> None:
-        found = owner.session.query_address(packet.address)
+    def _query_binding(
+        self, session: Session, answers: Answers, packet: queues.BindingQuery, size: int
+    ) -> None:
+        found = session.administration.query_address(packet.address)
         settings, address = found.settings, found.address
         types = set() if address is None else address.routing_types
-        owner.answer(
+        answers.answer(
             size,
             queues.BindingQueryResponse(
                 exists=address is not None or found.is_management,

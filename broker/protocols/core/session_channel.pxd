@@ -8,13 +8,14 @@ cimport broker.protocols.core.packet_message as messages
 from broker.queues.consumer cimport Consumer
 from broker.model.message cimport Message
 from broker.sessions.producer cimport Producer
+from broker.protocols.core.answers cimport Answers
 from broker.protocols.core.channel cimport Channel
+from broker.protocols.core.upload_requests cimport UploadRequests
 from broker.sessions.session cimport Session
 
 cdef int _SEND_TYPE
 cdef int _ACKNOWLEDGE_TYPE
 cdef int _INDIVIDUAL_TYPE
-cdef int _NULL_TYPE
 cdef int _RECEIVE_TYPE
 cdef int _ACKNOWLEDGE_SIZE
 cdef int _HEADER_SIZE
@@ -23,17 +24,16 @@ cdef int _NAMED_TAIL_SIZE
 
 cdef class SessionChannel:
     cdef object __weakref__
+    cdef Answers _answers
     cdef object _chunk_size
     cdef object _has_metadata
-    cdef list _held
-    cdef object _held_connection
     cdef object _on_answered
+    cdef object _on_unanswered
     cdef bint _is_ended
-    cdef object _large_address
     cdef object _new_producer
     cdef dict _producers
-    cdef object _to_end
     cdef Producer _uncounted
+    cdef UploadRequests _uploads
     cdef public Channel channel
     cdef public object on_close
     cdef public Session session
@@ -58,13 +58,5 @@ cdef class SessionChannel:
         self, bytes chunk, Py_ssize_t start, Py_ssize_t end, bint is_individual
     )
     cdef Producer _producer_of(self, address)
-    cpdef object answered(self, error, Py_ssize_t size, long long correlation_id)
-
-    @cython.locals(channel=Channel)
-    cdef object _send_null(self, long long correlation_id)
-
-    @cython.locals(channel=Channel)
-    cdef object _handled(self, Py_ssize_t size)
-
     @cython.locals(channel=Channel, data=bytes, frame=bytes)
     cpdef object deliver(self, Consumer consumer, Message message, int delivery_count)

@@ -1,12 +1,8 @@
 """A session's packets: each becomes a call of the session, each call an answer.
 
-    frame ─▶ packet ─▶ session.verb(…, done) ─▶ done(error) ─▶ answer, confirmation
+    frame ─▶ packet ─▶ session.verb(…, done) ─▶ done(error) ─▶ answer, confirmation (answers.py)
 
-Answers go out in the order of the requests, once what was asked for is durable: they all pass the
-session's context, errors too. A request that is refused is not confirmed, as in Artemis.
-
-While a large message's body waits to be written nothing is read from the socket, and what was read
-already is kept: it comes behind the message, in its order.
+Requests about queues, those of transaction managers and large messages have files of their own.
 """
 
 from __future__ import annotations
@@ -22,28 +18,26 @@ from broker.model.encoding import RecordFormatError
 from broker.model.message import Message
 from broker.model.properties import PropertyType
 from broker.protocols.core import packet_session as sessions
+from broker.protocols.core.answers import Answers, refusal_of
 from broker.protocols.core.errors import PacketFormatError
 from broker.protocols.core.frames import HEADER_SIZE
 from broker.protocols.core.large_stream import LargeStream
 from broker.protocols.core.packet_connection import (
     NO_CORRELATION,
     DisconnectConsumer,
-    ExceptionResponse,
-    NullResponse,
     PacketsConfirmed,
 )
-from broker.protocols.core.packet_xa import XaFailed
 from broker.protocols.core.packets import decode_packet
 from broker.protocols.core.queue_requests import QUEUE_REQUESTS
+from broker.protocols.core.upload_requests import UploadRequests
 from broker.protocols.core.xa_requests import XA_REQUESTS
-from journal.errors import JournalError, RecordTooLarge
+from journal.errors import JournalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.protocols.core.channel import Channel
     from broker.protocols.core.packet import Packet
-    from broker.protocols.peer import Peer
     from broker.queues.consumer import Consumer
     from broker.sessions.producer import Producer
     from broker.sessions.session import Session
@@ -56,11 +50,9 @@ FORCED_DELIVERY: Final = "_hornetq.forced.delivery.seq"
 _SEND_TYPE: Final = messages.Send.types[0][1]
 _ACKNOWLEDGE_TYPE: Final = messages.Acknowledge.types[0][1]
 _INDIVIDUAL_TYPE: Final = messages.IndividualAcknowledge.types[0][1]
-_NULL_TYPE: Final = NullResponse.types[0][1]
 _RECEIVE_TYPE: Final = messages.ReceiveMessage.types[0][1]
 _ACKNOWLEDGE_SIZE: Final = 17  # Consumer, message, whether an answer is wanted.
 _HEADER_SIZE: Final = HEADER_SIZE
-_V1: Final = 0
 # Behind a message: whether an answer is wanted, a correlation id, the producer's number.
 _NAMED_TAIL_SIZE: Final = 13
 # Producers of a session that are counted (MAX_PRODUCER_METRIC_SIZE of Artemis).
@@ -69,18 +61,6 @@ _PRODUCERS_MAX: Final = 100
 _NOT_STORED: Final = (ErrorCode.ADDRESS_FULL, ErrorCode.IO_ERROR)
 CHUNK_SIZE_DEFAULT: Final = 102400  # minLargeMessageSize
 CHUNK_SIZE_MIN, CHUNK_SIZE_MAX = 1024, 1024 * 1024
-# A client does not wait for these, and would take an error for the answer of another request.
-_UNANSWERED: Final = (
-    sessions.ConsumerCredits,
-    sessions.ForceDelivery,
-    sessions.Expired,
-    sessions.Start,
-    sessions.RequestProducerCredits,
-    sessions.CreateProducer,
-    sessions.RemoveProducer,
-    XaFailed,
-    messages.SendLarge,
-)
 
 
 class SessionChannel:
@@ -109,15 +89,14 @@ class SessionChannel:
         self._has_metadata = has_metadata
         self._new_producer = new_producer
         self._chunk_size = min(max(chunk_size, CHUNK_SIZE_MIN), CHUNK_SIZE_MAX)
-        # Frames that came while a body was being written, and the part that ended it.
-        self._held: list[tuple[int, bytes]] | None = None
-        self._held_connection: Peer | None = None
-        self._to_end: tuple[messages.SendContinuation, int] | None = None
-        # Made once: every answer to a send would make it.
-        self._on_answered = self.answered
+        self._answers = Answers(channel, session.context, session.name)
+        # Made once: every request would make one of them.
+        self._on_answered = self._answers.answered
+        self._on_unanswered = self._answers.unanswered
+        self._uploads = UploadRequests(
+            session, channel, self._answers, self.receive, self._producer_by
+        )
         self._producers = session.producers
-        # Where the large message goes that is being written.
-        self._large_address: str | None = None
         # Of addresses beyond those that are counted.
         self._uncounted = new_producer(None)
         # An operator has closed the session: what comes now is refused.
@@ -133,8 +112,8 @@ class SessionChannel:
         """
         if self._is_ended:
             self._receive_late(kind, memoryview(chunk)[start:end])
-        elif self._held is not None:
-            self._held.append((kind, chunk[start:end]))
+        elif self._uploads.kept is not None:
+            self._uploads.kept.append((kind, chunk[start:end]))
         elif kind == _SEND_TYPE:
             self._receive_send(chunk, start, end)
         elif kind == _ACKNOWLEDGE_TYPE:
@@ -164,7 +143,9 @@ class SessionChannel:
         try:
             session.accept(message)
         except (BrokerError, JournalError) as error:
-            self._refuse(_refusal_of(error), correlation_id, wants_answer=wants_answer)
+            self._answers.refuse_request(
+                refusal_of(error), correlation_id, wants_answer=wants_answer
+            )
             return
         is_named = tail_size == _NAMED_TAIL_SIZE
         producer = self._producers.get(walk.int_at(chunk, end - 4)) if is_named else None
@@ -177,7 +158,7 @@ class SessionChannel:
         if wants_answer:
             session.context.then(self._on_answered, (size, correlation_id))
         elif channel.window_size != -1:
-            session.context.count(self.unanswered, (size,))
+            session.context.count(self._on_unanswered, (size,))
 
     def _receive_acknowledge(self, chunk: bytes, start: int, end: int, is_individual: bool) -> None:
         size = end - start
@@ -190,8 +171,8 @@ class SessionChannel:
         try:
             session.accept_acknowledgement(consumer_id, message_id, is_individual)
         except (BrokerError, JournalError) as error:
-            refusal = _refusal_of(error)
-            self._refuse(refusal, None, wants_answer=wants_answer)
+            refusal = refusal_of(error)
+            self._answers.refuse_request(refusal, None, wants_answer=wants_answer)
             is_lost = session.options.auto_commit_acks and refusal.code in _NOT_STORED
             if is_lost and not wants_answer:
                 self._break_off(refusal)
@@ -200,7 +181,7 @@ class SessionChannel:
         if wants_answer:
             session.context.then(self._on_answered, (size, NO_CORRELATION))
         elif self.channel.window_size != -1:
-            session.context.count(self.unanswered, (size,))
+            session.context.count(self._on_unanswered, (size,))
 
     def _producer_of(self, address: str | None) -> Producer:
         """Give the producer of an address, where the client did not name it."""
@@ -213,6 +194,10 @@ class SessionChannel:
         made = self._producers[address] = self._new_producer(address)
         return made
 
+    def _producer_by(self, number: int, address: str | None) -> Producer:
+        """Give the producer of a number, where the client has named one, or of an address."""
+        return self._producers.get(number) or self._producer_of(address)
+
     def _receive_late(self, kind: int, body: memoryview) -> None:
         """Refuse what comes for a session that an operator has closed."""
         packet = decode_packet(kind, body, self.channel.version)
@@ -223,7 +208,7 @@ class SessionChannel:
             self.channel.send(sessions.ProducerCredits(packet.credits, packet.address))
         elif not isinstance(packet, PacketsConfirmed):
             text = f"session {self.session.name} was closed by an operator"
-            self.refuse(BrokerError(ErrorCode.OBJECT_CLOSED, text), packet)
+            self._answers.refuse(BrokerError(ErrorCode.OBJECT_CLOSED, text), packet)
 
     def end(self) -> None:
         """Close the session, as an operator wants it, and tell the client of its consumers."""
@@ -246,133 +231,18 @@ class SessionChannel:
     def _receive_packet(self, packet: Packet, body_size: int) -> None:
         handler = _HANDLERS.get(type(packet))
         if handler is None:
-            self.refuse(BrokerError(ErrorCode.UNSUPPORTED_PACKET, f"a session knows no {packet!r}"))
+            self._answers.refuse(
+                BrokerError(ErrorCode.UNSUPPORTED_PACKET, f"a session knows no {packet!r}")
+            )
             return
         try:
             handler(self, packet, HEADER_SIZE + body_size)
         except (BrokerError, JournalError) as error:
-            self.refuse(_refusal_of(error), packet)
-
-    # --- a body that is being written -----------------------------------------------------------
-
-    def _hold(self) -> None:
-        """Take nothing more until _release()."""
-        self._held = []
-        self._held_connection = self.channel.connection
-        if self._held_connection is not None:
-            self._held_connection.hold_reading()
-
-    def _release(self) -> None:
-        """What was to be written is: go on with what came meanwhile."""
-        held, self._held = self._held, None
-        to_end, self._to_end = self._to_end, None
-        connection, self._held_connection = self._held_connection, None
-        assert held is not None, "it was held"
-        if not self.session.is_closed:
-            if to_end is not None:
-                self._end_held(*to_end)
-            try:
-                for kind, body in held:
-                    self.receive(kind, body, 0, len(body))
-            except PacketFormatError as error:
-                log.warning("%s: closed: %s", self.session.name, error)
-                if connection is not None:
-                    connection.abort()
-        if connection is not None:
-            connection.release_reading()
-
-    def _end_held(self, packet: messages.SendContinuation, size: int) -> None:
-        try:
-            self._finish_large(packet, size)
-        except (BrokerError, JournalError) as error:
-            self.refuse(_refusal_of(error), packet)
+            self._answers.refuse(refusal_of(error), packet)
 
     def settle(self) -> None:
-        """Block until nothing is held: the session is taken up, and says how far it has come."""
-        while self._held is not None and not self.session.is_closed:
-            self.session.uploads.settle()
-
-    # --- answers ------------------------------------------------------------------------------
-
-    def refuse(self, error: BrokerError, packet: Packet | None = None) -> None:
-        """Answer a request with an error, if it wants an answer; in the order of the answers."""
-        self._refuse(
-            error,
-            getattr(packet, "correlation_id", None),
-            wants_answer=not isinstance(packet, _UNANSWERED)
-            and getattr(packet, "requires_response", True),
-            is_counted=packet is None or packet.is_confirmed,
-        )
-
-    def _refuse(
-        self,
-        error: BrokerError,
-        correlation_id: int | None,
-        *,
-        wants_answer: bool,
-        is_counted: bool = True,
-    ) -> None:
-        if wants_answer:
-            self.session.context.after(self._send_refusal, error, correlation_id)
-        else:
-            log.warning("%s: unacknowledged request failed: %s", self.session.name, error.text)
-        if is_counted:
-            # The client counts it too: else it would send again what came after it.
-            self.silently(HEADER_SIZE)
-
-    def _send_refusal(
-        self, _: Exception | None, error: BrokerError, correlation_id: int | None
-    ) -> None:
-        if correlation_id is None:
-            # The request has no number: the answer has the layout that knows of none.
-            self.channel.send(ExceptionResponse(int(error.code), error.text), _V1)
-        else:
-            self.channel.send(ExceptionResponse(int(error.code), error.text, correlation_id))
-
-    def answer(self, size: int, response: Packet | None = None) -> None:
-        """Answer once all before is durable; NullResponse where `response` is None."""
-        self.session.context.after(self._send_answer, size, response)
-
-    def _send_answer(self, error: Exception | None, size: int, response: Packet | None) -> None:
-        if error is not None:
-            self._send_failure(error, None)
-            return
-        if response is None:
-            self._send_null(NO_CORRELATION)
-        else:
-            self.channel.send(response)
-        self._handled(size)
-
-    def answered(self, error: Exception | None, size: int, correlation_id: int) -> None:
-        """The `done` of requests that want a NullResponse."""
-        if error is not None:
-            self._send_failure(error, correlation_id)
-            return
-        self._send_null(correlation_id)
-        self._handled(size)
-
-    def unanswered(self, error: Exception | None, size: int) -> None:
-        """The `done` of requests that want no answer: they are confirmed all the same."""
-        if error is None:
-            self._handled(size)
-
-    def silently(self, size: int) -> None:
-        """A request without an answer was handled; what it recorded may still be on its way."""
-        if self.channel.window_size != -1:
-            self.session.context.count(self.unanswered, (size,))
-
-    def _send_failure(self, error: Exception, correlation_id: int | None) -> None:
-        """Answer with an error: the storage has failed, and no request succeeds."""
-        refusal = BrokerError(ErrorCode.IO_ERROR, f"the storage has failed: {error}")
-        self._send_refusal(None, refusal, correlation_id)
-
-    def _send_null(self, correlation_id: int) -> None:
-        channel = self.channel
-        channel.send_frame(packed.null(_NULL_TYPE, channel.channel_id, correlation_id), True)
-
-    def _handled(self, size: int) -> None:
-        if self.channel.window_size != -1:
-            self.channel.handled(size)
+        """Block until no body is being written: the session is taken up on a new connection."""
+        self._uploads.settle()
 
     # --- messages to the client ---------------------------------------------------------------
 
@@ -415,37 +285,10 @@ class SessionChannel:
     # --- the packets of packet_message and packet_session ---------------------------------------
 
     def _send_large(self, packet: messages.SendLarge, size: int) -> None:
-        self.session.uploads.begin(packet.message)
-        self._large_address = packet.message.address
-        self.silently(size)
+        self._uploads.begin(packet, size)
 
     def _send_continuation(self, packet: messages.SendContinuation, size: int) -> None:
-        self.session.uploads.append(packet.chunk)
-        if not packet.continues:
-            self._finish_large(packet, size)
-            return
-        if packet.requires_response:
-            self.session.context.after(self.answered, size, packet.correlation_id)
-        else:
-            self.silently(size)
-        if not self.session.uploads.has_room(self._release):
-            self._hold()
-
-    def _finish_large(self, packet: messages.SendContinuation, size: int) -> None:
-        if not self.session.uploads.finish(self._release):
-            self._to_end = (packet, size)
-            self._hold()
-        elif packet.requires_response:
-            self.session.uploads.end(
-                packet.message_body_size, self.answered, size, packet.correlation_id
-            )
-        else:
-            self.session.uploads.end(packet.message_body_size, self.unanswered, size)
-        if self._to_end is None:
-            number = packet.sender_id
-            producer = self._producers.get(number) or self._producer_of(self._large_address)
-            producer.sent_count += 1
-            producer.sent_bytes += max(0, packet.message_body_size)
+        self._uploads.append(packet, size)
 
     def _create_consumer(self, packet: sessions.CreateConsumer, size: int) -> None:
         session = self.session
@@ -460,20 +303,22 @@ class SessionChannel:
         if not self.channel.is_writable:
             consumer.pause()
         if packet.requires_response:
-            self.answer(size, QUEUE_REQUESTS.describe(session.query_queue(packet.queue)))
+            self._answers.answer(
+                size, QUEUE_REQUESTS.describe(session.administration.query_queue(packet.queue))
+            )
         else:
-            self.silently(size)
+            self._answers.silently(size)
 
     def _close_consumer(self, packet: sessions.CloseConsumer, size: int) -> None:
         self.session.close_consumer(packet.consumer_id)
-        self.answer(size)
+        self._answers.answer(size)
 
     def _credits(self, packet: sessions.ConsumerCredits, size: int) -> None:
         consumer = self.session.consumers.get(packet.consumer_id)
         # It may have been closed by the broker just now.
         if consumer is not None:
             consumer.receive_credits(packet.credits)
-        self.silently(size)
+        self._answers.silently(size)
 
     def _force_delivery(self, packet: sessions.ForceDelivery, size: int) -> None:
         consumer = self.session.consumers.get(packet.consumer_id)
@@ -483,7 +328,7 @@ class SessionChannel:
             marker.set(FORCED_DELIVERY, PropertyType.LONG, packet.sequence)
             # Behind what is on its way into the queue by this session.
             self.session.context.after(self._send_marker, consumer, marker)
-        self.silently(size)
+        self._answers.silently(size)
 
     def _send_marker(self, error: Exception | None, consumer: Consumer, marker: Message) -> None:
         if error is None and not consumer.is_closed:
@@ -494,14 +339,14 @@ class SessionChannel:
 
     def _expired(self, packet: sessions.Expired, size: int) -> None:
         self.session.expire(packet.consumer_id, packet.message_id)
-        self.silently(size)
+        self._answers.silently(size)
 
     def _commit(self, packet: sessions.Commit, size: int) -> None:
-        self.session.commit(self.answered, size, packet.correlation_id)
+        self.session.commit(self._on_answered, size, packet.correlation_id)
 
     def _rollback(self, packet: sessions.Rollback, size: int) -> None:
         self.session.rollback(
-            self.answered,
+            self._on_answered,
             size,
             NO_CORRELATION,
             considers_last_delivered=packet.consider_last_message_as_delivered,
@@ -509,11 +354,11 @@ class SessionChannel:
 
     def _start(self, packet: sessions.Start, size: int) -> None:
         self.session.start()
-        self.silently(size)
+        self._answers.silently(size)
 
     def _stop(self, packet: sessions.Stop, size: int) -> None:
         self.session.stop()
-        self.answer(size)
+        self._answers.answer(size)
 
     def _close(self, packet: sessions.Close, size: int) -> None:
         self.session.close(has_failed=False)
@@ -522,9 +367,9 @@ class SessionChannel:
     def _closed(self, error: Exception | None) -> None:
         self.channel.flush_confirmation()
         if error is not None:
-            self._send_failure(error, None)
+            self._answers.send_failure(error)
         else:
-            self._send_null(NO_CORRELATION)
+            self._answers.send_null()
         self.on_close(self)
 
     def _request_credits(self, packet: sessions.RequestProducerCredits, size: int) -> None:
@@ -533,7 +378,7 @@ class SessionChannel:
             self.channel.send(kind(packet.credits, packet.address))
 
         self.session.request_credits(packet.address, grant)
-        self.silently(size)
+        self._answers.silently(size)
 
     def _add_metadata(
         self,
@@ -551,37 +396,28 @@ class SessionChannel:
             # It counts for no window.
             self.session.context.after(self._answer_uncounted)
         elif packet.requires_confirmation:
-            self.answer(size)
+            self._answers.answer(size)
 
     def _answer_uncounted(self, error: Exception | None) -> None:
-        self._send_null(NO_CORRELATION)
+        self._answers.send_null()
 
     def _create_producer(self, packet: sessions.CreateProducer, size: int) -> None:
         if len(self._producers) < _PRODUCERS_MAX:
             self._producers.setdefault(packet.producer_id, self._new_producer(packet.address))
-        self.silently(size)
+        self._answers.silently(size)
 
     def _remove_producer(self, packet: sessions.RemoveProducer, size: int) -> None:
         self._producers.pop(packet.producer_id, None)
-        self.silently(size)
+        self._answers.silently(size)
 
     def _confirmed(self, packet: PacketsConfirmed, size: int) -> None:
         self.channel.confirmed(packet.command_id)
 
     def _queue_request(self, packet: Packet, size: int) -> None:
-        QUEUE_REQUESTS.handle(self, packet, size)
+        QUEUE_REQUESTS.handle(self.session, self._answers, packet, size)
 
     def _xa_request(self, packet: Packet, size: int) -> None:
-        XA_REQUESTS.handle(self, packet, size)
-
-
-def _refusal_of(error: BrokerError | JournalError) -> BrokerError:
-    """Give what the client is told."""
-    if isinstance(error, BrokerError):
-        return error
-    if isinstance(error, RecordTooLarge):
-        return BrokerError(ErrorCode.IO_ERROR, f"AMQ229133: {error}")
-    return BrokerError(ErrorCode.IO_ERROR, str(error))
+        XA_REQUESTS.handle(self.session, self._answers, packet, size)
 
 
 _HANDLERS: Final[dict[type[Packet], Callable[..., None]]] = {

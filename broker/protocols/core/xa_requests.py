@@ -11,8 +11,9 @@ from journal.errors import JournalError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker.protocols.core.answers import Answers
     from broker.protocols.core.packet import Packet
-    from broker.protocols.core.session_channel import SessionChannel
+    from broker.sessions.session import Session
 
 __all__ = ["XA_REQUESTS"]
 
@@ -44,73 +45,81 @@ class _XaRequests:
         """Which packets."""
         return tuple(self._handlers)
 
-    def handle(self, owner: SessionChannel, packet: Packet, size: int) -> None:
+    def handle(self, session: Session, answers: Answers, packet: Packet, size: int) -> None:
         """Do what a packet asks for, and answer, also where it is refused."""
         try:
-            self._handlers[type(packet)](owner, packet, size)
+            self._handlers[type(packet)](session, answers, packet, size)
         except XaError as error:
-            owner.answer(size, xa.XaResponse(True, int(error.code), error.text))
+            answers.answer(size, xa.XaResponse(True, int(error.code), error.text))
         except JournalError as error:
             # The manager has to ask again, of the broker that has loaded what there is.
             code = XaCode.RESOURCE_MANAGER_FAILED
-            owner.answer(size, xa.XaResponse(True, int(code), str(error)))
+            answers.answer(size, xa.XaResponse(True, int(code), str(error)))
 
-    def _ok(self, owner: SessionChannel, size: int) -> None:
-        owner.answer(size, xa.XaResponse(False, _OK))
+    def _ok(self, answers: Answers, size: int) -> None:
+        answers.answer(size, xa.XaResponse(False, _OK))
 
-    def _decided(self, error: Exception | None, owner: SessionChannel, size: int) -> None:
+    def _decided(self, error: Exception | None, answers: Answers, size: int) -> None:
         """The `done` of what has to be durable."""
         if error is None:
-            self._ok(owner, size)
+            self._ok(answers, size)
         else:
             code = XaCode.RESOURCE_MANAGER_FAILED
-            owner.channel.send(xa.XaResponse(True, int(code), str(error)))
+            answers.send(xa.XaResponse(True, int(code), str(error)))
 
-    def _start(self, owner: SessionChannel, packet: xa.XaStart, size: int) -> None:
-        owner.session.xa.start(packet.xid)
-        self._ok(owner, size)
+    def _start(self, session: Session, answers: Answers, packet: xa.XaStart, size: int) -> None:
+        session.xa.start(packet.xid)
+        self._ok(answers, size)
 
-    def _join(self, owner: SessionChannel, packet: xa.XaJoin, size: int) -> None:
-        owner.session.xa.join(packet.xid)
-        self._ok(owner, size)
+    def _join(self, session: Session, answers: Answers, packet: xa.XaJoin, size: int) -> None:
+        session.xa.join(packet.xid)
+        self._ok(answers, size)
 
-    def _end(self, owner: SessionChannel, packet: xa.XaEnd, size: int) -> None:
-        owner.session.xa.end(packet.xid, has_failed=packet.failed)
-        self._ok(owner, size)
+    def _end(self, session: Session, answers: Answers, packet: xa.XaEnd, size: int) -> None:
+        session.xa.end(packet.xid, has_failed=packet.failed)
+        self._ok(answers, size)
 
-    def _suspend(self, owner: SessionChannel, packet: xa.XaSuspend, size: int) -> None:
-        owner.session.xa.suspend()
-        self._ok(owner, size)
+    def _suspend(self, session: Session, answers: Answers, packet: xa.XaSuspend, size: int) -> None:
+        session.xa.suspend()
+        self._ok(answers, size)
 
-    def _resume(self, owner: SessionChannel, packet: xa.XaResume, size: int) -> None:
-        owner.session.xa.resume(packet.xid)
-        self._ok(owner, size)
+    def _resume(self, session: Session, answers: Answers, packet: xa.XaResume, size: int) -> None:
+        session.xa.resume(packet.xid)
+        self._ok(answers, size)
 
-    def _prepare(self, owner: SessionChannel, packet: xa.XaPrepare, size: int) -> None:
-        owner.session.xa.prepare(packet.xid, self._decided, owner, size)
+    def _prepare(self, session: Session, answers: Answers, packet: xa.XaPrepare, size: int) -> None:
+        session.xa.prepare(packet.xid, self._decided, answers, size)
 
-    def _commit(self, owner: SessionChannel, packet: xa.XaCommit, size: int) -> None:
-        owner.session.xa.commit(packet.xid, packet.one_phase, self._decided, owner, size)
+    def _commit(self, session: Session, answers: Answers, packet: xa.XaCommit, size: int) -> None:
+        session.xa.commit(packet.xid, packet.one_phase, self._decided, answers, size)
 
-    def _rollback(self, owner: SessionChannel, packet: xa.XaRollback, size: int) -> None:
-        owner.session.xa.rollback(packet.xid, self._decided, owner, size)
+    def _rollback(
+        self, session: Session, answers: Answers, packet: xa.XaRollback, size: int
+    ) -> None:
+        session.xa.rollback(packet.xid, self._decided, answers, size)
 
-    def _forget(self, owner: SessionChannel, packet: xa.XaForget, size: int) -> None:
-        owner.session.xa.forget(packet.xid, self._decided, owner, size)
+    def _forget(self, session: Session, answers: Answers, packet: xa.XaForget, size: int) -> None:
+        session.xa.forget(packet.xid, self._decided, answers, size)
 
-    def _failed(self, owner: SessionChannel, packet: xa.XaFailed, size: int) -> None:
-        owner.session.xa.failed(packet.xid)
-        owner.silently(size)
+    def _failed(self, session: Session, answers: Answers, packet: xa.XaFailed, size: int) -> None:
+        session.xa.failed(packet.xid)
+        answers.silently(size)
 
-    def _in_doubt(self, owner: SessionChannel, packet: xa.XaInDoubtXids, size: int) -> None:
-        owner.answer(size, xa.XaInDoubtXidsResponse(owner.session.xa.in_doubt()))
+    def _in_doubt(
+        self, session: Session, answers: Answers, packet: xa.XaInDoubtXids, size: int
+    ) -> None:
+        answers.answer(size, xa.XaInDoubtXidsResponse(session.xa.in_doubt()))
 
-    def _set_timeout(self, owner: SessionChannel, packet: xa.XaSetTimeout, size: int) -> None:
-        owner.session.xa.set_timeout(packet.timeout_seconds)
-        owner.answer(size, xa.XaSetTimeoutResponse(True))
+    def _set_timeout(
+        self, session: Session, answers: Answers, packet: xa.XaSetTimeout, size: int
+    ) -> None:
+        session.xa.set_timeout(packet.timeout_seconds)
+        answers.answer(size, xa.XaSetTimeoutResponse(True))
 
-    def _get_timeout(self, owner: SessionChannel, packet: xa.XaGetTimeout, size: int) -> None:
-        owner.answer(size, xa.XaGetTimeoutResponse(owner.session.xa.timeout_seconds))
+    def _get_timeout(
+        self, session: Session, answers: Answers, packet: xa.XaGetTimeout, size: int
+    ) -> None:
+        answers.answer(size, xa.XaGetTimeoutResponse(session.xa.timeout_seconds))
 
 
 XA_REQUESTS: Final = _XaRequests()

@@ -6,6 +6,7 @@ from broker.errors import BrokerError, ErrorCode
 from broker.model.routing_type import RoutingType
 from broker.notifications import NotificationType, Origin
 from broker.options import BrokerOptions, NotificationOptions
+from broker.sessions.session_options import SessionOptions
 from tests.broker.bench import done, message
 from tests.broker.management.managed import Failed, ManagedBench
 from tests.broker.remote_queue_binding import RemoteQueueBinding
@@ -164,10 +165,9 @@ def test_what_somebody_may_not():
             raise BrokerError(ErrorCode.SECURITY_EXCEPTION, "no")
 
     bench.security = Closed()
-    session = bench.session()
-    session.user = "eve"
+    session = bench.new_session("s", "eve", SessionOptions(), set())
     with pytest.raises(BrokerError):
-        session.create_address("a", [RoutingType.ANYCAST], is_auto_created=False)
+        session.administration.create_address("a", [RoutingType.ANYCAST], is_auto_created=False)
     bench.notifications.wrong_login("eve", "1.2.3.4:5")
 
     forbidden = {"_AMQ_Address": "a", "_AMQ_CheckType": "CREATE_ADDRESS", "_AMQ_User": "eve"}

@@ -15,6 +15,7 @@ from broker.security.manager import SecurityManager
 from broker.security.permission import Permission, RoleTable
 from broker.security.users import ROLES_FILE, USERS_FILE, Users
 from broker.server.stored_permissions import StoredPermissions
+from broker.sessions.session_options import SessionOptions
 from tests.broker.management.managed import Failed, ManagedBench
 from tests.broker.test_recovery import BrokerRun, durable
 
@@ -38,7 +39,7 @@ def bench(etc):
     made.stored_permissions = StoredPermissions(made.storage, security.permissions)
     # Who sends the requests of this bench has to be a user.
     security.authenticate("admin", "secret")
-    made.manager.user = "admin"
+    made.manager = made.new_session("manager", "admin", SessionOptions(), set())
     return made
 
 

@@ -258,14 +258,14 @@ def test_an_address_that_is_made_anew_has_one_folder(tmp_path, monkeypatch):
         for start in (0, 100, 200):
             session = run.session()
             wanted = QueueRequest(name="q", address="q", routing_type=RoutingType.ANYCAST)
-            session.create_queue(wanted)
+            session.administration.create_queue(wanted)
             await run.send_numbers(range(start, start + 60), session=session)
             # In one turn it goes, comes, and is full again.
             addresses.delete("q", force=True)
             if start == 100:
                 addresses.create("q", [RoutingType.ANYCAST])
                 addresses.delete("q")
-        session.create_queue(wanted)
+        session.administration.create_queue(wanted)
         await run.send_numbers(range(60), session=session)
         assert folders.most == 1
 

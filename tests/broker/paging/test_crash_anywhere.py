@@ -92,7 +92,9 @@ class Work:
         for queue in ADDRESSES[address]:
             self.made[queue] += 1
             kind = RoutingType.MULTICAST
-            session.create_queue(QueueRequest(name=queue, address=address, routing_type=kind))
+            session.administration.create_queue(
+                QueueRequest(name=queue, address=address, routing_type=kind)
+            )
         made = {(queue, self.made[queue]) for queue in ADDRESSES[address]}
         session.context.after(lambda error: self.ledger.made.update(made))
 

@@ -184,7 +184,7 @@ def test_a_queue_that_comes_while_its_address_is_paging_sees_what_comes_then(tmp
 def test_a_queue_that_is_not_durable_has_pages_and_no_records(tmp_path):
     async def part(run):
         session = run.session()
-        session.create_queue(
+        session.administration.create_queue(
             QueueRequest(
                 name="sub", address="t", routing_type=RoutingType.MULTICAST, is_durable=False
             )

@@ -1,0 +1,134 @@
+"""The layout of a Core message: its sizes, and how it is written.
+
+    form of SESS_SEND and SESS_RECEIVE_MSG, integers big-endian, sizes in bytes
+    +-------------+------+------------+---------+---------+------+---------+------------+
+    | end of body | body | message id | address | user id | type | durable | expiration |
+    |      4      |  n   |     8      |   NSS   | 1 or 17 |  1   |    1    |     8      |
+    +-------------+------+------------+---------+---------+------+---------+------------+
+    | timestamp | priority | properties |      end of body = 13 + n: it counts a packet's header
+    |     8     |    1     |            |
+    +-----------+----------+------------+
+
+message_form.py reads it.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from broker.model.encoding import RecordFormatError
+
+__all__ = [
+    "END_OF_BODY_SIZE",
+    "FIELDS_SIZE",
+    "ID_SIZE",
+    "NO_BODY",
+    "PACKET_HEADER_SIZE",
+    "TIMESTAMP_BEFORE",
+    "USER_ID_SIZE",
+    "fitting_byte",
+    "fitting_long",
+    "fitting_user_id",
+    "written",
+]
+
+# `end of body` counts from the start of a packet, 13 bytes before itself.
+PACKET_HEADER_SIZE: Final = 13
+END_OF_BODY_SIZE: Final = 4
+ID_SIZE: Final = 8
+USER_ID_SIZE: Final = 16
+_INT: Final = struct.Struct(">i")
+_LONG: Final = struct.Struct(">q")
+# type, durable, expiration, timestamp, priority. Behind them: the flag of the properties.
+_FIELDS: Final = struct.Struct(">bBqqb")
+NO_BODY: Final = _INT.pack(PACKET_HEADER_SIZE)
+"""What the bytes of a message without a body begin with."""
+FIELDS_SIZE: Final = _FIELDS.size
+# From the timestamp to that flag.
+TIMESTAMP_BEFORE: Final = 9
+
+
+def fitting_byte(value: int) -> int:
+    """Give a header's number of one byte.
+
+    Raises:
+        RecordFormatError: it is none.
+    """
+    return _fitting(value, 7)
+
+
+def fitting_long(value: int) -> int:
+    """Give a header's number of eight bytes.
+
+    Raises:
+        RecordFormatError: it is none.
+    """
+    return _fitting(value, 63)
+
+
+def _fitting(value: int, bits: int) -> int:
+    if not -1 << bits <= value < 1 << bits:
+        raise RecordFormatError(f"a header of the message does not fit: {value}")
+    return value
+
+
+def fitting_user_id(value: bytes | None) -> bytes | None:
+    """Give a user id, or None.
+
+    Raises:
+        RecordFormatError: it is none.
+    """
+    if value is not None and len(value) != USER_ID_SIZE:
+        raise RecordFormatError(f"a user id has 16 bytes, not {len(value)}")
+    return value
+
+
+def written(
+    body: memoryview,
+    message_id: int,
+    address: str | None,
+    user_id: bytes | None,
+    type: int,
+    durable: int,
+    expiration: int,
+    timestamp: int,
+    priority: int,
+    properties: memoryview,
+) -> bytes:
+    """Give a message's bytes.
+
+    Args:
+        body: as its type has it.
+        message_id: the broker's number.
+        address: where it was sent.
+        user_id: 16 bytes, or None.
+        type: a `MessageType`.
+        durable: whether it is, as a number.
+        expiration: ms since 1970.
+        timestamp: ms since 1970.
+        priority: 0 … 9.
+        properties: as they are encoded, their flag before them.
+
+    Raises:
+        RecordFormatError: a header does not fit its encoding.
+    """
+    try:
+        if address is None:
+            encoded_address = b"\x00"
+        else:
+            text = address.encode("utf-16-le", "surrogatepass")
+            encoded_address = b"\x01" + _INT.pack(len(text)) + text
+        return b"".join(
+            (
+                _INT.pack(len(body) + PACKET_HEADER_SIZE),
+                body,
+                _LONG.pack(message_id),
+                encoded_address,
+                b"\x00" if user_id is None else b"\x01" + user_id,
+                _FIELDS.pack(type, durable, expiration, timestamp, priority),
+                properties,
+            )
+        )
+    except struct.error as error:
+        raise RecordFormatError(f"a header of the message does not fit: {error}") from error
