@@ -17,6 +17,9 @@ TEST_JOBS ?= 2
 # Of Debian, for `make fresh`.
 SUITE ?= bookworm
 SOAK_JOBS ?= 4
+# Of `make sim`.
+STORY ?= everything
+SEEDS ?= 200
 # What a soak runs: all of it, or a part such as "tests/journal tests/crash".
 SOAK_TESTS ?=
 PARALLEL = -n $(1) --dist worksteal
@@ -80,6 +83,9 @@ test-all: venv-all build ## all of it: crash states, kills, fuzzing, Artemis; lo
 
 soak: venv-all build ## the long runs in full; figures at the end
 	$(PYTEST) --effort 1 $(call PARALLEL,$(SOAK_JOBS)) -o timeout=7200 $(SOAK_TESTS)
+
+sim: venv build ## brokers and clients by seed, under faults: make sim STORY=crashes SEEDS=1000 (docs/simulation.md)
+	$(PY) -m tests.sim --story $(STORY) --seeds $(SEEDS) --jobs $(TEST_JOBS)
 
 test-db: venv build ## the store's suites on a database of yours, which must be empty: make test-db URL=jdbc:postgresql://…
 	@test -n "$(URL)" || { echo "usage: make test-db URL=<JDBC or SQLAlchemy URL>" >&2; exit 2; }

@@ -11,6 +11,7 @@ Threads: the event loop's alone; nothing here waits.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
@@ -33,12 +34,14 @@ __all__ = ["UNLIMITED", "Consumer", "ConsumerQueue", "Sink"]
 log = logging.getLogger("broker")
 
 UNLIMITED = -1
+_NUMBERS = itertools.count(1)
 
 
 class ConsumerQueue(ReferenceQueue, Protocol):
     """Of a queue what its consumers, and those who come to it by one, use; `queue.py` has it."""
 
     clock_ms: Callable[[], int]
+    clock_s: Callable[[], float]
     pages: QueuePages | None
     records_deliveries: bool
     timers: Timers
@@ -107,10 +110,10 @@ class Consumer:
         counts_messages: a message costs one credit, whatever its size, and its body none.
 
     Attributes:
-        number: unique in the broker.
+        number: unique in the process.
         can_take: started, with credits left, not paused; each change of these updates it.
         delivering: given and not acknowledged, in order.
-        on_answered: called when nothing of that is left; None where nobody waits for it.
+        on_answered: called when nothing of that is left; None: not called.
         credits: bytes or messages left; below 0 after a message larger than what was left.
         is_unlimited: credits do not matter.
         is_closed: takes nothing any more.
@@ -135,7 +138,7 @@ class Consumer:
     ) -> None:
         self.consumer_id = consumer_id
         self.counts_messages = counts_messages
-        self.number = next(queue.consumer_numbers)
+        self.number = next(_NUMBERS)
         self.queue = queue
         self._clock_s = queue.clock_s
         self._records_deliveries: bool = queue.records_deliveries

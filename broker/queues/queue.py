@@ -222,7 +222,7 @@ class Queue(QueueContents):
             self.deliver_later()
 
     def _end_rebalance(self) -> bool:
-        """Go on where nobody has anything left; whether it is so."""
+        """Go on if no consumer has deliveries left; whether it is so."""
         members = self.consumers.all()
         if any(member.delivering for member in members):
             return False

@@ -24,6 +24,7 @@ from broker.routing.large_copies import DIVERT_DEPTH_MAX
 from broker.routing.message_copies import mark_original
 from broker.routing.queue_ids import ROUTE_TO, queue_ids
 from broker.routing.route import Route
+from journal.errors import JournalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -251,7 +252,7 @@ class PostOffice:
             result = self._deliver_to_queues(
                 message, address, queue_name, context, tx, is_dead=is_dead, depth=depth
             )
-        except BrokerError as error:
+        except (BrokerError, JournalError) as error:
             if own_tx is not None:
                 own_tx.rollback(context)
             elif tx is not None:

@@ -26,6 +26,7 @@ from broker.sessions.session_options import SessionOptions
 from broker.sessions.settlement import Settlement
 from broker.sessions.uploads import Uploads
 from broker.sessions.xa_resource import XaResource
+from journal.errors import JournalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -241,7 +242,7 @@ class Session:
         tx = None if self._sends_alone else self._usable_tx()
         try:
             return self._send(message, tx)
-        except BrokerError as error:
+        except (BrokerError, JournalError) as error:
             if tx is not None:
                 tx.fail(error)
             raise
@@ -444,6 +445,19 @@ class Session:
         for consumer in self.consumers.values():
             consumer.stop()
 
+    def fail_send(self, error: BrokerError | JournalError) -> None:
+        """A message did not come whole: a transaction that it was for can only be rolled back.
+
+        Args:
+            error: why; who commits is told of it.
+
+        Raises:
+            BrokerError: that has ended, or is prepared.
+        """
+        tx = None if self._sends_alone else self._usable_tx()
+        if tx is not None:
+            tx.fail(error)
+
     def acknowledge(
         self,
         consumer_id: int,
@@ -476,7 +490,7 @@ class Session:
                 consumer.acknowledge_one(tx, message_id)
             else:
                 consumer.acknowledge(tx, message_id)
-        except BrokerError as error:
+        except (BrokerError, JournalError) as error:
             if tx is not None:
                 tx.fail(error)
             raise

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from broker.storage.history import MessageHistory
     from broker.storage.large_bodies import LargeBodies, LargeUpload
     from broker.storage.manager import StorageManager
+    from journal.errors import JournalError
 
 __all__ = ["Uploads"]
 
@@ -46,6 +47,9 @@ class SendingSession(Protocol):
             BrokerError: it is refused.
             JournalError: the storage has failed.
         """
+
+    def fail_send(self, error: BrokerError | JournalError) -> None:
+        """Let a transaction that a message was for only be rolled back: it did not come whole."""
 
 
 class Uploads:
@@ -98,12 +102,18 @@ class Uploads:
         """
         self.drop()
         if self._large is None:
-            raise BrokerError(
+            error = BrokerError(
                 ErrorCode.NOT_IMPLEMENTED, "a broker that persists nothing keeps no large messages"
             )
+            self._session.fail_send(error)
+            raise error
         self._session.options.prefixes.remove_from(message)
         message.message_id = self._storage.new_id()
-        self._body = self._large.create(message.message_id, is_durable=message.durable)
+        try:
+            self._body = self._large.create(message.message_id, is_durable=message.durable)
+        except JournalIOError as error:
+            self._session.fail_send(error)
+            raise
         message.large = self._body
         self._message = message
 
@@ -121,8 +131,9 @@ class Uploads:
             body.append(chunk)
             if history is not None and self._message.durable:
                 history.note_body(self._message.message_id, chunk)
-        except JournalIOError:
+        except JournalIOError as error:
             self.drop()
+            self._session.fail_send(error)
             raise
 
     def _begun(self) -> LargeUpload:
@@ -154,8 +165,9 @@ class Uploads:
                     message.address = self._session.default_address
                 self._copies = self._dead_letters.copies_for(body, message, 0)
             return self._copies is None or self._copies.is_complete(callback)
-        except JournalIOError:
+        except JournalIOError as error:
             self.drop()
+            self._session.fail_send(error)
             raise
 
     def settle(self) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from broker.queues.reference import Reference, ReferenceQueue
     from broker.storage.context import After, OperationContext
     from broker.storage.manager import StorageManager
+    from journal.errors import JournalError
 
 __all__ = ["DuplicateIds", "Transaction", "TransactionState"]
 
@@ -162,7 +163,9 @@ class Transaction:
             reference: of the message.
             consumer: that was given it.
         """
-        if reference.record_gone(self, False):
+        # One that can only be rolled back gives it back; a store may take no record of it any more.
+        is_recorded = self.state is not TransactionState.ROLLBACK_ONLY
+        if is_recorded and reference.record_gone(self, False):
             self.has_records = True
         self.acknowledged.append(reference)
         if consumer is not None:
@@ -183,9 +186,11 @@ class Transaction:
             self.has_records = self.has_records or record_id != 0
         self._duplicate_ids.append((cache, duplicate_id, record_id))
 
-    def fail(self, error: BrokerError) -> None:
-        """Something in it was refused: it can only be rolled back."""
+    def fail(self, error: BrokerError | JournalError) -> None:
+        """Something in it was refused, or not recorded: it can only be rolled back."""
         if self.state in _OPEN:
+            if not isinstance(error, BrokerError):
+                error = BrokerError(ErrorCode.IO_ERROR, str(error))
             self.state = TransactionState.ROLLBACK_ONLY
             self._error = self._error or error
 

@@ -74,10 +74,11 @@ class Reader(DataSourceReader):
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Take the filters that can be taken exactly; give the others back.
 
-        All of them, unless the frame asks for it: Spark (4.1 to 4.3) keeps what a pushdown has
-        planned, tasks and reader, with the frame, and not with the scan that it was planned for.
-        Every later use of the frame gets it, in this query or the next, with other filters or
-        with none: rows are missing then. No source can see that, so none can be right; the option
+        All of them, unless the frame asks for it. Spark (4.1 to 4.3) keeps what a pushdown has
+        planned, tasks and reader, in its PythonDataSourceV2, one object for all uses of a frame
+        (setReadInfo, getOrCreateReadInfo), and not in the scan that it was planned for. Every later
+        use gets it, in this query or the next, with other filters or with none: rows are missing
+        then. A use without filters does not call Python, so no source can be right; the option
         `where` belongs to the frame, and is.
         """
         return self.wanted.take(filters) if self.options.takes_filters else filters

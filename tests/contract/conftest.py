@@ -4,6 +4,7 @@ A new implementation of RecordStore adds a row to STORES; capabilities are decla
 test asks for a store by its name.
 """
 
+import random
 from dataclasses import dataclass
 
 import pytest
@@ -18,6 +19,8 @@ from tests.jdbcstore.reading import read_table_view
 from tests.jdbcstore.sql_server_stub import SqlServerStub, skip_without_driver
 from tests.newest_servers import NEWEST_SERVERS
 from tests.servers import new_embedded_derby
+from tests.sim.record_log import Disk, RecordLog
+from tests.sim.store import BUFFER_TIMEOUT_S, MemoryStore
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,54 @@ class SqlStores:
             store.close()
 
 
+class MemoryStores:
+    """Makes stores over one log in memory: the simulation's.
+
+    Attributes:
+        can: what these stores declare.
+    """
+
+    can = Capabilities()
+
+    def __init__(self):
+        self.log = RecordLog(Disk(random.Random(1)))
+        self.open_stores = []
+
+    def new(self, *, buffer_timeout_s=BUFFER_TIMEOUT_S, **changes):
+        """A store that is not open yet; sizes of files and buffers mean nothing to it."""
+        del changes
+        store = MemoryStore(self.log, buffer_timeout_s=buffer_timeout_s)
+        self.open_stores.append(store)
+        return store
+
+    def loaded(self, **changes):
+        """A store that accepts appends."""
+        store = self.new(**changes)
+        open_and_load(store)
+        return store
+
+    def reopened(self):
+        """(a loaded store, what it held)."""
+        store = self.new()
+        view, _ = open_and_load(store)
+        return store, view
+
+    def abandoned_view(self, tmp_path):
+        """What a new start would find if the power failed now, and nothing more was there."""
+        del tmp_path
+        copy = RecordLog(self.log.disk)
+        copy.entries = self.log.entries[: self.log.synced]
+        return open_and_load(MemoryStore(copy))[0]
+
+    def patient(self, seconds):
+        """A store whose records wait that long for others, if no caller waits for them."""
+        return self.loaded(buffer_timeout_s=seconds)
+
+    def close(self):
+        for store in self.open_stores:
+            store.close()
+
+
 STORES = {
     f"{kind.value}-{'checksums' if checksums else 'plain'}": (
         lambda folder, kind=kind, checksums=checksums: FileStores(folder, kind, checksums)
@@ -157,7 +208,7 @@ STUBS = ["sql-server-stub"]
 SLOW = ["derby", "derby-embedded", *NEWEST, *STUBS]
 PARAMETERS = [
     pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
-    for name in (*STORES, *DATABASES, *STUBS)
+    for name in (*STORES, "memory", *DATABASES, *STUBS)
 ]
 
 
@@ -169,6 +220,8 @@ def stores(request, tmp_path):
         skip_without_driver()
         stub = SqlServerStub(tmp_path)
         stores = SqlStores(stub)
+    elif request.param == "memory":
+        stores = MemoryStores()
     elif request.param == "derby-embedded":
         stores = SqlStores(new_embedded_derby(tmp_path))
     elif request.param in DATABASES:

@@ -9,6 +9,8 @@
                         has at a time, or of one group, in another order than they were sent
     torn                a transaction of which a part counts and a part does not
     unmarked            delivered again to the same run of the broker as if for the first time
+    stranded            confirmed before the only consumer of its queue began to wait, and first
+                        delivered after it had waited for long; or left behind at the end
 
 A unit without an answer may count or not: what its messages did says which, and all of them must
 say the same. That needs a history whose queues were drained at the end.
@@ -50,6 +52,7 @@ def problems(
         *_copies(copies),
         *_torn(history, copies),
         *_reordered(history, ordered),
+        *_stranded(history),
     ]
     return [one for one in found if is_complete or not one.startswith(("lost", "torn"))]
 
@@ -114,11 +117,11 @@ def _copies(copies: Copies) -> Iterator[str]:
                 ):
                     yield f"duplicated: {what}: came while a prepared transaction had it"
         if takes[-1].unit.outcome not in (Outcome.DONE, Outcome.TRIED):
-            told = "; ".join(map(_told, takes))
+            told = "; ".join(map(told_of, takes))
             yield f"lost: {what}: went back to its queue, and never came again: {told}"
 
 
-def _told(take: Take) -> str:
+def told_of(take: Take) -> str:
     """What is known of a delivery, to find the fault."""
     unit = take.unit
     moments = {
@@ -175,9 +178,28 @@ def _reordered(history: History, ordered: frozenset[str]) -> Iterator[str]:
         number, key = last.get(line, (-1, ""))
         if send.number < number:
             others = [one for one in history.takes if (one.queue, one.key) == (take.queue, key)]
-            told = "; ".join(map(_told, [take, *others]))
+            told = "; ".join(map(told_of, [take, *others]))
             yield f"reordered: {take.key!r} came behind {key!r} in {take.queue}: {told}"
         last[line] = max((number, key), (send.number, take.key))
+
+
+def _stranded(history: History) -> Iterator[str]:
+    if not history.waits:
+        return
+    first: dict[tuple[str, str], Take] = {}
+    for take in history.takes:
+        first.setdefault((take.queue, take.key), take)
+    for (queue, key), take in first.items():
+        message = history.messages.get(key)
+        if message is None or not _has_place(message):
+            continue
+        done_at = message.sends[0].unit.done_at
+        if done_at is None:
+            continue
+        for wait in history.waits:
+            if wait.queue == queue and done_at < wait.began_at and wait.ended_at < take.moment:
+                yield f"stranded: {key!r} in {queue}: not delivered for {wait.seconds:.1f} s"
+                break
 
 
 def _has_place(message: Message) -> bool:

@@ -8,6 +8,7 @@ from broker.client import AckMode
 from broker.client.errors import BrokerRefused, ClientError, DuplicateId
 from broker.model.xid import Xid
 from tests.broker.history.record import Outcome, Return
+from tests.broker.history.world import is_unknown
 
 if TYPE_CHECKING:
     import asyncio
@@ -117,7 +118,8 @@ async def settle(world: World, unit: Unit, future: asyncio.Future[object]) -> No
         await future
     except BrokerRefused as refusal:
         world.refused(refusal)
-        world.history.undone(unit)
+        if not is_unknown(refusal):
+            world.history.undone(unit)
     except ClientError:
         pass
     else:
@@ -183,7 +185,8 @@ async def end_distributed(world: World, session: AsyncSession, xid: Xid, unit: U
     history.held(unit)
     if way == "commit":
         await world.count(unit, lambda: session.xa_commit(xid))
-        del world.undecided[xid]
+        if unit.outcome is not Outcome.TRIED:
+            del world.undecided[xid]
     elif way == "undo":
         history.freed(unit)
         await session.xa_rollback(xid)

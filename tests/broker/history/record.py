@@ -111,6 +111,16 @@ class Take:
     returned: Return | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The only consumer of a queue got nothing from one moment to another."""
+
+    queue: str
+    began_at: int
+    ended_at: int
+    seconds: float
+
+
 class History:
     """All of it."""
 
@@ -119,6 +129,7 @@ class History:
         self.messages: dict[str, Message] = {}
         self.units: list[Unit] = []
         self.takes: list[Take] = []
+        self.waits: list[Wait] = []
         # What the checker of the verdict need not look for itself.
         self.problems: list[str] = []
 
@@ -147,6 +158,10 @@ class History:
         unit.takes.append(made)
         self.takes.append(made)
         return made
+
+    def moment(self) -> int:
+        """Give the next moment."""
+        return next(self._moments)
 
     # What becomes of a unit; each is noted before what may do it, or after what says so.
 

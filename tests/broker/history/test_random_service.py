@@ -59,10 +59,10 @@ class Service:
     async def start(self):
         await asyncio.to_thread(self.broker.start)
         world = self.world
-        world.run += 1
+        world.broker_run += 1
         world.uri = self.broker.uri
         world.is_over = False
-        if world.run == 1 or not self.is_kept:
+        if world.broker_run == 1 or not self.is_kept:
             await world.make_queues()
         async with world.client() as client, await client.session(AckMode.XA) as session:
             await world.decide(session)

@@ -11,8 +11,10 @@ import itertools
 from typing import TYPE_CHECKING
 
 from broker.client.aio import AsyncClient
-from broker.client.errors import BrokerRefused, ClientError
+from broker.client.errors import BrokerRefused, ClientError, XaRefused
+from broker.errors import ErrorCode
 from broker.model.routing_type import RoutingType
+from broker.transactions.xa import XaCode
 from tests.broker.history.record import History, Outcome, Return
 
 if TYPE_CHECKING:
@@ -43,25 +45,41 @@ CALL_TIMEOUT_MS = 240_000
 LARGE = 150_000
 
 
+def is_unknown(refusal: BrokerRefused) -> bool:
+    """Whether the broker says that it does not know: its store has failed."""
+    if isinstance(refusal, XaRefused):
+        return refusal.code in (XaCode.RESOURCE_MANAGER_FAILED, XaCode.RESOURCE_MANAGER_ERROR)
+    return refusal.code == ErrorCode.IO_ERROR
+
+
 class World:
     """See the module's text.
 
     Args:
         seeded: where every choice comes from.
         has_large: large messages are sent too.
+        addresses: each with the queues that get what is sent there.
 
     Attributes:
-        run: number of the broker's run.
+        broker_run: number of the broker's run.
         is_over: the broker is about to end, or has: no client begins anything.
         undecided: XA transactions that were, or may have been, prepared.
         again: messages whose send got no answer, to be sent once more.
         refusals: what the broker refused, by its words.
     """
 
-    def __init__(self, seeded: random.Random, *, has_large: bool) -> None:
+    def __init__(
+        self,
+        seeded: random.Random,
+        *,
+        has_large: bool,
+        addresses: dict[str, tuple[str, ...]] = ADDRESSES,
+    ) -> None:
         self.seeded = seeded
+        self.addresses = addresses
+        self.queues = tuple(itertools.chain.from_iterable(addresses.values()))
         self.has_large = has_large
-        self.run = 0
+        self.broker_run = 0
         self.is_over = False
         self.uri = self.user = self.password = ""
         self._names = itertools.count()
@@ -81,7 +99,7 @@ class World:
         return self.seeded.random() < share
 
     def name(self, what: str) -> str:
-        return f"{what}-{self.run}.{next(self._names)}"
+        return f"{what}-{self.broker_run}.{next(self._names)}"
 
     @contextlib.asynccontextmanager
     async def client(self) -> AsyncIterator[AsyncClient]:
@@ -101,20 +119,21 @@ class World:
         return self.history.message(
             self.name("m"),
             size,
-            ADDRESSES[address],
+            self.addresses[address],
             group=self.seeded.choice(GROUPS) if address == "grouped" else None,
             has_duplicate_id=self.chance(0.3),
         )
 
     async def count(self, unit: Unit, call: Callable[[], Awaitable[object]]) -> bool:
-        """Ask for what makes a unit count; False where the broker refused it."""
+        """Ask for what makes a unit count; False where the broker refused it, or does not know."""
         self.history.tried(unit)
         self.history.count(unit)
         try:
             await call()
         except BrokerRefused as refusal:
             self.refused(refusal)
-            self.history.undone(unit, Return.ROLLBACK)
+            if not is_unknown(refusal):
+                self.history.undone(unit, Return.ROLLBACK)
             return False
         self.history.done(unit)
         return True
@@ -155,7 +174,7 @@ class World:
 
     async def make_queues(self) -> None:
         async with self.client() as client, await client.session() as session:
-            for address, queues in ADDRESSES.items():
+            for address, queues in self.addresses.items():
                 kind = RoutingType.ANYCAST if queues == (address,) else RoutingType.MULTICAST
                 await session.create_address(address, kind)
                 for queue in queues:
@@ -197,6 +216,9 @@ class World:
             await session.xa_rollback(xid)
             history.undone(unit)
 
+    def waited(self, queue: str, consumer: object) -> None:
+        """Note that a consumer got nothing for a while: nobody is told how long that may be."""
+
     def took(self, unit: Unit, queue: str, received: object, body: bytes) -> Take:
         """Note a delivery."""
         self.counts["deliveries"] += 1
@@ -205,6 +227,6 @@ class World:
             queue,
             received.message_id,  # type: ignore[attr-defined] # of AsyncReceived
             received.delivery_count,  # type: ignore[attr-defined]
-            self.run,
+            self.broker_run,
             body,
         )

@@ -1,0 +1,144 @@
+"""Runs many seeds of a story: progress, what is wrong, what was covered.
+
+python -m tests.sim --story crashes --seeds 1000 --jobs 2
+python -m tests.sim --story crashes --seed 17          one seed, and its story made smaller
+python -m tests.sim --file story.txt                   a story written by hand, see story.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.sim.run import Result, run_story
+from tests.sim.shrink import Shrinker
+from tests.sim.story import MESSAGES, RATES, Story, story_of
+from tests.sim.workloads import clients_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+TOLD_S = 5.0
+SHOWN = 3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Give the exit status: 1 where anything is wrong."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.sim", description="Run simulations of brokers and clients by seed."
+    )
+    parser.add_argument("--story", default="everything", choices=sorted(RATES))
+    parser.add_argument("--nodes", type=int, default=1, help="brokers (1)")
+    parser.add_argument("--messages", type=int, default=MESSAGES, help=f"sends ({MESSAGES})")
+    parser.add_argument("--faults", type=int, help="faults of a seed (by the seed)")
+    parser.add_argument("--seeds", type=int, default=100, help="how many (100)")
+    parser.add_argument("--first", type=int, default=1, help="the first seed (1)")
+    parser.add_argument("--seed", type=int, help="this one alone")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
+    parser.add_argument("--file", type=Path, help="run the story in a file")
+    parser.add_argument("--no-shrink", action="store_true", help="leave a failing story as it is")
+    options = parser.parse_args(arguments)
+    if options.file is not None:
+        stories = [Story.parse(options.file.read_text("utf-8"))]
+    else:
+        seeds = range(options.first, options.first + options.seeds)
+        if options.seed is not None:
+            seeds = range(options.seed, options.seed + 1)
+        stories = [
+            story_of(
+                options.story,
+                seed,
+                styles=clients_of,
+                node_count=options.nodes,
+                messages=options.messages,
+                fault_count=options.faults,
+            )
+            for seed in seeds
+        ]
+    failed = _run_all(stories, options.jobs)
+    for result in failed[:SHOWN]:
+        command = f"python -m tests.sim --story {options.story} --seed {result.story.seed}"
+        if options.nodes != 1:
+            command += f" --nodes {options.nodes}"
+        _show(result, command, shrinks=not options.no_shrink)
+    return 1 if failed else 0
+
+
+def _run_all(stories: list[Story], jobs: int) -> list[Result]:
+    began = told = time.monotonic()
+    coverage: Counter[tuple[str, str]] = Counter()
+    counts: Counter[str] = Counter()
+    failed = []
+    for number, result in enumerate(results(stories, jobs), 1):
+        coverage.update(result.coverage)
+        counts.update(result.counts)
+        if result.violations:
+            failed.append(result)
+        now = time.monotonic()
+        if now - told >= TOLD_S:
+            told = now
+            rate = number / (now - began)
+            print(f"{number} of {len(stories)} seeds, {rate:.1f} a second, {len(failed)} failed")
+            sys.stdout.flush()
+    seconds = time.monotonic() - began
+    print(f"{len(stories)} seeds in {seconds:.1f} s, {len(stories) / seconds:.1f} a second")
+    print(", ".join(f"{count:,} {name}" for name, count in sorted(counts.items())))
+    print(table(coverage))
+    print(f"{len(failed)} failed" + "".join(f" {one.story.seed}" for one in failed[:20]))
+    return failed
+
+
+def results(stories: Sequence[Story], jobs: int) -> Iterator[Result]:
+    """Run stories, in processes of their own where there are several jobs."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        if jobs <= 1:
+            yield from map(run_story, stories)
+        else:
+            with multiprocessing.Pool(jobs) as pool:
+                yield from pool.imap_unordered(run_story, stories, chunksize=4)
+    finally:
+        gc.enable()
+        gc.unfreeze()
+
+
+def table(coverage: Counter[tuple[str, str]]) -> str:
+    """Fault by operation: how often one was under way when the other came."""
+    faults = sorted({fault for fault, _ in coverage})
+    styles = sorted({style for _, style in coverage if style})
+    if not faults:
+        return "no faults"
+    width = max(map(len, ("operation", *styles)))
+    lines = [f"{'operation':{width}} " + " ".join(f"{one:>15}" for one in faults)]
+    lines += [
+        f"{style:{width}} " + " ".join(f"{coverage[fault, style]:>15,}" for fault in faults)
+        for style in styles
+    ]
+    lines.append(f"{'in all':{width}} " + " ".join(f"{coverage[one, '']:>15,}" for one in faults))
+    return "\n".join(lines)
+
+
+def _show(result: Result, command: str, *, shrinks: bool) -> None:
+    print(f"\nseed {result.story.seed}: {command}")
+    for violation in result.violations[:SHOWN]:
+        print(f"  {violation}")
+    if shrinks:
+        shrinker = Shrinker(result)
+        result = shrinker.shrink()
+        print(f"\nthe smallest story that fails so, after {shrinker.tries} runs (--file):\n")
+        print(result.story)
+        print()
+        for violation in result.violations[:SHOWN]:
+            print(f"  {violation}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

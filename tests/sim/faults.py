@@ -1,0 +1,160 @@
+"""What is done to nodes, links, disks and clocks: begun at a moment of the story, mended later."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from broker.errors import BrokerError
+from journal.errors import JournalError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.sim.node import Node
+    from tests.sim.run import Run
+
+STEP_MS = 3_600_000
+SLOW_S = (0.05, 0.5)
+
+
+async def kill(run: Run, seconds: float, name: str) -> None:
+    """The process of a node ends at once; it is started again."""
+    node = run.node(name)
+    if node.process is not None:
+        node.kill()
+    await asyncio.sleep(seconds)
+    await start(run, node)
+
+
+async def power(run: Run, seconds: float, name: str) -> None:
+    """The machine of a node loses its power, gets it back, and the broker is started."""
+    node = run.node(name)
+    if node.host.is_up:
+        node.power_off()
+    await asyncio.sleep(seconds)
+    await start(run, node)
+
+
+async def stop(run: Run, seconds: float, name: str) -> None:
+    """The broker is stopped in good order, and started again."""
+    node = run.node(name)
+    if node.is_active:
+        try:
+            await node.stop()
+        except JournalError as error:
+            run.told(f"stop of {name}: {error}")
+    await asyncio.sleep(seconds)
+    await start(run, node)
+
+
+async def start(run: Run, node: Node) -> None:
+    """Start a node that does not run; a start that fails is a fault of the broker."""
+    if not node.host.is_up:
+        node.power_on()
+    if node.process is None:
+        try:
+            await node.start()
+        except (JournalError, BrokerError) as error:
+            if not node.storage.disk.fails:
+                run.problem(f"start: of {node.name}: {type(error).__name__}: {error}")
+            node.kill()
+
+
+async def pause(run: Run, seconds: float, name: str) -> None:
+    """The process of a node runs nothing for a while."""
+    process = run.node(name).process
+    if process is not None:
+        process.pause()
+        await asyncio.sleep(seconds)
+        process.go_on()
+
+
+async def pause_client(run: Run, seconds: float, name: str) -> None:
+    """The process of a client runs nothing for a while."""
+    process = run.client_process(name)
+    process.pause()
+    await asyncio.sleep(seconds)
+    process.go_on()
+
+
+async def pause_then_kill(run: Run, seconds: float, name: str) -> None:
+    """The process of a node stands still, and is killed as it goes on."""
+    node = run.node(name)
+    process = node.process
+    if process is not None:
+        process.pause()
+        await asyncio.sleep(seconds)
+        process.go_on()
+    await kill(run, seconds, name)
+
+
+async def partition(run: Run, seconds: float, first: str, second: str) -> None:
+    """Two machines do not reach each other."""
+    await _cut(run, seconds, first, second, both=True)
+
+
+async def one_way(run: Run, seconds: float, first: str, second: str) -> None:
+    """What the first sends does not reach the second."""
+    await _cut(run, seconds, first, second, both=False)
+
+
+async def _cut(run: Run, seconds: float, first: str, second: str, *, both: bool) -> None:
+    source, target = run.host(first), run.host(second)
+    run.network.cut(source, target, both=both)
+    await asyncio.sleep(seconds)
+    run.network.mend(source, target)
+
+
+async def reset(run: Run, seconds: float, name: str) -> None:
+    """All connections of a machine are lost."""
+    del seconds
+    for transport in list(run.host(name).transports.values()):
+        transport.cut_off()
+
+
+async def slow_disk(run: Run, seconds: float, name: str) -> None:
+    """Writes and syncs take long."""
+    disk = run.node(name).storage.disk
+    before = disk.sync_s
+    disk.sync_s = SLOW_S
+    await asyncio.sleep(seconds)
+    disk.sync_s = before
+
+
+async def full_disk(run: Run, seconds: float, name: str) -> None:
+    """The disk has no room."""
+    disk = run.node(name).storage.disk
+    disk.is_full = True
+    await asyncio.sleep(seconds)
+    disk.is_full = False
+
+
+async def fail_disk(run: Run, seconds: float, name: str) -> None:
+    """The disk fails: the broker ends by itself, and is started again with a disk that works."""
+    node = run.node(name)
+    process = node.process
+    node.storage.disk.fails = True
+    await asyncio.sleep(seconds)
+    if node.process is process and process is not None:
+        node.kill()
+    node.storage.disk.fails = False
+    await start(run, node)
+
+
+async def clock(run: Run, seconds: float, name: str) -> None:
+    """The wall clock is an hour wrong, and is set right."""
+    host = run.host(name)
+    step = STEP_MS if run.seeded.random() < 0.5 else -STEP_MS
+    host.clock_offset_ms += step
+    await asyncio.sleep(seconds)
+    host.clock_offset_ms -= step
+
+
+FAULTS: dict[str, Callable[..., Awaitable[None]]] = {
+    one.__name__: one
+    for one in (
+        *(kill, power, stop, pause, pause_client, pause_then_kill),
+        *(partition, one_way, reset, slow_disk, full_disk, fail_disk, clock),
+    )
+}

@@ -1,0 +1,425 @@
+"""An event loop with a clock of its own: it jumps to the next timer, and a seed decides the order.
+
+    process "node-1"  ready: a b c ┐
+    process "client"  ready: d     ├─▶ the seed picks a process ─▶ one turn of it: a, then b, then c
+    timers            12.5 s: e    ┘        nothing ready ─▶ the clock jumps to 12.5 s
+
+Many processes share the loop; each is what one event loop is in production. Within a process the
+order is asyncio's: callbacks run in the order in which they were registered, timers in the order
+of their times. What asyncio leaves open the seed decides: which process goes next, which of two
+timers of the same moment, how long a thread takes (`run_in_executor` is a step of the loop), and
+what comes first from several sockets (network.py). A process that is paused runs nothing; its
+timers are late. One that was killed never runs again.
+
+A callback belongs to the process in whose context it was registered, as tasks and futures keep it.
+
+`note()` adds an event to the trace; two runs of a seed have one `trace_hash`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import gc
+import hashlib
+import heapq
+import struct
+import sys
+import threading
+import weakref
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Coroutine
+
+# A turn takes some time, or code that waits by turns would wait for ever.
+TURN_S = 2e-6
+THREAD_S = 0.002
+TURNS_MAX = 5_000_000
+_EVENT = struct.Struct("<d")
+
+_PROCESS: contextvars.ContextVar[Process] = contextvars.ContextVar("process")
+
+
+# Tasks of loops that are closed: to collect garbage takes as long as a short simulation.
+_buried: list[list[asyncio.Task[Any]]] = []
+BURIED_MAX = 20
+
+
+def free_buried() -> None:
+    """Free what loops that are closed have left."""
+    hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    try:
+        _buried.clear()
+        gc.collect()
+    finally:
+        sys.unraisablehook = hook
+
+
+class DeadlockError(Exception):
+    """Nothing is ready, no timer runs, and the work is not done."""
+
+
+class LivelockError(Exception):
+    """So many turns, and the work is not done."""
+
+
+class Process:
+    """What one event loop is in production; see the module's text.
+
+    Attributes:
+        name: for the trace.
+        host: of the network it is on; None is on none.
+        is_alive: it was not killed.
+        is_paused: it runs nothing for now.
+    """
+
+    def __init__(self, loop: SimLoop, name: str, host: Any = None) -> None:
+        self.loop = loop
+        self.name = name
+        self.host = host
+        self.is_alive = True
+        self.is_paused = False
+        self.ready: deque[asyncio.Handle] = deque()
+        self.is_runnable = False
+        self.exception_handler: Callable[[Any, dict[str, Any]], object] | None = None
+        self.tasks: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
+        self.context = contextvars.Context()
+        self.context.run(_PROCESS.set, self)
+        loop._processes.append(self)
+
+    def spawn(self, work: Coroutine[Any, Any, Any], name: str | None = None) -> asyncio.Task[Any]:
+        """Run it as a task of this process."""
+        context = self.context.copy()
+        return context.run(self.loop.create_task, work, name=name)
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call it now, as this process would."""
+        return self.context.copy().run(function, *arguments)
+
+    def pause(self) -> None:
+        """Run nothing, until go_on()."""
+        self.is_paused = True
+
+    def go_on(self) -> None:
+        """Run what has become due."""
+        self.is_paused = False
+        self.loop.make_runnable(self)
+
+    def kill(self) -> None:
+        """Run nothing more, not even what is to be done at an end."""
+        self.is_alive = False
+        self.ready.clear()
+        for task in self.tasks:
+            # It is no fault of theirs.
+            task._log_destroy_pending = False
+        self.loop.graveyard.extend(self.tasks)
+        self.tasks.clear()
+
+    def __repr__(self) -> str:
+        return f"<process {self.name}>"
+
+
+class SimLoop(asyncio.AbstractEventLoop):
+    """See the module's text.
+
+    Args:
+        seeded: decides what asyncio leaves open.
+        turns_max: more are a livelock.
+
+    Attributes:
+        network: what sockets are made of; set by `Network`.
+        graveyard: tasks of processes that were killed, kept until the loop is closed.
+        turns: so far.
+        problems: what exception handlers of processes without their own were told.
+    """
+
+    def __init__(self, seeded: random.Random, turns_max: int = TURNS_MAX) -> None:
+        self.seeded = seeded
+        self.network: Any = None
+        self.graveyard: list[asyncio.Task[Any]] = []
+        self.turns = 0
+        self.problems: list[tuple[str, BaseException | None]] = []
+        self._turns_max = turns_max
+        self._random = seeded.random
+        self._now = 1000.0
+        self._runnable: list[Process] = []
+        # (moment, chance, number, handle, process)
+        self._timers: list[tuple[float, float, int, asyncio.Handle, Process]] = []
+        self._timer_count = 0
+        self._trace = hashlib.blake2b(digest_size=16)
+        self._is_running = False
+        self._is_stopping = False
+        self._is_closed = False
+        self._thread = threading.get_ident()
+        self._processes: list[Process] = []
+        self.director = Process(self, "director")
+        self.current = self.director
+
+    # --- trace --------------------------------------------------------------------------------
+
+    def note(self, label: bytes) -> None:
+        """Add an event of this moment to the trace."""
+        self._trace.update(_EVENT.pack(self._now))
+        self._trace.update(label)
+
+    @property
+    def trace_hash(self) -> str:
+        """Of all events so far."""
+        return self._trace.hexdigest()
+
+    # --- callbacks ----------------------------------------------------------------------------
+
+    def time(self) -> float:
+        """Virtual seconds."""
+        return self._now
+
+    def process(self, name: str, host: Any = None) -> Process:
+        """Make a process."""
+        return Process(self, name, host)
+
+    def current_process(self) -> Process:
+        """The process that runs, by its context."""
+        return _PROCESS.get(self.director)
+
+    def _owner(self, context: contextvars.Context | None) -> Process:
+        if context is None:
+            return _PROCESS.get(self.director)
+        return context.get(_PROCESS, self.director)
+
+    def call_soon(
+        self, callback: Callable[..., object], *args: Any, context: Any = None
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        process = self._owner(context)
+        if process.is_alive:
+            process.ready.append(handle)
+            if not process.is_runnable and not process.is_paused:
+                process.is_runnable = True
+                self._runnable.append(process)
+        return handle
+
+    def call_soon_threadsafe(
+        self, callback: Callable[..., object], *args: Any, context: Any = None
+    ) -> asyncio.Handle:
+        if threading.get_ident() != self._thread:
+            raise RuntimeError(f"a thread calls {callback}: a simulation has none")
+        return self.call_soon(callback, *args, context=context)
+
+    def call_later(
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        handle._scheduled = True
+        self._push(when, handle, self._owner(context))
+        return handle
+
+    def call_in(
+        self, process: Process, when: float, callback: Callable[..., object], *args: Any
+    ) -> None:
+        """Call it at a moment, as something that comes to a process from outside."""
+        handle = asyncio.Handle(callback, args, self, process.context.copy())
+        self._push(when, handle, process)
+
+    def _push(self, when: float, handle: asyncio.Handle, process: Process) -> None:
+        self._timer_count += 1
+        heapq.heappush(self._timers, (when, self._random(), self._timer_count, handle, process))
+
+    def make_runnable(self, process: Process) -> None:
+        """A process that was paused goes on."""
+        if process.ready and process.is_alive and not process.is_runnable:
+            process.is_runnable = True
+            self._runnable.append(process)
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """It is dropped when its time comes."""
+
+    # --- running ------------------------------------------------------------------------------
+
+    def run_forever(self) -> None:
+        if self._is_running:
+            raise RuntimeError("the loop runs already")
+        self._is_running = True
+        asyncio._set_running_loop(self)
+        try:
+            while not self._is_stopping:
+                self._step()
+        finally:
+            self._is_stopping = self._is_running = False
+            asyncio._set_running_loop(None)
+
+    def run_until_complete(self, future: Any) -> Any:
+        task = asyncio.ensure_future(future, loop=self)
+        task.add_done_callback(self._stop_with)
+        try:
+            self.run_forever()
+        finally:
+            task.remove_done_callback(self._stop_with)
+            if not task.done():
+                self.director.kill()
+                task._log_destroy_pending = False
+        return task.result()
+
+    def _stop_with(self, future: Any) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self._is_stopping = True
+
+    def _step(self) -> None:
+        timers, runnable = self._timers, self._runnable
+        if not runnable:
+            self._jump()
+        now = self._now
+        while timers and timers[0][0] <= now:
+            _, _, _, handle, process = heapq.heappop(timers)
+            if not handle._cancelled and process.is_alive:
+                process.ready.append(handle)
+                if not process.is_runnable and not process.is_paused:
+                    process.is_runnable = True
+                    runnable.append(process)
+        if not runnable:
+            return
+        index = int(self._random() * len(runnable))
+        process = runnable[index]
+        runnable[index] = runnable[-1]
+        runnable.pop()
+        process.is_runnable = False
+        if process.is_alive and not process.is_paused:
+            self._turn(process)
+
+    def _jump(self) -> None:
+        timers = self._timers
+        while timers and (timers[0][3]._cancelled or not timers[0][4].is_alive):
+            heapq.heappop(timers)
+        if not timers:
+            raise DeadlockError("nothing is ready, and no timer runs")
+        self._now = max(self._now, timers[0][0])
+
+    def _turn(self, process: Process) -> None:
+        """What is ready now; what that makes ready is of the next turn."""
+        self.turns += 1
+        if self.turns > self._turns_max:
+            raise LivelockError(f"{self.turns} turns, at {self._now:.3f} s, in {process.name}")
+        self._now += TURN_S
+        self.current = process
+        ready = process.ready
+        count = len(ready)
+        self.note(b"%b %d" % (process.name.encode(), count))
+        while count and ready:
+            count -= 1
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
+            if process.is_paused:
+                break
+        self.current = self.director
+        if ready and not process.is_runnable and not process.is_paused:
+            process.is_runnable = True
+            self._runnable.append(process)
+
+    # --- tasks, futures, threads --------------------------------------------------------------
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> Any:
+        task = asyncio.Task(coro, loop=self, name=name, context=context)
+        process = self._owner(context)
+        process.tasks.add(task)
+        if not process.is_alive:
+            task._log_destroy_pending = False
+        return task
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
+        """Do it in a step of its own, after as long as a thread may take."""
+        future = self.create_future()
+        self.call_later(self._random() * THREAD_S, self._work, future, func, args)
+        return future
+
+    def _work(self, future: Any, function: Callable[..., Any], arguments: Any) -> None:
+        if future.cancelled():
+            return
+        try:
+            result = function(*arguments)
+        except Exception as error:  # noqa: BLE001 - whoever asked for it gets it.
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    async def shutdown_asyncgens(self) -> None:
+        """Nothing: they end where they are used."""
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - asyncio's.
+        """Nothing: there is no thread."""
+
+    # --- exceptions, ends ---------------------------------------------------------------------
+
+    def set_exception_handler(self, handler: Any) -> None:
+        """For the process that calls."""
+        self.current_process().exception_handler = handler
+
+    def get_exception_handler(self) -> Any:
+        return self.current_process().exception_handler
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        self.problems.append((str(context.get("message")), context.get("exception")))
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        handler = self.current.exception_handler
+        if handler is None:
+            self.default_exception_handler(context)
+        else:
+            handler(self, context)
+
+    def get_debug(self) -> bool:
+        return False
+
+    def set_debug(self, enabled: bool) -> None:
+        """Nothing: order and time are known as it is."""
+
+    def is_running(self) -> bool:
+        return self._is_running
+
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    def close(self) -> None:
+        """Let nothing run any more, and free all there is, now or with later loops.
+
+        What was killed is freed then, and never before: the ends of its blocks run there, where
+        nothing comes of them and nobody hears what they say.
+        """
+        self._is_closed = True
+        for process in self._processes:
+            process.kill()
+        if self.network is not None:
+            self.network.close()
+        self._timers.clear()
+        self._runnable.clear()
+        _buried.append(self.graveyard)
+        if len(_buried) >= BURIED_MAX:
+            free_buried()
+
+    # --- sockets ------------------------------------------------------------------------------
+
+    def _of_network(name: str) -> Any:
+        @functools.wraps(getattr(asyncio.AbstractEventLoop, name))
+        async def method(self: SimLoop, *args: Any, **options: Any) -> Any:
+            return await getattr(self.network, name)(*args, **options)
+
+        return method
+
+    create_server = _of_network("create_server")
+    create_connection = _of_network("create_connection")
+    create_datagram_endpoint = _of_network("create_datagram_endpoint")
+    getaddrinfo = _of_network("getaddrinfo")
+    getnameinfo = _of_network("getnameinfo")

@@ -1,0 +1,153 @@
+"""Stories by seed: nothing is wrong with the broker, and every fault that is planted is found."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.sim.__main__ import main, results
+from tests.sim.planted import PLANTED
+from tests.sim.run import run_story
+from tests.sim.shrink import LINES, Shrinker, without
+from tests.sim.story import Story, story_of
+from tests.sim.workloads import clients_of
+
+ROOT = Path(__file__).resolve().parents[2]
+# `make test`; a soak runs SOAK_SEEDS of each in full.
+QUICK_SEEDS = 50
+SOAK_SEEDS = 5000
+QUICK_MESSAGES = 30
+STORIES = ("crashes", "reconnects", "disks", "pauses")
+# A planted fault is found within so many.
+PLANTED_SEEDS = 2000
+HASH_SEEDS = ("0", "1")
+
+WRITTEN_BY_HAND = """
+seed 7
+nodes a b               # two brokers, which know nothing of each other
+messages 40
+client one_at_a_time plain a
+client acknowledging plain a
+client in_transactions fan b
+client forwarding fan.a b
+at 0.4 kill a 0.3
+at 0.5 partition b client-4 1.0
+at 1.5 power b 0.5
+"""
+
+
+def stories(name, seeds, messages=QUICK_MESSAGES):
+    return [story_of(name, seed, styles=clients_of, messages=messages) for seed in seeds]
+
+
+def wrong(found):
+    """What is wrong, with what finds it again."""
+    return [f"{one.story}\n{violation}" for one in found for violation in one.violations]
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_seeds_of_a_story_find_nothing_wrong(name):
+    found = results(stories(name, range(1, QUICK_SEEDS + 1)), jobs=1)
+
+    assert wrong(found) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", STORIES)
+def test_many_seeds_of_a_story_find_nothing_wrong(name, effort, figures):
+    seeds = range(1, 1 + effort(SOAK_SEEDS))
+
+    found = [one for one in results(stories(name, seeds, 200), jobs=1) if one.violations]
+
+    figures(f"simulation, {name}", seeds=len(seeds), failed=len(found))
+    assert wrong(found[:3]) == []
+
+
+def test_a_story_is_written_by_hand():
+    story = Story.parse(WRITTEN_BY_HAND)
+
+    result = run_story(story)
+
+    assert wrong([result]) == []
+    assert result.counts["deliveries"] > 0
+    assert {fault for fault, _ in result.coverage} == {"kill", "partition", "power"}
+
+
+def test_a_story_is_its_text():
+    for name in STORIES:
+        for story in stories(name, range(1, 10), 200):
+            assert Story.parse(str(story)) == story
+
+
+@pytest.mark.parametrize("line", ["at noon kill a 1", "tell me more", "client x", "seed"])
+def test_a_line_that_says_nothing_is_refused(line):
+    with pytest.raises(ValueError, match=line):
+        Story.parse(line)
+
+
+def test_a_story_without_a_client_has_its_other_clients_under_their_new_names():
+    story = Story.parse(WRITTEN_BY_HAND)
+
+    assert [str(one) for one in without(story, clients={0}).events] == [
+        "at 0.4 kill a 0.3",
+        "at 0.5 partition b client-3 1",
+        "at 1.5 power b 0.5",
+    ]
+    assert [str(one) for one in without(story, node="b").events] == ["at 0.4 kill a 0.3"]
+
+
+def test_a_seed_happens_again_whatever_python_hashes():
+    """The same trace in three processes; another seed has another."""
+    program = (
+        "from tests.sim.test_stories import stories\n"
+        "from tests.sim.run import run_story\n"
+        "for one in stories('crashes', (1, 2)) + stories('reconnects', (3,)):\n"
+        "    print(run_story(one).trace_hash)\n"
+    )
+
+    traces = [
+        subprocess.run(
+            (sys.executable, "-c", program),
+            cwd=ROOT,
+            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.split()
+        for seed in HASH_SEEDS
+    ]
+
+    here = [run_story(one).trace_hash for one in stories("crashes", (1, 2))]
+    assert traces[0] == traces[1]
+    assert traces[0][:2] == here
+    assert len(set(traces[0])) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_fault_is_found_and_its_story_is_short(name):
+    kind, planted = PLANTED[name]
+    failed = None
+    for seed in range(1, PLANTED_SEEDS + 1):
+        result = run_story(story_of(kind, seed, styles=clients_of, messages=80), planted)
+        if result.violations:
+            failed = result
+            break
+    assert failed is not None
+
+    best = Shrinker(failed, planted).shrink()
+
+    assert best.words & failed.words
+    assert len(str(best.story).splitlines()) <= LINES
+
+
+def test_the_command_tells_what_it_covered(capsys):
+    status = main(["--story", "crashes", "--seeds", "3", "--messages", "20"])
+
+    told = capsys.readouterr().out
+    assert status == 0
+    assert "3 seeds in" in told
+    assert "in all" in told
+    assert told.endswith("0 failed\n")
