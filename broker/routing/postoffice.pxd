@@ -2,6 +2,7 @@
 
 cimport cython
 
+cimport broker.routing.bindings as bindings
 from broker.model.message cimport Message
 from broker.routing.bindings cimport Binding, RoutingContext
 from broker.routing.cached_routes cimport CachedRoute

@@ -14,9 +14,9 @@ import enum
 import logging
 from typing import TYPE_CHECKING, Final
 
+import broker.routing.bindings as bindings
 from broker.errors import BrokerError, broker_error
 from broker.model.address import split_fqqn
-from broker.routing.bindings import BindingType, routing_context
 from broker.routing.cached_routes import CachedRoute
 from broker.routing.duplicates import BRIDGE_ID
 from broker.routing.enqueuer import Enqueuer
@@ -48,7 +48,7 @@ __all__ = ["PostOffice", "Routing"]
 
 log = logging.getLogger("broker")
 
-_DIVERT: Final = BindingType.DIVERT
+_DIVERT: Final = bindings.BindingType.DIVERT
 # Names are chosen by clients: what is remembered for them is dropped when there are that many.
 _ROUTES_MAX: Final = 20_000
 
@@ -147,13 +147,13 @@ class PostOffice:
 
     def _find(self, address: str) -> Route:
         own = self.addresses.by_name.get(address)
-        bindings = [] if own is None else list(own.bindings)
+        found = [] if own is None else list(own.bindings)
         for pattern in self.addresses.patterns.matching(address):
             # A pattern is an address too: what is sent to it literally it has already. Its diverts
             # are for that alone.
             if pattern is not own:
-                bindings += [one for one in pattern.bindings if one.binding_type is not _DIVERT]
-        return Route(bindings)
+                found += [one for one in pattern.bindings if one.binding_type is not _DIVERT]
+        return Route(found)
 
     def has_queues(self, address: str) -> bool:
         """Whether anything but diverts is bound to an address."""
@@ -197,7 +197,7 @@ class PostOffice:
         """
         if not cached.holds(self.addresses.version) or not cached.is_open(message.routing_number):
             return False
-        routing = routing_context(self, context, None, 0)
+        routing = bindings.routing_context(self, context, None, 0)
         cached.route.route(message, routing)
         if not routing.queues:
             return False
@@ -318,7 +318,7 @@ class PostOffice:
         depth: int,
     ) -> Routing:
         route = self.route_of(address)
-        routing = routing_context(self, context, tx, depth)
+        routing = bindings.routing_context(self, context, tx, depth)
         if route.diverts and depth < DIVERT_DEPTH_MAX and route.divert(message, routing):
             return Routing.ROUTED
         known = self.addresses.by_name.get(address)
