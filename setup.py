@@ -18,7 +18,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 # Module, and the objects of ext/ linked into it. An object belongs to exactly one module, since it
-# may hold state that must exist once (docs/decisions/0001-ext-objects-belong-to-one-module.md);
+# may hold state that must exist once (docs/decisions/0001-link-each-c-object-into-one-module.md);
 # all other modules reach it by cimport. tests/house/test_layers.py holds this table to that.
 EXTENSIONS: dict[str, list[str]] = {
     "journal.format": ["crc32c"],
@@ -49,7 +49,7 @@ EXTENSIONS: dict[str, list[str]] = {
     "journal.loader": [],
     "journal.reclaim": [],
     "journal.reserve": [],
-    "journal.moves": [],
+    "journal.relocations": [],
     "journal.old_files": [],
     "journal.pending_records": [],
     "journal.new_files": [],
@@ -77,7 +77,7 @@ EXTENSIONS: dict[str, list[str]] = {
     "jdbcstore.record_tables.mysql_commands": [],
     "jdbcstore.record_tables.mysql_exchange": [],
     "jdbcstore.tickets": [],
-    "pipeline.column_room": [],
+    "pipeline.column_buffers": [],
     "pipeline.message_columns": [],
     "pipeline.message_states": [],
     "pipeline.raw_columns": [],
@@ -98,11 +98,13 @@ COMPILED = [
     "broker.model.message",
     "broker.model.message_bytes",
     "broker.model.message_form",
+    "broker.paging.acknowledgements",
     "broker.paging.cursor",
     "broker.paging.page",
     "broker.paging.reference",
     "broker.paging.store",
     "broker.paging.subscription",
+    "broker.paging.window",
     "broker.routing.bindings",
     "broker.routing.enqueuer",
     "broker.routing.postoffice",

@@ -58,7 +58,7 @@ def test_crc32c(benchmark, crc32c, size):
     benchmark.extra_info["gb_per_s"] = size / benchmark.stats["median"] / 1e9
 
 
-def test_scan_and_judge_one_file(benchmark, file_bytes):
+def test_scan_and_validate_one_file(benchmark, file_bytes):
     data, count = file_bytes
 
     view = benchmark(FileView, "activemq-data-1.amq", memoryview(data))

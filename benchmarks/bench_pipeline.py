@@ -1,4 +1,4 @@
-"""The data sources of `pipeline` beside what bounds them: rows a second, MB a second, by core.
+"""The data sources of `pipeline` beside their upper bounds: rows a second, MB a second, by core.
 
     python -m benchmarks.bench_pipeline [--messages 200000] [--journals 4] [--body 1024]
         [--master 'local[2]'] [--rounds 3] [--only messages] [--folder DIR]

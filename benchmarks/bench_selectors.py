@@ -8,7 +8,9 @@ limit. They share ten sessions, each with a connection of its own, that acknowle
 and are read by this process, which looks at nothing but the frames' headers. Messages are not
 durable, of 100 bytes, and sent in one piece by another connection. Shown are messages a second from
 the first one sent to the last one received, medians of the rounds, and the ratio to Artemis within
-each round.
+each round. Of ours also the microseconds of a processor that its process has had for each message,
+which other work on the machine changes least, and the bytes that its memory has grown by for each
+consumer, with a share of the connections.
 
 Asks: are 50,000 messages delivered to 100 consumers with selectors at 2 x Artemis's rate, and what
 does a message cost with 10,000 of them?
@@ -25,9 +27,11 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from benchmarks.bench_broker_start import cpu_of, memory_of
 from benchmarks.peers.brokers import PASSWORD, USER, Unavailable, artemis, ours
+from benchmarks.peers.process import Process
 from broker.model.message import Message
 from broker.model.properties import PropertyType
 from broker.model.routing_type import RoutingType
@@ -41,10 +45,12 @@ from broker.protocols.core.frames import MAGIC, FrameReader
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from benchmarks.peers.process import Broker
     from broker.protocols.core.packet import Packet
 
 CHANNEL: Final = 10
 QUEUE: Final = "selectors"
+WARM: Final = "warm"
 CONNECTIONS: Final = 10
 BODY: Final = bytes(100)
 WAIT_S: Final = 300
@@ -112,14 +118,21 @@ def color(number: int) -> str:
     return f"c{number}"
 
 
-def run(port: int, message_count: int, consumer_count: int) -> float:
-    """Give messages a second, from the first one sent to the last one received."""
-    sender = Wire(port, "sender")
-    queue = f"{QUEUE}-{consumer_count}"
-    sender.ask(queues.CreateQueue(queue, queue, routing_type=RoutingType.ANYCAST))
+class Figures(NamedTuple):
+    """Of one run: messages a second; of ours us of a processor a message, bytes a consumer."""
+
+    rate: float
+    processor_us: float
+    memory: float
+
+
+def subscribe(port: int, queue: str, consumer_count: int) -> list[Wire]:
+    """Make a queue and its consumers; what reads for them."""
     wires = []
     for first in range(CONNECTIONS):
-        wire = Wire(port, f"consumers-{first}")
+        wire = Wire(port, f"{queue}-{first}")
+        if first == 0:
+            wire.ask(queues.CreateQueue(queue, queue, routing_type=RoutingType.ANYCAST))
         numbers = range(first, consumer_count, CONNECTIONS)
         for number in numbers:
             wire.put(sessions.CreateConsumer(number, queue, f"color = '{color(number)}'"))
@@ -127,6 +140,12 @@ def run(port: int, message_count: int, consumer_count: int) -> float:
         wire.put(sessions.Start())
         wire.wait(len(numbers))
         wires.append(wire)
+    return wires
+
+
+def run(port: int, queue: str, wires: list[Wire], message_count: int, consumer_count: int) -> float:
+    """Give the seconds from the first message sent to the last one received."""
+    sender = Wire(port, f"{queue}-sender")
     frames = b"".join(_frame(queue, number % consumer_count) for number in range(message_count))
     watching = selectors.DefaultSelector()
     for wire in wires:
@@ -148,7 +167,7 @@ def run(port: int, message_count: int, consumer_count: int) -> float:
     sending.join()
     for wire in (sender, *wires):
         wire.socket.close()
-    return message_count / took
+    return took
 
 
 def _frame(queue: str, number: int) -> bytes:
@@ -158,15 +177,24 @@ def _frame(queue: str, number: int) -> bytes:
 
 
 def measure(
-    begin: Callable[[Path, None], object], arguments: argparse.Namespace, consumer_count: int
-) -> float:
-    """Give a broker's rate in a new folder."""
+    begin: Callable[[Path, None], Broker], arguments: argparse.Namespace, consumer_count: int
+) -> Figures:
+    """Give a broker's figures in a new folder."""
     folder = Path(tempfile.mkdtemp(dir=arguments.folder))
+    count: int = arguments.messages
     try:
         broker = begin(folder, None)
         try:
-            run(broker.port, arguments.messages, 1)
-            return run(broker.port, arguments.messages, consumer_count)
+            pid = broker.pid if isinstance(broker, Process) else None
+            # Before any message: the memory of those that went would be used again.
+            memory = 0 if pid is None else memory_of(pid, "VmRSS")
+            wires = subscribe(broker.port, QUEUE, consumer_count)
+            memory = 0 if pid is None else memory_of(pid, "VmRSS") - memory
+            run(broker.port, WARM, subscribe(broker.port, WARM, 1), count, 1)
+            used_s = 0.0 if pid is None else cpu_of(pid)
+            took_s = run(broker.port, QUEUE, wires, count, consumer_count)
+            used_s = 0.0 if pid is None else cpu_of(pid) - used_s
+            return Figures(count / took_s, used_s / count * 1e6, memory / consumer_count)
         finally:
             broker.stop()
     finally:
@@ -184,24 +212,25 @@ def main() -> None:
     parser.add_argument("--folder", default=None, help="where brokers keep their data")
     parser.add_argument("--no-artemis", action="store_true", help="ours alone")
     arguments = parser.parse_args()
-    print("consumers      ours   Artemis  messages a second")
+    print("consumers  us of ours  bytes      ours   Artemis  messages a second")
     for count in map(int, arguments.consumers.split(",")):
-        found: list[tuple[float, float | None]] = []
+        mine: list[Figures] = []
+        theirs: list[Figures] = []
         for _ in range(arguments.rounds):
-            mine = measure(ours, arguments, count)
-            theirs = None
+            mine.append(measure(ours, arguments, count))
             if not arguments.no_artemis:
                 try:
-                    theirs = measure(artemis, arguments, count)
+                    theirs.append(measure(artemis, arguments, count))
                 except Unavailable as reason:
                     print(f"Artemis is left out: {reason}")
                     arguments.no_artemis = True
-            found.append((mine, theirs))
-        line = f"{count:>9,}{statistics.median(mine for mine, _ in found):>10,.0f}"
-        pairs = [(mine, theirs) for mine, theirs in found if theirs is not None]
-        if pairs:
-            ratio = statistics.median(mine / theirs for mine, theirs in pairs)
-            line += f"{statistics.median(theirs for _, theirs in pairs):>10,.0f}{ratio:>8.2f}"
+        rate, processor_us, memory = map(statistics.median, zip(*mine, strict=True))
+        line = f"{count:>9,}{processor_us:>12.2f}{memory:>7,.0f}{rate:>10,.0f}"
+        if theirs:
+            ratio = statistics.median(
+                one.rate / other.rate for one, other in zip(mine, theirs, strict=True)
+            )
+            line += f"{statistics.median(one.rate for one in theirs):>10,.0f}{ratio:>8.2f}"
             line += f" (target {TARGET})" + ("  MISSED" if ratio < TARGET else "")
         print(line, flush=True)
 

@@ -1,4 +1,4 @@
-"""What every benchmark shares: a case, what was measured, threads that start together, the machine.
+"""Shared by all benchmarks: cases, outcomes, threads that start together, the machine.
 
 A case is one point of a workload. Every engine takes a case and a folder on the disk to be measured
 and gives an `Outcome`. Each run has a process of its own (`main_for`), so that no engine warms

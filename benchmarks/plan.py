@@ -1,4 +1,4 @@
-"""What `make bench` runs, and what each figure is held against.
+"""The runs of `make bench`, and the target of each figure.
 
 A group is a list of runs that take turns, round by round, so that what else the machine does meets
 all of them alike. A target compares two runs of one group.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from benchmarks.measure import BATCH_SIZE, Case
 
 JOURNAL_TYPES = ("NIO", "ASYNCIO", "MAPPED", "IO_URING")
-REFERENCE_TYPES = ("NIO", "ASYNCIO", "MAPPED")
+ARTEMIS_TYPES = ("NIO", "ASYNCIO", "MAPPED")
 PRODUCERS = (1, 16, 64)
 RECORD_SIZES = (100, 1024, 10 * 1024)
 # Peers without journal types: they run once a group and every type is held against them.
@@ -80,7 +80,7 @@ def blocking_group(producers: int, seconds: float) -> Group:
         ours, limit = Run("ours", case), Run("limit", case)
         targets.append(Target(ours, limit, least))
         targets.append(Target(ours, limit, 1.5, "p99_us"))
-        if io in REFERENCE_TYPES:
+        if io in ARTEMIS_TYPES:
             targets.append(Target(ours, Run("artemis-tuned", case), 1.3))
             if producers == 1:
                 targets.append(Target(ours, Run("artemis", case), 8.0))
@@ -111,7 +111,7 @@ def in_flight_groups(seconds: float) -> list[Group]:
 def unsynced_group(seconds: float) -> Group:
     """No waiting: against Artemis's one call a record, which has no batch."""
     targets = []
-    for io in REFERENCE_TYPES:
+    for io in ARTEMIS_TYPES:
         one = Case("unsynced", io, seconds=seconds)
         theirs = Run("artemis-tuned", one)
         targets.append(Target(Run("ours", one), theirs, 1.0))

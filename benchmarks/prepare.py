@@ -1,4 +1,4 @@
-"""Writes the journal that load and compaction begin with, in a process of its own."""
+"""Writes the journal for the load and compaction benchmarks, in a process of its own."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class ArtemisTable:
     def append(self, workload: str, producers: int, seconds: float) -> float:
         """Records, or transactions, a second into a new table; see java/interop/SqlBench.java."""
         self._tables += 1
-        table = f"REFERENCE_{self._tables}"
+        table = f"ARTEMIS_{self._tables}"
         found = self._call(
             "sql-bench", table=table, workload=workload, producers=producers, seconds=seconds
         )

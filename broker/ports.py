@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from broker.security.counts import SecurityCounts
     from broker.security.permission import RoleTable
     from broker.security.users import Users
-    from broker.settings.repository import HierarchicalRepository
+    from broker.settings.hierarchical_repository import HierarchicalRepository
     from broker.settings.settings import AddressSettings
 
 __all__ = ["Management", "Security", "Settings", "Timer", "Timers"]

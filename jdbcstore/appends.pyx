@@ -77,7 +77,7 @@ cdef class Appends:
             number, ADD_RECORD, user, data, is_wanted and flush_now,
             wait and done is None)
         if is_wanted and not flush_now:
-            self.writer.owe(ticket)
+            self.writer.defer_sync(ticket)
         self.finish(ticket, is_wanted, done, wait)
         return ticket
 
@@ -141,7 +141,7 @@ cdef class Appends:
             number, UPDATE_RECORD, user, data, is_wanted and flush_now,
             wait and done is None)
         if is_wanted and not flush_now:
-            self.writer.owe(ticket)
+            self.writer.defer_sync(ticket)
         self.finish(ticket, is_wanted, done, wait)
         return ticket
 

@@ -1,4 +1,4 @@
-"""What rows of a journal's table contradict each other, or cannot have been written.
+"""Consistency checks of a journal's table: rows that contradict each other, or are invalid.
 
 Rows are checked in the order of seq. Rows without a valid meaning are left out, and a load goes on
 without them.

@@ -1,4 +1,4 @@
-"""One database as the store sees it: an engine with its pool, and the dialect's facts."""
+"""A database: an engine with its connection pool, and the dialect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ log = logging.getLogger("jdbcstore")
 
 READ_ONLY: Final = "quiver_read_only"
 # What one waits for a connection of the pool before that is worth a line.
-_POOL_PATIENCE_S: Final = 10.0
+_POOL_TIMEOUT_S: Final = 10.0
 
 
 class Database:
@@ -64,7 +64,7 @@ class Database:
                 url,
                 connect_args=self.dialect.connect_arguments(options.network_timeout_ms),
                 poolclass=QueuePool,
-                **pool.engine_arguments(_POOL_PATIENCE_S),
+                **pool.engine_arguments(_POOL_TIMEOUT_S),
                 **self.dialect.engine_arguments(),
             )
         except sqlalchemy.exc.NoSuchModuleError as error:

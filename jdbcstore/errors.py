@@ -1,4 +1,4 @@
-"""What a failing database means for its caller, and the one error the store adds.
+"""Classifies database errors: lost, conflict or fatal; and the error for a lost lease.
 
     Fault.LOST       the connection is gone or never came up: the outcome of a commit is unknown
     Fault.CONFLICT   the database rolled the transaction back: the same work may be tried again

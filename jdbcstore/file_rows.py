@@ -59,7 +59,7 @@ class FileRows:
         )
         found = [(int(row_id), int(size or 0)) for row_id, size in cursor.fetchall()]
         if not found:
-            self._see_none(cursor, "FILENAME", file_name)
+            self._check_absent(cursor, "FILENAME", file_name)
         return found
 
     def add(self, cursor: RawCursor, file_name: str, extension: str) -> None:
@@ -102,7 +102,7 @@ class FileRows:
         )
         row = cursor.fetchone()
         if row is None:
-            self._see_none(cursor, "ID", row_id)
+            self._check_absent(cursor, "ID", row_id)
         return b"" if row is None or row[0] is None else bytes(row[0])
 
     def remove(self, cursor: RawCursor, row_id: int) -> None:
@@ -124,13 +124,13 @@ class FileRows:
         )
         found = list(dict.fromkeys(str(name) for name, _ in cursor.fetchall()))
         if not found:
-            self._see_none(cursor, "EXTENSION", extension)
+            self._check_absent(cursor, "EXTENSION", extension)
         return found
 
     def remove_all(self, cursor: RawCursor) -> None:
         """Give up what lies outside the table, before the table is dropped."""
 
-    def _see_none(self, cursor: RawCursor, column: str, value: object) -> None:
+    def _check_absent(self, cursor: RawCursor, column: str, value: object) -> None:
         """A SELECT of the rows with this value has found none: raise if there are some."""
 
 
@@ -160,33 +160,33 @@ class MySQLFileRows(FileRows):
     def grow(self, cursor: RawCursor, row_id: int, data: bytes) -> None:
         """Put bytes at a row's end."""
         super().grow(cursor, row_id, data)
-        self._see_done(cursor, row_id)
+        self._check_changed(cursor, row_id)
 
     def set(self, cursor: RawCursor, row_id: int, data: bytes) -> None:
         """Let a row hold these bytes and no others."""
         super().set(cursor, row_id, data)
-        self._see_done(cursor, row_id)
+        self._check_changed(cursor, row_id)
 
     def remove(self, cursor: RawCursor, row_id: int) -> None:
         """Delete a row."""
         super().remove(cursor, row_id)
-        self._see_done(cursor, row_id)
+        self._check_changed(cursor, row_id)
 
     def rename(self, cursor: RawCursor, row_id: int, file_name: str) -> None:
         """Give a row another name."""
         super().rename(cursor, row_id, file_name)
-        self._see_done(cursor, row_id)
+        self._check_changed(cursor, row_id)
 
-    def _see_done(self, cursor: RawCursor, row_id: int) -> None:
+    def _check_changed(self, cursor: RawCursor, row_id: int) -> None:
         """What found no row (CLIENT_FOUND_ROWS is set: found, not changed) is right without one."""
         if cursor.rowcount == 0:
-            self._see_none(cursor, "ID", row_id)
+            self._check_absent(cursor, "ID", row_id)
 
-    def _see_none(self, cursor: RawCursor, column: str, value: object) -> None:
+    def _check_absent(self, cursor: RawCursor, column: str, value: object) -> None:
         """Count them: what decides that a table holds no pages must not be a cancelled SELECT."""
         cursor.execute(f"SELECT COUNT(*) FROM {self.name} WHERE {column} = {self.mark()}", (value,))
         if cursor.fetchone() != (0,):
-            raise StatementCancelled("a statement was cancelled, and did not say so")
+            raise StatementCancelled("a statement was cancelled without an error")
 
 
 class DerbyFileRows(FileRows):

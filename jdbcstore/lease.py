@@ -213,7 +213,10 @@ class Lease:
                 self._stop_renewing = stop
             self._skew.measure()
             self._renewer = threading.Thread(
-                target=self._keep, args=(stop,), name=f"lease-{self._row.row_id}", daemon=True
+                target=self._renew_until,
+                args=(stop,),
+                name=f"lease-{self._row.row_id}",
+                daemon=True,
             )
             self._renewer.start()
             return True
@@ -239,7 +242,7 @@ class Lease:
         try:
             ended = self._table.ask(self._row.end_lockers)
         except JournalIOError as error:
-            log.warning("cannot end who keeps an expired lease locked: %s", error)
+            log.warning("cannot end the sessions that keep an expired lease locked: %s", error)
             return
         if ended:
             log.warning("ended %d session(s) that kept an expired lease locked", ended)
@@ -273,7 +276,7 @@ class Lease:
                 if is_taken:
                     return
                 if timeout_ms:
-                    told = self._tell_holder(told)
+                    told = self._report_holder(told)
             except DatabaseAway as error:
                 problem = error
                 outage.failed(error)
@@ -289,7 +292,7 @@ class Lease:
         """End a wait in acquire(), of now or of the next call, with JournalClosed."""
         self._interrupted.set()
 
-    def _tell_holder(self, told: str | None) -> str | None:
+    def _report_holder(self, told: str | None) -> str | None:
         """Log whose lease is waited for, once a holder; the holder."""
         view = self.look()
         if view.is_held and view.holder != told:
@@ -349,7 +352,7 @@ class Lease:
             self._renewed_at = sent_at - (self._expiration_ms - view.remaining_ms) / 1000
         return True
 
-    def _keep(self, stop: threading.Event) -> None:
+    def _renew_until(self, stop: threading.Event) -> None:
         """The renewing thread, until release() or loss."""
         pause_ms: float = self._renew_period_ms
         last_started = self._clock()
@@ -383,7 +386,7 @@ class Lease:
             self._is_doubt_reported = True
             log.warning(
                 "the lease has expired, and is in doubt: it is lost in another %d ms, or when "
-                "somebody else takes it",
+                "another broker takes it",
                 self._expiration_ms + self._ride_out_ms - age_ms,
             )
         return True
@@ -411,7 +414,7 @@ class Lease:
             try:
                 self._on_lost(failure)
             except Exception:
-                log.exception("what was to be done about the lost lease failed")
+                log.exception("the callback for the lost lease failed")
 
     # Proving it.
 

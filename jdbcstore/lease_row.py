@@ -145,7 +145,7 @@ class LeaseRow:
             return True
         view = self.look(connection)
         if view is not None and view.holder == me and view.expires_ms is not None:
-            raise StatementCancelled("an UPDATE was cancelled, and did not say so")
+            raise StatementCancelled("an UPDATE was cancelled without an error")
         return False
 
     def release(self, connection: Connection, me: str) -> bool:

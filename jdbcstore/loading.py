@@ -1,4 +1,4 @@
-"""What a table of records means: rows in the order of seq become records and transactions.
+"""Loads a table: rows in the order of seq become records and transactions.
 
 The rules are those of Artemis's load (JDBCJournalImpl), with three differences. Records are passed
 on while rows come, so memory is bounded. A second add row of an id is an update: Artemis writes

@@ -1,4 +1,4 @@
-"""A hint at the name that somebody may have meant, where one is near."""
+"""Suggests the known name closest to a misspelled one."""
 
 from __future__ import annotations
 

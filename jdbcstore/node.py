@@ -1,4 +1,4 @@
-"""Who is the primary, who waits as its backup, and what they tell each other: four rows of a table.
+"""The node manager: which node is primary, which waits as backup; four rows of a table.
 
     row 0  STATE      L active · F failing back · P paused · N or NULL not started
     row 1  the primary's lease
@@ -54,7 +54,7 @@ SETUP_ATTEMPTS: Final = 20  # JdbcSharedStateManager.MAX_SETUP_ATTEMPTS
 
 
 class NodeState(enum.Enum):
-    """What row 0 says; the values are what stands in the column."""
+    """The state in row 0; the values are those of the column."""
 
     ACTIVE = "L"
     FAILING_BACK = "F"
@@ -150,8 +150,8 @@ class NodeManager:
         if self._is_started:
             return
         deadline = self._clock() + self._ride_out_s
-        self._insist(self._table.create, deadline)
-        self.node_id = self._insist(self._set_up_id, deadline)
+        self._retry(self._table.create, deadline)
+        self.node_id = self._retry(self._set_up_id, deadline)
         self._is_started = True
 
     def _set_up_id(self) -> str:
@@ -267,7 +267,7 @@ class NodeManager:
             JournalIOError: the database refuses.
         """
         self._check_started()
-        self._insist(lambda: self._set_state(NodeState.FAILING_BACK, as_holder=False))
+        self._retry(lambda: self._set_state(NodeState.FAILING_BACK, as_holder=False))
         self.primary_lease.acquire(timeout_ms)
 
     def activated(self) -> None:
@@ -279,7 +279,7 @@ class NodeManager:
             JournalIOError: the database refuses.
         """
         self._check_started()
-        self._insist(lambda: self._set_state(NodeState.ACTIVE, as_holder=True))
+        self._retry(lambda: self._set_state(NodeState.ACTIVE, as_holder=True))
 
     def pause_primary(self) -> None:
         """Give the place up in good order (P): no backup takes over.
@@ -379,7 +379,7 @@ class NodeManager:
             JournalIOError: the database refuses.
         """
         self._check_started()
-        while self._insist(self.read_state) is not NodeState.ACTIVE:
+        while self._retry(self.read_state) is not NodeState.ACTIVE:
             self._pause()
 
     # Waiting.
@@ -388,7 +388,7 @@ class NodeManager:
         if not self._is_started:
             raise WrongState("the node manager is not started")
 
-    def _insist(self, work: Callable[[], Answer], deadline: float | None = None) -> Answer:
+    def _retry(self, work: Callable[[], Answer], deadline: float | None = None) -> Answer:
         """Do something again and again until the database answers.
 
         Raises:

@@ -1,4 +1,4 @@
-"""The node manager's table, spoken to over one connection that does nothing else.
+"""The node manager's table, over a connection of its own.
 
 Leases are renewed while the pool's connections are all busy writing: hence a connection of its own,
 opened when it is first needed and again whenever it was lost. A wait for a row that somebody has

@@ -132,11 +132,11 @@ class PoolOptions:
             raise OptionError("data-source-property maxTotal is 0: no connection could be made")
         return made
 
-    def engine_arguments(self, patience_s: float | None = None) -> dict[str, Any]:
+    def engine_arguments(self, timeout_s: float | None = None) -> dict[str, Any]:
         """The same as keyword arguments of SQLAlchemy's create_engine().
 
         Args:
-            patience_s: one who may wait for ever is told so often that he waits; None never.
+            timeout_s: one who may wait for ever is told so often that he waits; None never.
         """
         # QueuePool's size 0 means no limit, so the least that can be kept idle is one.
         idle = max(1, self.idle_max) if self.idle_max >= 0 else max(0, self.total_max)
@@ -145,7 +145,7 @@ class PoolOptions:
         return {
             "pool_size": idle,
             "max_overflow": self.total_max - idle if self.total_max > 0 else -1,
-            "pool_timeout": self.wait_ms / 1000 if self.wait_ms >= 0 else patience_s,
+            "pool_timeout": self.wait_ms / 1000 if self.wait_ms >= 0 else timeout_s,
             "pool_recycle": max(1, self.lifetime_ms // 1000) if self.lifetime_ms > 0 else -1,
             "pool_pre_ping": self.is_tested,
             "pool_use_lifo": self.is_lifo,

@@ -1,4 +1,4 @@
-"""Survives outages of the database: a batch is kept and retried until it is there, or time is up.
+"""Survives outages of the database: a batch is retried until it is committed, or time is up.
 
 What can happen to a commit, and what is done (errors.classify tells which it was):
 
@@ -150,14 +150,14 @@ class ReconnectingWriter:
                 self.table.connect()
                 if is_unknown and batch is not None and self.table.holds(batch):
                     self.read_back += 1
-                    log.warning("the database is back, and has what it was given last")
+                    log.warning("the database is back: the last batch is committed")
                     return
                 is_unknown = False
                 work()
             except Exception as again:  # noqa: BLE001 - As above.
                 error = again
             else:
-                log.warning("the database is back, and did what it was asked, at last")
+                log.warning("the database is back: the request succeeded")
                 return
 
     def _classify(self, error: Exception, is_unknown: bool) -> bool:
@@ -174,7 +174,7 @@ class ReconnectingWriter:
             raise as_io_error(error) from error
         if fault is Fault.LOST and not is_unknown:
             self.outages += 1
-            log.warning("the database went away, waiting for it: %s", one_line(error))
+            log.warning("the database is not available, retrying: %s", one_line(error))
         self.table.disconnect()
         return True
 
@@ -193,5 +193,5 @@ def one_line(error: Exception) -> str:
 
 
 def as_io_error(error: Exception) -> JournalIOError:
-    """What a driver raised, as what a store raises."""
+    """A driver's error as the store's."""
     return JournalIOError(errno.EIO, f"the database failed: {one_line(error)}")

@@ -1,4 +1,4 @@
-"""Where a table of records is cut, so that it can be read in pages of bounded size.
+"""Cuts a table of records into pages of bounded size, for reading.
 
 By key and not by a cursor: most drivers fetch a cursor's whole result at once, and only a key tells
 where to go on when the connection was lost. First it is asked how much the next rows are, as one
@@ -28,7 +28,7 @@ PAGE_ROWS: Final = 4000
 # Bytes of bodies in one page: one row more only where it alone is larger.
 PAGE_SIZE: Final = 4 * 1024 * 1024
 # What the next rows should come to if they are like those before: a little less than a page.
-AIM: Final = PAGE_SIZE * 9 // 10
+PAGE_SIZE_TARGET: Final = PAGE_SIZE * 9 // 10
 
 
 class RowPages:
@@ -76,7 +76,7 @@ class RowPages:
                     break
             elif not connection.execute(self._left.where(is_next)).scalar_one():
                 return []
-        self._rows = min(PAGE_ROWS, max(1, AIM * int(count) // max(1, int(size))))
+        self._rows = min(PAGE_ROWS, max(1, PAGE_SIZE_TARGET * int(count) // max(1, int(size))))
         return ends
 
     def _cut(self, connection: Connection, is_next: ColumnElement[bool], final: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""What a row of a journal table is, as a tuple, and the record types that stand in it.
+"""A row of a journal table as a tuple, and its record types.
 
 Numbers are Artemis's (JournalRecord types as JDBCJournalRecord writes them). Columns that are
 constant or follow from others are not in the tuple: compactCount and txCheckNoRecords are

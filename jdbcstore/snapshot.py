@@ -182,7 +182,7 @@ class TableSnapshot:
             ]
             # Where all is seen at one moment the last row was there, and is.
             if self.database.dialect.name in ONE_MOMENT and not (rows and rows[-1].seq == final):
-                raise StatementCancelled(f"rows up to seq {final} are there, and did not come")
+                raise StatementCancelled(f"rows up to seq {final} exist and were not returned")
             return rows
 
 

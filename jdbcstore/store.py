@@ -32,8 +32,8 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, Self
 
+from jdbcstore.leased_table import LeasedTable
 from jdbcstore.loading import TableLoader
-from jdbcstore.place import Place
 from jdbcstore.rows import ROW_FIELDS_SIZE
 from jdbcstore.transactional import TransactionalAppends
 from jdbcstore.writer import GroupWriter
@@ -106,7 +106,9 @@ class SqlStore(TransactionalAppends):
             if (told := fail()) is not None:
                 told(error)
 
-        self.place = Place(options, table_name or options.message_table_name, database, lease, lost)
+        self.leased = LeasedTable(
+            options, table_name or options.message_table_name, database, lease, lost
+        )
 
     # --- life ---------------------------------------------------------------------------------
 
@@ -120,8 +122,8 @@ class SqlStore(TransactionalAppends):
         """
         if self.state != "new":
             raise WrongState(f"cannot open a store that is {self.state}")
-        self.place.open()
-        self.body_size_max = self.place.table.body_size_max
+        self.leased.open()
+        self.body_size_max = self.leased.table.body_size_max
         self.state = "open"
         self._owner_pid = os.getpid()
         _opened.add(self)
@@ -154,26 +156,26 @@ class SqlStore(TransactionalAppends):
         self.state = "failed"
         rows_total = 0
         if progress is not None:
-            rows_total = self.place.reconnecting.run(self.place.table.count)
-        for rows in self.place.reconnecting.rows():
+            rows_total = self.leased.reconnecting.run(self.leased.table.count)
+        for rows in self.leased.reconnecting.rows():
             loader.take(rows)
             if progress is not None:
                 progress(0, 1, loader.record_count, max(rows_total, loader.record_count))
         result = loader.finish()
         failed = [tx.tx_id for tx in result.failed]
         if loader.committed or failed:
-            self.place.reconnecting.run(lambda: self.place.table.settle(loader.committed, failed))
+            self.leased.reconnecting.run(lambda: self.leased.table.settle(loader.committed, failed))
         for tx_id in failed:
-            log.warning("transaction %d was left open: it is gone", tx_id)
+            log.warning("rolled back open transaction %d", tx_id)
         if progress is not None:
             progress(1, 1, loader.record_count, loader.record_count)
         self._open_txs = {one.tx_id: one for one in loader.prepared_transactions()}
         self.next_seq = loader.max_seq + 1
         self._next_tx_id = max(0, result.max_id, loader.max_tx_id)
         self.writer = GroupWriter(
-            self.place.reconnecting.write,
+            self.leased.reconnecting.write,
             self.options.journal_sync_period_ms / 1000,
-            f"sql-writer-{self.place.name}",
+            f"sql-writer-{self.leased.name}",
         )
         self.writer.start()
         self.state = "loaded"
@@ -199,7 +201,7 @@ class SqlStore(TransactionalAppends):
             writer.tickets.reap()
             failure = self.failure = writer.tickets.error
             writer.tickets.close()
-        self.place.close()
+        self.leased.close()
         if isinstance(failure, JournalIOError):
             raise failure
 
@@ -228,11 +230,11 @@ class SqlStore(TransactionalAppends):
 
     def leave_to_parent(self) -> None:
         """This process was forked while the store was open: nothing here is its own."""
-        _of_the_parent.append((self.writer, self.place))
+        _of_the_parent.append((self.writer, self.leased))
         self.state = "forked"
         self.writer = None
         self.failure = JournalClosed(
-            f"{self.place.name} is open in process {self._owner_pid}, which this one was forked"
+            f"{self.leased.name} is open in process {self._owner_pid}, which this one was forked"
             " from: a child cannot use it"
         )
 
@@ -243,7 +245,7 @@ class SqlStore(TransactionalAppends):
 
     def __repr__(self) -> str:
         what = f"loaded, {len(self.live)} live records" if self.state == "loaded" else self.state
-        return f"<SqlStore {self.place.name}: {what}>"
+        return f"<SqlStore {self.leased.name}: {what}>"
 
     def fail(self, error: Exception) -> None:
         """End the store: present waiters and all later calls get `error`.
@@ -367,8 +369,8 @@ class SqlStore(TransactionalAppends):
             JournalIOError: the database fails.
         """
         self.sync()
-        with self.place.failures():
-            return self.place.table.count()
+        with self.leased.failures():
+            return self.leased.table.count()
 
     def stats(self) -> dict[str, int]:
         """Counters since load(), by name."""
@@ -376,8 +378,8 @@ class SqlStore(TransactionalAppends):
         return {
             "commits": writer.commits,
             "live_records": len(self.live),
-            "outages": self.place.reconnecting.outages,
-            "read_back": self.place.reconnecting.read_back,
+            "outages": self.leased.reconnecting.outages,
+            "read_back": self.leased.reconnecting.read_back,
         }
 
     def __len__(self) -> int:

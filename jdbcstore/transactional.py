@@ -1,4 +1,4 @@
-"""Appends in transactions, and the ends of those.
+"""Appends in transactions; prepare, commit and rollback.
 
 An operation stays in memory until its transaction ends (transactions.py says up to which size), or
 is staged: its row goes to the table, and does not count yet.

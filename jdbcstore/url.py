@@ -1,4 +1,4 @@
-"""Where the database is: JDBC URLs of every vendor, and SQLAlchemy URLs, as SQLAlchemy URLs."""
+"""Turns JDBC URLs of every vendor, and SQLAlchemy URLs, into SQLAlchemy URLs."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _check_sqlite(url: sqlalchemy.URL) -> None:
         raise OptionError("SQLite has no users: leave jdbc-user and jdbc-password out")
     if url.host or url.port is not None:
         raise OptionError(
-            f"SQLite is on no host: {url.host!r} in jdbc-connection-url; a file's URL is "
+            f"SQLite has no host: {url.host!r} in jdbc-connection-url; a file's URL is "
             "sqlite:///relative/path or sqlite:////absolute/path"
         )
 

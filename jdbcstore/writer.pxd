@@ -15,18 +15,18 @@ cdef class GroupWriter:
     cdef Waiters room                   # of those who wait for a ticket
     cdef int has_failed                 # whether tickets.error is set
     cdef object thread
-    cdef object bell                    # a lock that the parked thread waits for
+    cdef object wakeup               # a lock that the parked thread waits for
     cdef object writing                 # a lock that is held while a batch is written
     cdef int64_t taken_size             # of the batches that are closed and not durable
     cdef int64_t taken_count            # operations of the same batches
     cdef int64_t peak                   # operations that waited at once since the last commit
     cdef int64_t share                  # operations of one batch, at most
     cdef int64_t wanted                 # batches below are to be written as soon as can be
-    cdef int64_t owed                   # batches below are to be durable once flush_now() is called
+    cdef int64_t sync_deferred       # batches below are synced once flush_now() is called
     cdef int64_t blocked                # threads in wait()
-    cdef int64_t present                # of them, who came while the batch that fills did
-    cdef int64_t company                # `blocked` when the last commit ended
-    cdef double company_until           # when those who are missing are waited for no longer
+    cdef int64_t rejoined            # of them, since the filling batch began
+    cdef int64_t rejoining           # `blocked` when the last commit ended
+    cdef double rejoin_until         # how long the batch waits for the rest of them
     cdef double sync_period_s
     cdef double filling_since           # when the first without a waiter came; 0.0: none yet
     cdef double parked_until            # when the parked thread looks by itself
@@ -40,13 +40,13 @@ cdef class GroupWriter:
     cdef int64_t last_ticket(self) noexcept
     # Waiting.
     cpdef int want(self, int64_t ticket) except -1
-    cdef void owe(self, int64_t ticket) noexcept
+    cdef void defer_sync(self, int64_t ticket) noexcept
     cpdef int flush_now(self) except -1
     cpdef int wait(self, int64_t ticket) except -1
     # Inner steps.
     cdef bint is_full(self) noexcept
     cdef int cut(self) except -1
-    cdef int ring(self) except -1
+    cdef int wake(self) except -1
     cdef Batch take_due(self)
     cdef Batch close_filling(self)
     cdef double due_at(self) noexcept

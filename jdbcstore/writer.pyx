@@ -60,8 +60,8 @@ cdef enum:
     PENDING_SIZE_MAX = 64 * 1024 * 1024
     OPERATION_SIZE = 128
 
-# Seconds that a batch waits for company at most, however slow the database is.
-cdef double COMPANY_WAIT_MAX_S = 0.05
+# Seconds at most that a batch waits for producers to rejoin, however slow the database is.
+cdef double REJOIN_WAIT_MAX_S = 0.05
 
 
 cdef inline double monotonic_s() noexcept:
@@ -97,8 +97,8 @@ cdef class GroupWriter:
         self.share = SHARE_MIN
         self.ready = deque()
         self.room = Waiters()
-        self.bell = new_lock()
-        self.bell.acquire()
+        self.wakeup = new_lock()
+        self.wakeup.acquire()
         self.writing = new_lock()
         self.thread = threading.Thread(target=self.run, name=name, daemon=True)
 
@@ -112,7 +112,7 @@ cdef class GroupWriter:
         Nothing is written any more when this returns, so that the connection may be closed.
         """
         self.is_stopping = True
-        self.ring()
+        self.wake()
         if self.thread.is_alive():
             self.thread.join()
         # The store may have failed, by a lost lease, while a producer wrote.
@@ -164,7 +164,7 @@ cdef class GroupWriter:
                 or self.filling.operation_count >= min(self.share, BATCH_OPERATIONS_MAX):
             self.cut()
         elif is_first:
-            self.ring()
+            self.wake()
         return number
 
     cdef int64_t accept_end(self, object end, bint is_wanted, bint is_blocking) except -1:
@@ -182,13 +182,13 @@ cdef class GroupWriter:
     cdef int cut(self) except -1:
         """Close the batch that fills; it is written as soon as can be."""
         self.ready.append(self.close_filling())
-        return self.ring()
+        return self.wake()
 
-    cdef int ring(self) except -1:
+    cdef int wake(self) except -1:
         """Wake the thread if it sleeps and no other thread is about to write."""
         if self.is_parked and not self.is_busy:
             self.is_parked = False
-            self.bell.release()
+            self.wakeup.release()
         return 0
 
     # --- waiting ------------------------------------------------------------------------------
@@ -197,17 +197,17 @@ cdef class GroupWriter:
         """Have everything up to `ticket` written as soon as can be; does not wait."""
         if self.wanted <= ticket:
             self.wanted = ticket + 1
-            self.ring()
+            self.wake()
         return 0
 
-    cdef void owe(self, int64_t ticket) noexcept:
+    cdef void defer_sync(self, int64_t ticket) noexcept:
         """What was accepted without flush_now is to be durable if somebody calls flush_now()."""
-        self.owed = max(self.owed, ticket + 1)
+        self.sync_deferred = max(self.sync_deferred, ticket + 1)
 
     cpdef int flush_now(self) except -1:
-        """Have all that is owed written as soon as can be; does not wait."""
-        if self.owed > self.tickets.durable_below:
-            self.want(self.owed - 1)
+        """Have deferred syncs done as soon as can be; does not wait."""
+        if self.sync_deferred > self.tickets.durable_below:
+            self.want(self.sync_deferred - 1)
         return 0
 
     cpdef int wait(self, int64_t ticket) except -1:
@@ -220,7 +220,7 @@ cdef class GroupWriter:
         cdef int result
         self.blocked += 1
         if ticket == self.filling.number:
-            self.present += 1
+            self.rejoined += 1
         try:
             while ticket >= self.tickets.durable_below:
                 if self.tickets.error is not None:
@@ -232,7 +232,7 @@ cdef class GroupWriter:
                     self.commit(batch)
                     continue
                 if self.parked_until > self.due_at():
-                    self.ring()         # To have the thread set its alarm.
+                    self.wake()         # To have the thread set its alarm.
                 with nogil:
                     result = self.room.wait(
                         ticket, <uint64_t *>&self.tickets.durable_below, &self.has_failed)
@@ -258,9 +258,9 @@ cdef class GroupWriter:
         """The end: everybody who waits, or asks from now on, gets `error`."""
         self.tickets.fail(error)
         self.has_failed = 1
-        self.room.tell_all()
+        self.room.wake_all()
         self.is_busy = False
-        self.ring()
+        self.wake()
 
     # --- writing ------------------------------------------------------------------------------
 
@@ -282,7 +282,7 @@ cdef class GroupWriter:
         if self.filling_since != 0.0:
             at = self.filling_since + self.sync_period_s
         if self.wanted > self.filling.number:
-            at = 0.0 if self.present >= self.company else min(at, self.company_until)
+            at = 0.0 if self.rejoined >= self.rejoining else min(at, self.rejoin_until)
         return at
 
     cdef Batch close_filling(self):
@@ -293,7 +293,7 @@ cdef class GroupWriter:
         self.taken_count += batch.operation_count
         self.filling = following
         self.filling_since = 0.0
-        self.present = 0
+        self.rejoined = 0
         return batch
 
     cdef int commit(self, Batch batch) except -1:
@@ -318,8 +318,8 @@ cdef class GroupWriter:
             self.fail(closed)
             raise
         ended = monotonic_s()
-        self.company = self.blocked
-        self.company_until = ended + min((ended - started) / 2, COMPANY_WAIT_MAX_S)
+        self.rejoining = self.blocked
+        self.rejoin_until = ended + min((ended - started) / 2, REJOIN_WAIT_MAX_S)
         self.is_busy = False
         self.commits += 1
         self.taken_size -= memory_size(batch)
@@ -327,10 +327,10 @@ cdef class GroupWriter:
         self.share = max(SHARE_MIN, self.peak // 2)
         self.peak = self.taken_count + self.filling.operation_count
         if self.ready or self.filling.operation_count or self.is_stopping:
-            self.ring()
+            self.wake()
         # Sets `durable_below` first of all; then the event loop is woken, without the GIL.
         self.tickets.advance(batch.number + 1)
-        self.room.tell(batch.number, batch.number + 1)
+        self.room.wake(batch.number, batch.number + 1)
         return 0
 
     def run(self):
@@ -359,9 +359,9 @@ cdef class GroupWriter:
             if self.parked_until != INFINITY:
                 timeout_s = max(0.0, self.parked_until - monotonic_s())
             self.is_parked = True
-            if not self.bell.acquire(True, timeout_s):
+            if not self.wakeup.acquire(True, timeout_s):
                 if self.is_parked:
                     self.is_parked = False
                 else:
-                    self.bell.acquire()     # Somebody rang just now.
+                    self.wakeup.acquire()     # Somebody rang just now.
         return None

@@ -16,7 +16,7 @@ from journal.reclaim cimport find_reclaimable
 
 from journal.errors import JournalIOError
 from journal.pool import NO_SPACE
-from journal.recovery import apply_recovery, plan_recovery
+from journal.compaction_recovery import apply_recovery, plan_recovery
 
 __all__ = ["recover", "sync_loaded", "adopt"]
 
@@ -33,7 +33,7 @@ def recover(DataFiles files, name):
 
 
 class RecoveryFolder:
-    """What recovery does to a folder, through the same calls as all else (recovery.py)."""
+    """What recovery does to a folder, by the calls that all else uses (compaction_recovery.py)."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -96,7 +96,7 @@ def adopt(DataFiles files, HistoryMaintenance history, result):
         files.older.append(file)
     for found in result.files:
         if not found.has_data:
-            history.keep_loaded(found)
+            history.copy_events_of(found)
             files.index.file_drop(found.slot)
             files.pool.give_back(found.name, found.number, others=len(with_data) + 1)
     make_files(files)

@@ -1,4 +1,4 @@
-"""The storage door: what a broker, a tool or a test needs to know of a store, and no more.
+"""The storage interface: `RecordStore`, implemented by the file journal and the SQL store.
 
 `journal.Journal` (files), the SQL store and the memory store implement `RecordStore` and pass one
 contract suite (tests/contract). A new thing to persist is a record type, never a store method.
@@ -202,11 +202,11 @@ class RecordStore(Protocol):
         ...
 
     def prewarm(self) -> None:
-        """Get ready for a record that somebody waits for: it may come at once, or not at all."""
+        """Wake the flusher for a record that a caller will wait for; the record may not come."""
         ...
 
     def reserve_ends(self, count: int) -> bool:
-        """Keep room for `count` records that make room, besides those that end what is live here.
+        """Reserve room for `count` more records that free space, beside those for live records.
 
         The last count holds. Returns at once.
 

@@ -51,13 +51,13 @@ cdef class GroupBuffer:
     # Identity.
     cdef BackEnd back_end
     # Settings.
-    cdef uint64_t capacity, timeout_ns, join_ns, idle_ns
+    cdef uint64_t capacity, timeout_ns, group_delay_ns, idle_ns
     cdef bint datasync, leaders, marks, timer_off
     cdef uint32_t slot_count
     # State, all under `lock`.
     cdef pthread_mutex_t lock
     cdef pthread_t thread
-    cdef bint running, stopping, parked, expecting
+    cdef bint running, stopping, parked, is_prewarmed
     cdef Slot slots[SLOTS_MAX]
     cdef OpenFile *file                 # what the slot being filled goes to
     cdef uint64_t head                  # number of the batch being filled
@@ -66,7 +66,7 @@ cdef class GroupBuffer:
     cdef uint64_t synced                # batches below are on disk
     cdef uint64_t wanted                # batches below are to be synced as soon as can be
     cdef uint64_t flush_to               # batches below are to be written as soon as can be
-    cdef uint64_t owed                  # batches below are to be synced when they are written
+    cdef uint64_t sync_due              # batches below are to be synced when they are written
     cdef uint64_t last_group_awaited
     cdef uint64_t idle_since_ns
     cdef uint64_t parked_until          # when the parked flusher looks by itself
@@ -106,12 +106,12 @@ cdef class GroupBuffer:
     cdef void begin_slot(self) noexcept nogil
     cdef void seal(self) noexcept nogil
     cdef bint next_is_free(self) noexcept nogil
-    cdef void tell(self, uint64_t first, uint64_t end) noexcept nogil
+    cdef void notify(self, uint64_t first, uint64_t end) noexcept nogil
     cdef void run(self) noexcept nogil
     cdef bint due(self, uint64_t now) noexcept nogil
     cdef void sleep(self, uint64_t now) noexcept nogil
-    cdef void look_out(self, uint64_t until) noexcept nogil
-    cdef void join_late_comers(self) noexcept nogil
+    cdef void poll_for_record(self, uint64_t until) noexcept nogil
+    cdef void delay_group(self) noexcept nogil
     cdef void flush_group(self) noexcept nogil
     cdef int write_group(self, uint64_t first, uint64_t end, bint sync) noexcept nogil
     cdef int write_overlapped(self, uint64_t first, uint64_t end) noexcept nogil

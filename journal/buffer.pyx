@@ -10,7 +10,7 @@ only grow: synced <= written <= taken <= head.
 When the flusher is free it takes the batch being filled if anybody waits for it, otherwise at
 the latest `timeout_ns` after its first record, synced if any record asks for it. A lone record
 that somebody waits for waits for no timer. Where more of them were in the last group it gives
-late-comers a moment (`join_ns`): their producers were just woken and are about to ask again.
+late-comers a moment (`group_delay_ns`): their producers were just woken and are about to ask again.
 Records without a waiter do not count for this. All batches that are ready go as one group: written
 side by side where the back end has a queue, then one sync for all of them.
 
@@ -54,11 +54,11 @@ cdef enum:
 
 # A moment for producers that were just woken to ask again: the wake-ups come one after another,
 # so it is longer than C threads would want. And half a second without work before an idle mark.
-cdef uint64_t JOIN_NS = 25_000
+cdef uint64_t GROUP_DELAY_NS = 25_000
 cdef uint64_t IDLE_NS = 500_000_000
 # A processor that sleeps takes about as long to wake: who expects a record and looks out for it any
 # longer had better sleep again.
-cdef uint64_t EXPECT_NS = 50_000
+cdef uint64_t PREWARM_NS = 50_000
 cdef uint64_t FOREVER = <uint64_t>-1
 
 
@@ -81,7 +81,7 @@ cdef class GroupBuffer:
         self.capacity = (capacity + BUFFER_ALIGNMENT - 1) // BUFFER_ALIGNMENT * BUFFER_ALIGNMENT
         self.timeout_ns = timeout_ns
         self.timer_off = timeout_ns == 0
-        self.join_ns = min(JOIN_NS, timeout_ns)
+        self.group_delay_ns = min(GROUP_DELAY_NS, timeout_ns)
         self.idle_ns = IDLE_NS
         self.datasync = datasync
         self.leaders = leaders
@@ -202,7 +202,7 @@ cdef class GroupBuffer:
             slot.awaited += 1
             self.wanted = self.head + 1
         elif sync:
-            self.owed = self.head + 1
+            self.sync_due = self.head + 1
         elif self.timer_off:
             self.flush_to = self.head + 1
         return self.head
@@ -233,11 +233,11 @@ cdef class GroupBuffer:
         return <int64_t>self.head - (0 if self.slots[self.head % self.slot_count].records else 1)
 
     cdef void flush_now(self) noexcept nogil:
-        """Let nothing that is owed a sync wait for its time. Without the lock."""
-        if load64(&self.owed) > load64(&self.synced):
+        """Sync at once what would be synced with a later batch. Without the lock."""
+        if load64(&self.sync_due) > load64(&self.synced):
             pthread_mutex_lock(&self.lock)
-            if self.owed > self.wanted:
-                self.wanted = self.owed
+            if self.sync_due > self.wanted:
+                self.wanted = self.sync_due
             self.release()
 
     cdef void prewarm(self) noexcept nogil:
@@ -249,7 +249,7 @@ cdef class GroupBuffer:
             return
         pthread_mutex_lock(&self.lock)
         if self.parked:
-            self.expecting = True
+            self.is_prewarmed = True
             self.wake()
         else:
             pthread_mutex_unlock(&self.lock)
@@ -382,7 +382,7 @@ cdef class GroupBuffer:
             result = park(&self.room_word, seen)
         return WOKEN_BY_A_SIGNAL
 
-    cdef void tell(self, uint64_t first, uint64_t end) noexcept nogil:
+    cdef void notify(self, uint64_t first, uint64_t end) noexcept nogil:
         """Wake those who wait for batches first ... end - 1, for room, and the event loop.
 
         Gives up the lock meanwhile: who is woken wants it at once, with the GIL in hand.
@@ -394,7 +394,7 @@ cdef class GroupBuffer:
         pthread_mutex_unlock(&self.lock)
         if event:
             bump_event(self.event_fd)
-        self.waiting.tell(first, end)
+        self.waiting.wake(first, end)
         if room:
             unpark(&self.room_word, True)
         pthread_mutex_lock(&self.lock)
@@ -404,7 +404,7 @@ cdef class GroupBuffer:
         if not self.error:
             self.error = error
         bump_event(self.event_fd)
-        self.waiting.tell_all()
+        self.waiting.wake_all()
         add32(&self.room_word, 1)
         unpark(&self.room_word, True)
 
@@ -421,7 +421,7 @@ cdef class GroupBuffer:
             now = now_ns()
             if self.slots[self.head % self.slot_count].records:
                 if self.due(now):
-                    self.join_late_comers()
+                    self.delay_group()
                     self.flush_group()
                     continue
             elif self.wanted > self.synced and self.synced < self.written:
@@ -434,8 +434,8 @@ cdef class GroupBuffer:
             elif self.mark_due() and now >= self.idle_since_ns + self.idle_ns:
                 self.write_mark()
                 continue
-            if self.expecting:
-                self.look_out(now + EXPECT_NS)
+            if self.is_prewarmed:
+                self.poll_for_record(now + PREWARM_NS)
             else:
                 self.sleep(now)
         pthread_mutex_unlock(&self.lock)
@@ -473,20 +473,20 @@ cdef class GroupBuffer:
         pthread_mutex_lock(&self.lock)
         self.parked = False
 
-    cdef void look_out(self, uint64_t until) noexcept nogil:
+    cdef void poll_for_record(self, uint64_t until) noexcept nogil:
         """Stay awake until what is expected has come, or for a moment."""
-        self.expecting = False
+        self.is_prewarmed = False
         pthread_mutex_unlock(&self.lock)
         while load64(&self.wanted) <= load64(&self.synced) and now_ns() < until:
             pause_spin()
         pthread_mutex_lock(&self.lock)
 
-    cdef void join_late_comers(self) noexcept nogil:
+    cdef void delay_group(self) noexcept nogil:
         # If as many as last time have come already, no late-comers are expected.
         if self.slots[self.head % self.slot_count].awaited < self.last_group_awaited \
-                and self.join_ns and not self.stopping:
+                and self.group_delay_ns and not self.stopping:
             pthread_mutex_unlock(&self.lock)
-            sleep_ns(self.join_ns)
+            sleep_ns(self.group_delay_ns)
             pthread_mutex_lock(&self.lock)
 
     cdef void flush_group(self) noexcept nogil:
@@ -513,7 +513,7 @@ cdef class GroupBuffer:
         self.taken = end
         file = last.file
         # A file is synced when it is left, so that "on disk" never has a hole in between.
-        sync = self.wanted > self.synced or self.owed > self.synced or last.closes_file
+        sync = self.wanted > self.synced or self.sync_due > self.synced or last.closes_file
         pthread_mutex_unlock(&self.lock)
 
         started = now_ns()
@@ -540,7 +540,7 @@ cdef class GroupBuffer:
             store64(&self.synced, end)
         file.marked_ordinal = last.marked_ordinal
         file.is_done = last.closes_file
-        self.tell(old_synced if sync else first, end)
+        self.notify(old_synced if sync else first, end)
 
     cdef int write_group(self, uint64_t first, uint64_t end, bint sync) noexcept nogil:
         cdef uint64_t batch
@@ -632,7 +632,7 @@ cdef class GroupBuffer:
         self.syncs += 1
         file.synced_ordinal = ordinal
         store64(&self.synced, end)
-        self.tell(old, end)
+        self.notify(old, end)
 
     cdef bint mark_due(self) noexcept nogil:
         """Whether more is on disk than the last mark says, and there is room to say it."""

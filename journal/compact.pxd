@@ -8,7 +8,7 @@ from journal.files.chunks cimport ChunkWriter
 from journal.format cimport Record
 from journal.pending_records cimport PendingRecord, PendingRecords, PendingTransaction
 from journal.index cimport RecordIndex
-from journal.moves cimport IndexMoves
+from journal.relocations cimport Relocations
 from journal.new_files cimport NewFiles
 from journal.old_files cimport OldFiles
 from journal.scan cimport FileScan
@@ -26,12 +26,12 @@ cdef class Compactor:
     cdef int32_t reading        # number of the file
     cdef PendingRecords pending
     cdef readonly NewFiles target
-    cdef IndexMoves moves       # what the index is to be told
+    cdef Relocations relocations       # what the index is to be told
 
     cdef int copy_step(self, FileScan scan) except -1 nogil
     cdef int copy_records(self, FileScan scan, const size_t *picked,
                           int count) except -1 nogil
-    cdef int end_held(self, const Record *record) except -1 nogil
+    cdef int end_pending(self, const Record *record) except -1 nogil
     cdef int copy_committed(self, PendingTransaction *tx) except -1 nogil
     cdef int copy_open(self, PendingTransaction *tx) except -1 nogil
     cdef int pin_outputs(self, Py_ssize_t first, Py_ssize_t final) except -1 with gil

@@ -25,7 +25,7 @@ class Compactor:
         options: JournalOptions,
         file_size: int,
         file_id_end: int,
-        weighs: bool,
+        validates_first: bool,
     ) -> Self: ...
     @property
     def old_files(self) -> list[OldFile]: ...

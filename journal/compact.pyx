@@ -24,8 +24,8 @@ New files take the ids of old ones, from the first on: so they lie before all yo
 
 Why a crash never tears anything
 - Until the control file is on disk nothing of this counts: recovery deletes `.cmp` files. From
-  then on recovery finishes it (recovery.py): it deletes the old files by name, or they are called
-  `.tmp` by now and go as leftovers, and renames the new. Both give the same live records:
+  then on recovery finishes it (compaction_recovery.py): it deletes the old files by name, or as
+  leftovers if they are called `.tmp` by now, and renames the new. Both give the same live records:
 - "Live" is asked of the index as it is at that moment, and so may honour a delete, or a commit
   with deletes, that came after the start and is not yet on disk. If its copy lacked the record, and
   a crash then lost the delete, a record would be gone without reason, or a transaction half done.
@@ -38,7 +38,7 @@ Why a crash never tears anything
   that list. By then it is called `.tmp`, or a load would take its records again. It gets its name
   back with a new id on disk (FilePool.take_back()).
 
-What the index is told (publish) stands in moves.pyx.
+What the index is told (publish) stands in relocations.pyx.
 
 Old files are read by old_files.pyx, new ones written by new_files.pyx, what waits is kept in
 pending_records.pyx; control file and names are replacement.pyx.
@@ -64,7 +64,7 @@ from journal.files.chunks cimport ChunkWriter
 from journal.pending_records cimport PendingRecord, PendingTransaction, borrow, no_memory
 from journal.id_map cimport NO_MEMORY, id_map_get
 from journal.index cimport LEAVES, FileCounts
-from journal.moves cimport Copied, CopiedOperation
+from journal.relocations cimport Copied, CopiedOperation
 from journal.scan cimport LIVE, Item
 
 __all__ = ["Compactor"]
@@ -83,7 +83,7 @@ cdef class Compactor:
         options: the journal's.
         file_size: bytes, of every file.
         file_id_end: id of the first file that is not compacted.
-        weighs: as of OldFiles.
+        validates_first: as of OldFiles.
 
     Order of calls: copy(); then the caller syncs the journal, and Replacement commits; publish();
     or abandon() in place of all that follows copy(). Threads: one, but for stop().
@@ -91,7 +91,7 @@ cdef class Compactor:
 
     def __cinit__(self, Folder folder, pool, RecordIndex index, GroupBuffer buffer,
                   ChunkWriter writer, list old_files, options, uint64_t file_size,
-                  int64_t file_id_end, bint weighs):
+                  int64_t file_id_end, bint validates_first):
         self.folder = folder
         self.index = index
         self.buffer = buffer
@@ -99,11 +99,11 @@ cdef class Compactor:
         self.file_size = file_size
         for user_type in options.replaceable_types:
             self.replaceable[<uint8_t>(user_type & 0xFF)] = True
-        self.source = OldFiles(folder, old_files, options.user_version, weighs)
+        self.source = OldFiles(folder, old_files, options.user_version, validates_first)
         self.pending = PendingRecords()
         self.target = NewFiles(folder, pool, index, buffer, writer, old_files, options,
                                file_size, file_id_end)
-        self.moves = IndexMoves(index, buffer)
+        self.relocations = Relocations(index, buffer)
 
     def stop(self):
         """Have copy() raise CompactionStopped soon. From any thread."""
@@ -121,7 +121,7 @@ cdef class Compactor:
         Raises:
             JournalDamaged: an old file does not hold what was written to it.
             JournalIOError: a file cannot be read or written.
-            NotSound: without `weighs`; the target is to be removed.
+            NotSound: without `validates_first`; the target is to be removed.
             NothingGained: no ids left for another new file.
             CompactionStopped: stop() was called.
         """
@@ -171,7 +171,7 @@ cdef class Compactor:
                 # What stands before the commit stays before it.
                 self.copy_records(scan, picked, count)
                 count = 0
-                self.end_held(&item.record)
+                self.end_pending(&item.record)
             elif type != EVENT_RECORD:
                 self.pending.hold(&item.record, self.source.body_of(&item.record), self.reading)
         return self.copy_records(scan, picked, count)
@@ -213,7 +213,7 @@ cdef class Compactor:
 
     # Transactions.
 
-    cdef int end_held(self, const Record *record) except -1 nogil:
+    cdef int end_pending(self, const Record *record) except -1 nogil:
         """A commit or rollback: copy or drop what is held."""
         cdef PendingTransaction *tx = self.pending.find(record.tx_id, False)
         if tx == NULL:
@@ -333,7 +333,7 @@ cdef class Compactor:
                 last_slot = self.target.slot
                 in_file = 0
             self.target.write(record.type, tx.tx_id, record, in_file)
-            copied = self.moves.new_operation()
+            copied = self.relocations.new_operation()
             if copied == NULL:
                 no_memory("no memory for a transaction")
             copied.tx_id = tx.tx_id
@@ -374,7 +374,7 @@ cdef class Compactor:
         return 0
 
     cdef int note_copied(self, const PendingRecord *record) except -1 nogil:
-        cdef Copied *copied = self.moves.new_copied()
+        cdef Copied *copied = self.relocations.new_copied()
         if copied == NULL:
             no_memory("no memory for a compaction")
         copied.record_id = record.record_id
@@ -409,7 +409,7 @@ cdef class Compactor:
         cdef int32_t slot
         cdef int result
         with nogil:
-            result = self.moves.apply()
+            result = self.relocations.apply()
         if result == NO_MEMORY:
             raise MemoryError("no memory to move the index to the compacted files")
         if result < 0:

@@ -205,14 +205,14 @@ cdef class Compaction:
             self.files.folder.rename(pooled.name, control.control_name())
             control.prepare(outputs)
 
-    def begin(self, old_files, DataFile following, weighs):
+    def begin(self, old_files, DataFile following, validates_first):
         """A Compactor, which end() stops."""
         if self.writer is None:
             self.writer = ChunkWriter(self.files.folder, self.files.pool.file_size)
         self.compactor = Compactor(
             self.files.folder, self.files.pool, self.files.index, self.files.buffer, self.writer,
             old_files, self.files.options, self.files.pool.file_size, following.opened.file_id,
-            weighs)
+            validates_first)
         if self.ending:
             self.compactor.stop()
         return self.compactor
@@ -301,7 +301,7 @@ cdef class Compaction:
         """Whether no thread writes to the files or copies them any more."""
         cdef DataFile file
         for file in files:
-            if file.is_open or self.files.index.files[file.opened.slot].held:
+            if file.is_open or self.files.index.files[file.opened.slot].awaits_copy:
                 return False
         return True
 

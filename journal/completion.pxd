@@ -49,8 +49,8 @@ cdef class CompletionQueue:
     cpdef int reap(self, bint at_once=*) except -1
     cdef int reap_due(self, bint at_once) except -1
     cdef Due next_due(self, int64_t durable, int64_t written, bint has_failed) except *
-    cdef int tell_callback(self, int64_t durable, int64_t written, object error) except -1
-    cdef int tell_awaitable(self, int64_t durable, object error, bint at_once) except -1
+    cdef int run_callback(self, int64_t durable, int64_t written, object error) except -1
+    cdef int resume_awaitable(self, int64_t durable, object error, bint at_once) except -1
     cdef int watch(self) except -1
 
 

@@ -351,9 +351,9 @@ cdef class CompletionQueue:
         while True:
             due = self.next_due(durable, written, error is not None)
             if due == CALLBACK and self.told < end:
-                self.tell_callback(durable, written, error)
+                self.run_callback(durable, written, error)
             elif due == AWAITABLE:
-                self.tell_awaitable(durable, error, at_once)
+                self.resume_awaitable(durable, error, at_once)
             else:
                 return count
             count += 1
@@ -371,7 +371,7 @@ cdef class CompletionQueue:
             return AWAITABLE
         return NOTHING
 
-    cdef int tell_callback(self, int64_t durable, int64_t written, object error) except -1:
+    cdef int run_callback(self, int64_t durable, int64_t written, object error) except -1:
         cdef int64_t ticket
         cdef bint sync
         ticket, sync, done = self.callbacks.popleft()
@@ -379,7 +379,7 @@ cdef class CompletionQueue:
         done(None if ticket < (durable if sync else written) else error)
         return 0
 
-    cdef int tell_awaitable(self, int64_t durable, object error, bint at_once) except -1:
+    cdef int resume_awaitable(self, int64_t durable, object error, bint at_once) except -1:
         cdef Completion completion = self.first
         self.first = completion.following
         completion.following = None

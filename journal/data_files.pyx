@@ -275,7 +275,7 @@ cdef class DataFiles:
         pthread_mutex_lock(&self.buffer.lock)
         rolled = self.buffer.roll(&following.opened)
         if rolled and self.keeps_history:
-            self.index.files[current.opened.slot].held = True
+            self.index.files[current.opened.slot].awaits_copy = True
         if rolled and leave:
             self.leave_older()
             self.index.files[current.opened.slot].compaction = LEAVES

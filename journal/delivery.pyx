@@ -105,7 +105,7 @@ def deliver_columns(Replay replay not None, loaded, on_batch, batch_records):
             ids, user_types, updates, offsets, block = (
                 columns.record_ids, columns.user_types, columns.updates, columns.offsets,
                 columns.bodies)
-            out = PyBytes_AS_STRING(block)      # Nobody else knows these bytes yet.
+            out = PyBytes_AS_STRING(block)      # No other object refers to these bytes yet.
             size = 0
             for i in range(first, last):
                 locator = &replay.live.first[i]

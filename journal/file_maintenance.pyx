@@ -70,7 +70,7 @@ cdef class FileMaintenance:
             except JournalClosed:
                 return          # close() came in between, or the flusher met an error first.
             except Exception as error:  # A thread that died silently would hang every append.
-                failure = JournalIOError(errno.EIO, f"the files thread died of {error!r}")
+                failure = JournalIOError(errno.EIO, f"the files thread failed: {error!r}")
                 failure.__cause__ = error
                 self.files.fail(failure)
                 raise

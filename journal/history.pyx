@@ -2,8 +2,8 @@
 
     older, closed ──▶ uncopied ──journal-history thread──▶ retention.History ──▶ may be reclaimed
 
-A file waits "held" in the index, so it is neither reclaimed nor compacted. If no history is kept
-all of this does nothing.
+The index marks such a file `awaits_copy`, so it is neither reclaimed nor compacted. If no history
+is kept all of this does nothing.
 """
 
 import errno
@@ -28,7 +28,7 @@ cdef class HistoryMaintenance:
     Args:
         files: the journal's.
 
-    Order of calls: open(); keep_loaded() of files without data; hold_uncopied(); copy_uncopied()
+    Order of calls: open(); copy_events_of() of files without data; mark_uncopied(); copy_uncopied()
     and add(); close().
     """
 
@@ -56,13 +56,13 @@ cdef class HistoryMaintenance:
         self.files.keeps_history = True
         self.thread = ThreadPoolExecutor(1, "journal-history")
 
-    def keep_loaded(self, found):
+    def copy_events_of(self, found):
         """Copy a loaded file that no record keeps, but events do, which only the history is for."""
         if self.files.keeps_history and found.record_count \
                 and found.file_id > self.history.newest_id():
-            self.history.keep(found.name, found.file_id)
+            self.history.copy(found.name, found.file_id)
 
-    def hold_uncopied(self):
+    def mark_uncopied(self):
         """After a crash: keep files that the history lacks from being used again."""
         cdef DataFile file
         if not self.files.keeps_history:
@@ -70,7 +70,7 @@ cdef class HistoryMaintenance:
         newest = self.history.newest_id()
         for file in self.files.older:
             if file.opened.file_id > newest or file.name in self.restored:
-                self.files.index.files[file.opened.slot].held = True
+                self.files.index.files[file.opened.slot].awaits_copy = True
                 self.uncopied.append(file)
 
     def add(self, DataFile file):
@@ -82,9 +82,9 @@ cdef class HistoryMaintenance:
     def copy_uncopied(self):
         """Have the history's thread copy the files that wait for it."""
         if self.uncopied:
-            self.thread.submit(self.keep_uncopied)
+            self.thread.submit(self.copy_waiting_files)
 
-    def keep_uncopied(self):
+    def copy_waiting_files(self):
         """Copy closed files to the history, oldest first, and let them be used again.
 
         A full disk there does not end the journal: files pile up until it has room. Every roll of
@@ -94,7 +94,7 @@ cdef class HistoryMaintenance:
         while self.uncopied and self.files.failure is None:
             file = self.uncopied[0]
             try:
-                self.history.keep(file.name, file.opened.file_id)
+                self.history.copy(file.name, file.opened.file_id)
             except JournalIOError as error:
                 if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                     self.files.fail(error)
@@ -105,15 +105,15 @@ cdef class HistoryMaintenance:
                 with self.files.changed:
                     self.files.changed.notify_all()
                 return
-            except Exception as error:  # Nobody looks at what the thread's work comes to.
-                failure = JournalIOError(errno.EIO, f"the history's thread died of {error!r}")
+            except Exception as error:  # The result of the thread's work is not read.
+                failure = JournalIOError(errno.EIO, f"the history's thread failed: {error!r}")
                 failure.__cause__ = error
                 self.files.fail(failure)
                 raise
             self.files.history_is_full = False
             self.uncopied.popleft()
             pthread_mutex_lock(&self.files.buffer.lock)
-            self.files.index.files[file.opened.slot].held = False
+            self.files.index.files[file.opened.slot].awaits_copy = False
             pthread_mutex_unlock(&self.files.buffer.lock)
             with self.files.changed:
                 self.files.changed.notify_all()

@@ -51,7 +51,7 @@ cdef struct FileCounts:
     int32_t negative_hint       # where the last look-up ended: deletes come in runs
     bint negatives_met          # sticky, see can_reclaim
     bint positives_met          # sticky
-    bint held                   # not reclaimable: waits for its retention copy
+    bint awaits_copy            # not reclaimable: waits for its retention copy
     uint8_t compaction          # STAYS, LEAVES or ARRIVES
 
 cdef struct TxOperation:

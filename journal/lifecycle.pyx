@@ -140,7 +140,7 @@ cdef class JournalLifecycle:
                 on_cursor(cursor)
         try:
             current = adopt(self.files, self.history, result)
-            self.history.hold_uncopied()
+            self.history.mark_uncopied()
             self.start(current)
             self.history.copy_uncopied()
             self.next_tx_id = max(
@@ -342,7 +342,7 @@ cdef class JournalLifecycle:
         self.files.check_running()
         pthread_mutex_lock(&self.files.buffer.lock)
         for file in self.files.older:
-            waits = waits or self.files.index.files[file.opened.slot].held
+            waits = waits or self.files.index.files[file.opened.slot].awaits_copy
         pthread_mutex_unlock(&self.files.buffer.lock)
         if waits and self.files.history_is_full:
             raise JournalIOError(errno.ENOSPC, "the history has no room",

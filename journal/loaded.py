@@ -1,4 +1,4 @@
-"""What a load gives: files, transactions that are open, damage; and records as columns.
+"""The result of a load: files, open transactions, damage; and records as columns.
 
 One record as an object is LiveRecord, in delivery.pyx.
 """

@@ -52,7 +52,7 @@ cdef class Loader:
 
     Args:
         files: journal files in the order of their ids, from journal.folder.list_files or the plan
-            of journal.recovery.plan_recovery.
+            of journal.compaction_recovery.plan_recovery.
         index: an empty RecordIndex, which the running journal goes on with.
         user_version: what every header must say.
         damage: "fail" raises on damage of acknowledged data with checksums; "quarantine" goes on

@@ -12,7 +12,7 @@ cdef class OldFiles:
     cdef Folder folder
     cdef list files
     cdef int32_t user_version
-    cdef readonly bint weighs   # each file is judged before it is used
+    cdef readonly bint validates_first   # each file is validated before it is used
     # State.
     cdef Py_ssize_t given       # how many files were given
     cdef int ahead_fd           # of the file after that; -1: there is none
@@ -20,7 +20,7 @@ cdef class OldFiles:
     cdef str name
     cdef Window window
     cdef FileScan found
-    cdef FileScan validated        # the same as read before, where it is weighed
+    cdef FileScan validated        # the same as read before, where it was validated
     cdef Scan scan
     cdef size_t first           # the first item that the last step found
     cdef bint is_begun, is_at_end

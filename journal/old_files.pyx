@@ -9,14 +9,14 @@ file ahead, if it is not in the page cache.
 Only its end says what of a file can be believed. Of one that is sound so far all is given at once:
 what was copied of it counts for nothing yet, should its end not bear it out. A file that is not
 sound, since Artemis wrote a part of it, say, raises NotSound; then all begins again with
-`weighs`, and every file is read twice: validated, then given.
+`validates_first`, and every file is read twice: validated, then given.
 
 Rejected:
 - a second thread that reads a whole file ahead: the processors had more to do in all, and none was
   left for appends;
 - a map of the file, which saves a copy but turns an error of the disk into SIGBUS.
 
-Memory: a window, and 80 bytes a record of a file; 160 with `weighs`.
+Memory: a window, and 80 bytes a record of a file; 160 with `validates_first`.
 """
 
 import errno
@@ -47,7 +47,7 @@ class OldFile(NamedTuple):
 
 
 class NotSound(Exception):
-    """What of a file can be believed is to be weighed before it is used."""
+    """The file must be validated as a whole before it is used."""
 
 
 cdef class OldFiles:
@@ -57,17 +57,17 @@ cdef class OldFiles:
         folder: the journal's.
         files: OldFile of each, at least one.
         user_version: the journal's.
-        weighs: every file is validated before anything of it is given.
+        validates_first: every file is validated before anything of it is given.
 
     Order of calls: open_next(), more() until it is false, end(), for each file; close(). Threads:
     one.
     """
 
-    def __cinit__(self, Folder folder, list files, int32_t user_version, bint weighs):
+    def __cinit__(self, Folder folder, list files, int32_t user_version, bint validates_first):
         self.folder = folder
         self.files = files
         self.user_version = user_version
-        self.weighs = weighs
+        self.validates_first = validates_first
         self.window.fd = -1
         self.window.step = step_size
         self.ahead_fd = -1
@@ -80,7 +80,7 @@ cdef class OldFiles:
 
         Raises:
             JournalIOError: it cannot be read.
-            JournalDamaged: with `weighs`: it does not hold what was written to it.
+            JournalDamaged: with `validates_first`: it does not hold what was written to it.
         """
         self.name = self.files[self.given].name
         self.window.fd = self.ahead_fd if self.ahead_fd >= 0 else self.open_ahead(self.given)
@@ -90,7 +90,7 @@ cdef class OldFiles:
             self.ahead_fd = self.open_ahead(self.given)
         self.validated = None
         self.begin()
-        if self.weighs:
+        if self.validates_first:
             with nogil:
                 while self.more():
                     pass
@@ -107,7 +107,7 @@ cdef class OldFiles:
 
         Raises:
             JournalIOError: it cannot be read.
-            NotSound: without `weighs`.
+            NotSound: without `validates_first`.
         """
         cdef int failed = 0, what
         if self.is_at_end:
@@ -128,7 +128,7 @@ cdef class OldFiles:
         """What was found of the step as validated before, or as sound so far; 0 or -errno."""
         cdef size_t i
         if self.validated is None:
-            if not self.weighs and not self.found.is_sound and not self.found.is_short:
+            if not self.validates_first and not self.found.is_sound and not self.found.is_short:
                 self.not_sound()
             return 0
         if self.found.count > self.validated.count:
@@ -147,7 +147,7 @@ cdef class OldFiles:
         Raises:
             JournalDamaged: it does not hold what was written to it: nothing copied of it counts.
             JournalIOError: it cannot be read.
-            NotSound: without `weighs`.
+            NotSound: without `validates_first`.
         """
         cdef int fd = self.window.fd
         if self.validated is None:
@@ -199,7 +199,7 @@ cdef class OldFiles:
             failed = self.found.finish(&self.scan, &self.window)
         if failed:
             self.fail(-failed)
-        if not self.weighs and not self.found.is_short and not (
+        if not self.validates_first and not self.found.is_short and not (
                 self.found.is_sound and self.found.header.checksum != CHECKSUM_BAD):
             self.not_sound()
         validate(self.found, False)
@@ -208,7 +208,7 @@ cdef class OldFiles:
             raise JournalDamaged(damages)
 
     cdef int not_sound(self) except -1 with gil:
-        raise NotSound(f"{self.name} is to be weighed as a whole")
+        raise NotSound(f"{self.name} is to be validated as a whole")
 
     cdef int fail(self, int error) except -1 with gil:
         if error == errno_ENOMEM:

@@ -51,5 +51,5 @@ cdef class PendingRecords:
     cdef void order_by_beginning(self) noexcept nogil
     cdef int own_bodies(self) except -1 nogil
 
-cdef void borrow(PendingRecord *held, const Record *record, const uint8_t *body) noexcept nogil
+cdef void borrow(PendingRecord *target, const Record *record, const uint8_t *body) noexcept nogil
 cdef int no_memory(str what) except -1 with gil

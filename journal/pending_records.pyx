@@ -187,15 +187,15 @@ cdef int by_beginning(const void *first, const void *second) noexcept nogil:
     return (a > b) - (a < b)
 
 
-cdef void borrow(PendingRecord *held, const Record *record, const uint8_t *body) noexcept nogil:
+cdef void borrow(PendingRecord *target, const Record *record, const uint8_t *body) noexcept nogil:
     """The record with its body where it stands in memory."""
-    held.record_id = record.record_id
-    held.body = <uint8_t *>body
-    held.body_size = record.body_size
-    held.type = record.type
-    held.user_type = record.user_type
-    held.compact_count = record.compact_count
-    held.owns_body = False
+    target.record_id = record.record_id
+    target.body = <uint8_t *>body
+    target.body_size = record.body_size
+    target.type = record.type
+    target.user_type = record.user_type
+    target.compact_count = record.compact_count
+    target.owns_body = False
 
 
 cdef bint own_body(PendingRecord *record) noexcept nogil:

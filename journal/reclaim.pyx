@@ -48,7 +48,7 @@ cdef int32_t find_reclaimable(RecordIndex index, const int32_t *slots, int32_t c
 
 
 cdef inline bint can_reclaim(const FileCounts *counts) noexcept nogil:
-    return counts.negatives_met and counts.positives_met and not counts.held
+    return counts.negatives_met and counts.positives_met and not counts.awaits_copy
 
 
 def reclaimable(files):

@@ -11,7 +11,7 @@ Artemis renames a file to `.bkp` until it is copied, and so makes it invisible t
 knows of no history. Here no file changes its name: after a crash, the files with an id above the
 newest in the history are those without a copy. Files called `.bkp` that Artemis left are
 copied and get their names back, or only that where no history is kept: what they hold was
-acknowledged (docs/decisions/0006-retention-without-bkp.md).
+acknowledged (docs/decisions/0006-copy-to-history-without-renaming.md).
 
 Threads: one at a time.
 """
@@ -121,9 +121,7 @@ def restore_names(folder: Folder, name: JournalName) -> list[str]:
             continue
         file = backup.removesuffix(BACKUP)
         if file in present:
-            raise JournalIOError(
-                errno.EEXIST, f"{backup} cannot get its name back, {file} is there", file
-            )
+            raise JournalIOError(errno.EEXIST, f"{backup} cannot be renamed: {file} exists", file)
         folder.rename(backup, file)
         restored.append(file)
     if restored:
@@ -184,7 +182,7 @@ class History:
         """What is in the history, oldest first."""
         return list_history(self.history.path, self.name)
 
-    def keep(self, file: str, file_id: int) -> str:
+    def copy(self, file: str, file_id: int) -> str:
         """Copy a closed file, then remove what is too old; the copy's name.
 
         Raises:
@@ -221,12 +219,12 @@ class History:
         newest_id = self.newest_id()
         # Also where the clock was set back, and it is not the last by its time: it says which files
         # have a copy.
-        doomed = [copy.name for copy in copies[:expired] if copy.file_id != newest_id]
-        for name in doomed:
+        expired_names = [copy.name for copy in copies[:expired] if copy.file_id != newest_id]
+        for name in expired_names:
             self.history.unlink(name)
-        if doomed:
+        if expired_names:
             self.history.sync()
-        return doomed
+        return expired_names
 
     def _oldest(self) -> datetime:
         """Since when copies are kept."""

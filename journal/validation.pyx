@@ -254,7 +254,7 @@ cdef bint validate_beyond(FileScan scan, size_t start, bint is_newest) except -1
     cdef uint64_t end = end_of_record(scan, start), claim = 0
     cdef uint32_t expected = scan.next_ordinal
     cdef Source before = SOURCE_SURE, source
-    cdef bint has_failed = False, is_overtaken = False
+    cdef bint has_failed = False, has_later_appends = False
     for i in range(start, scan.count):
         if scan.items[i].what == SCAN_RECORD and scan.items[i].record.checksum != CHECKSUM_NONE:
             last = i
@@ -269,7 +269,7 @@ cdef bint validate_beyond(FileScan scan, size_t start, bint is_newest) except -1
             item.source = before
             end = item.record.offset + item.record.size
             if before != SOURCE_BODY and (has_failed or before == SOURCE_UNSURE):
-                is_overtaken = True
+                has_later_appends = True
             has_failed |= before == SOURCE_BODY
             if not has_failed and before == SOURCE_SURE:
                 cut_from = i + 1
@@ -281,8 +281,8 @@ cdef bint validate_beyond(FileScan scan, size_t start, bint is_newest) except -1
             if not has_failed:
                 expected += 1
                 cut_from = i + 1
-    if is_overtaken:
-        validate_overtaken(scan, cut_from)
+    if has_later_appends:
+        validate_appended_behind(scan, cut_from)
         return True
     if has_failed and not is_newest:
         return False
@@ -333,7 +333,7 @@ cdef uint64_t chain_end(FileScan scan, size_t index) noexcept nogil:
     return end
 
 
-cdef object validate_overtaken(FileScan scan, size_t start):
+cdef object validate_appended_behind(FileScan scan, size_t start):
     """Artemis went on behind our torn tail: what of it is whole, it has made its own."""
     cdef size_t i
     cdef Item *item

@@ -14,8 +14,8 @@ cdef class Waiters:
     cdef uint32_t admission_rest        # groups for which admission is off
 
     cdef int wait(self, uint64_t number, uint64_t *counter, int *error) noexcept nogil
-    cdef void tell(self, uint64_t first, uint64_t end) noexcept nogil
-    cdef void tell_all(self) noexcept nogil
+    cdef void wake(self, uint64_t first, uint64_t end) noexcept nogil
+    cdef void wake_all(self) noexcept nogil
     cdef void admit(self) noexcept nogil
     cdef void end_admission(self) noexcept nogil
     cdef void note_late(self) noexcept nogil

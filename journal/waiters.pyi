@@ -1,4 +1,4 @@
-# All of it is for cimport (waiting_room.pxd).
+# All of it is for cimport (waiters.pxd).
 from typing import Self
 
 from typing_extensions import disjoint_base

@@ -81,7 +81,7 @@ cdef class Waiters:
             if result == -EINTR and load64(counter) <= number:
                 return WOKEN_BY_A_SIGNAL
 
-    cdef void tell(self, uint64_t first, uint64_t end) noexcept nogil:
+    cdef void wake(self, uint64_t first, uint64_t end) noexcept nogil:
         """The counter has become `end`: wake those who wait for first ... end - 1."""
         cdef uint32_t rest = load32(&self.admission_rest)
         cdef uint64_t number
@@ -94,7 +94,7 @@ cdef class Waiters:
             if load32(&self.waiters[number % WAIT_WORDS]):
                 unpark(&self.words[number % WAIT_WORDS], True)
 
-    cdef void tell_all(self) noexcept nogil:
+    cdef void wake_all(self) noexcept nogil:
         """There is an error: wake everybody."""
         cdef uint32_t i
         for i in range(WAIT_WORDS):

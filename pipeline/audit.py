@@ -1,4 +1,4 @@
-"""What is not as it should be with the messages of any number of brokers: a row for each finding.
+"""Audits the messages of any number of brokers: one row for each finding.
 
     expired              past its time, and a queue has it still (waits); or it was moved to the
                          expiry address (moved)
@@ -27,14 +27,14 @@ from typing import TYPE_CHECKING, Final
 
 from pipeline.audit_history import findings_of_history
 from pipeline.audit_queues import Cluster, Queue, frame_of, queues_of
-from pipeline.story import tell
+from pipeline.message_traces import trace_messages
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from pipeline.story import Story
+    from pipeline.message_traces import Traces
 
 __all__ = ["FINDINGS", "NEEDED", "Limits", "findings", "summary"]
 
@@ -95,7 +95,7 @@ def findings(
         messages: of the source `messages`; the columns in NEEDED.
         bindings: of the source `bindings`, of the same nodes.
         limits: see there.
-        steps: of pipeline.story, of all of these nodes; None where no histories are kept.
+        steps: of pipeline.message_traces, of all of these nodes; None where no histories are kept.
         cluster: what the nodes are to one another.
         has_bodies: nodes whose rows in `messages` have the size of a large message's body; null
             means that the body is missing. These are nodes whose folder of large messages is
@@ -107,7 +107,7 @@ def findings(
     stored = _narrow(messages, has_bodies).persist()
     told = None
     if steps is not None:
-        told = tell(
+        told = trace_messages(
             steps,
             frame_of(spark, [queue for queue in queues if queue.forwards]),
             cluster.node_ids,
@@ -157,7 +157,7 @@ def _narrow(messages: DataFrame, has_bodies: Collection[str]) -> DataFrame:
     )
 
 
-def _with_newest(queues: Sequence[Queue], stored: DataFrame, told: Story | None) -> list[Queue]:
+def _with_newest(queues: Sequence[Queue], stored: DataFrame, told: Traces | None) -> list[Queue]:
     """The queues, those that have no binding too, with the newest that each acknowledged."""
     from pyspark.sql import functions as f
 
@@ -348,7 +348,7 @@ def _duplicated(stored: DataFrame, references: DataFrame) -> DataFrame:
 
 
 def _of_messages(stored: DataFrame) -> DataFrame:
-    """What is wrong with a message whatever queue it is in."""
+    """Findings about a message that do not depend on its queue."""
     from pyspark.sql import functions as f
 
     def at(text: Column) -> Column:
@@ -369,7 +369,7 @@ def _of_messages(stored: DataFrame) -> DataFrame:
     )
 
 
-def _of_copies(told: Story) -> DataFrame:
+def _of_copies(told: Traces) -> DataFrame:
     """Damage in histories; that of journals is found with their messages."""
     from pyspark.sql import functions as f
 

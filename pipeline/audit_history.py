@@ -1,4 +1,4 @@
-"""What an audit finds in the history of brokers: lost, duplicated, out of order.
+"""Audits the histories of brokers: messages lost, duplicated, out of order.
 
     lost            acknowledged in a forwarding queue, and neither accepted by its target nor moved
                     elsewhere; or its record was deleted while a queue had not acknowledged it
@@ -35,7 +35,7 @@ def findings_of_history(
     """A row for each finding; columns as of pipeline.audit.findings().
 
     Args:
-        rows: of pipeline.story, persisted.
+        rows: of pipeline.message_traces, persisted.
         known: of pipeline.audit_queues, the queues as a frame.
         queues: the same.
         cluster: what the nodes are to one another.

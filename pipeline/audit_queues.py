@@ -1,4 +1,4 @@
-"""The queues of all nodes, as an audit wants them: few enough for the driver, and each worker."""
+"""The queues of all nodes, for an audit; small enough for the driver and each worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a query reads a queue of a running broker so that each message is in one batch.
+"""Reads a queue of a running broker for a query: each message is in exactly one batch.
 
 A batch is the set of the ids of its messages, which the checkpoint keeps as the batch's end before
 anything is read. Until the batch is done all of them stay in the queue: it is looked through, and

@@ -1,4 +1,4 @@
-"""What a queue of a running broker holds, as Arrow record batches: looked at, not taken.
+"""The messages of a running broker's queue as Arrow record batches; browsed, not consumed.
 
 First as rows, where a connection that is lost is made again in between, then as batches of them.
 """

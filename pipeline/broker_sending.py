@@ -1,4 +1,4 @@
-"""Rows into a running broker, each once, however often it is sent.
+"""Sends rows to a running broker, each exactly once: repeats are refused by duplicate ids.
 
 Every message carries a duplicate id (`_AMQ_DUPL_ID`), by which its address drops a second copy:
 
@@ -41,7 +41,13 @@ if TYPE_CHECKING:
     from broker.model.message import Message
     from pipeline.broker_options import BrokerOptions
 
-__all__ = ["Sender", "checked_id_cache_size", "id_cache_size", "overfull", "refuse_no_address"]
+__all__ = [
+    "Sender",
+    "checked_id_cache_size",
+    "id_cache_size",
+    "overloaded_id_caches",
+    "refuse_no_address",
+]
 
 log: Final = logging.getLogger("pipeline.broker")
 
@@ -162,13 +168,13 @@ class Sender:
             )
         if self.counts[address] > self.sizes[address]:
             raise WrongUse(
-                f"more than {self.sizes[address]} rows for address {address} in one task: so many"
-                " duplicate ids the address keeps (id-cache-size), and with more a task that is"
-                " done again would send some twice; raise it, or write fewer rows at a time"
+                f"more than {self.sizes[address]} rows for address {address} in one task, which is"
+                " all the duplicate ids that the address keeps (id-cache-size): a repeated task"
+                " would send some twice; raise it, or write fewer rows at a time"
             )
 
 
-def overfull(counts: Mapping[str, int], sizes: Mapping[str, int]) -> list[str]:
+def overloaded_id_caches(counts: Mapping[str, int], sizes: Mapping[str, int]) -> list[str]:
     """Tell which addresses got more rows in a batch than they keep duplicate ids."""
     return [
         f"{counts[address]} rows were sent to address {address}, which keeps {size} duplicate ids"

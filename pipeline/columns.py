@@ -1,4 +1,4 @@
-"""A column as all of its users need it: Spark's schema, Arrow's, the guide's table."""
+"""Column definitions, for Spark's schema, Arrow's, and the table in the guide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source raises beside the errors of the journal (journal.errors)."""
+"""Errors of the sources, beside those of the journal (journal.errors)."""
 
 from __future__ import annotations
 

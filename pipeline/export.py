@@ -1,4 +1,4 @@
-"""What was stored, as files that everybody reads: Parquet, JSON lines, CSV."""
+"""Exports frames to Parquet, JSON lines or CSV, atomically."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class _Place:
             raise OptionError(f"{self._path.toString()} has files of another format: {names[0]}")
 
     def take_beside(self) -> None:
-        """Put what was written in the place of what was there."""
+        """Replace the target by the files that were written."""
         was_there = self.exists()
         if was_there:
             self._rename(self._path, self._old)

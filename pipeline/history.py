@@ -1,7 +1,7 @@
-"""Records of journals, and of their histories, each once, with what became of its transaction.
+"""Records of journals and their histories, each once, with the outcome of its transaction.
 
 A place in time is a file's id above an offset. What jobs ask of messages over time is told by
-pipeline.story; this is for those that want the records themselves, with their bodies.
+pipeline.message_traces; this is for those that want the records themselves, with their bodies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A journal as a load sees it, to be read more than once: of files, or of a table."""
+"""The live records of a journal, in files or a table, readable more than once."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from journal.compaction_recovery import plan_recovery
 from journal.errors import JournalIOError
 from journal.index import RecordIndex
 from journal.loader import Loader
-from journal.recovery import plan_recovery
 from journal.remote import RemotePath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jdbcstore.snapshot import TableSnapshot
+    from journal.compaction_recovery import RecoveryPlan
     from journal.delivery import LiveRecord
     from journal.errors import Damage
     from journal.folder import JournalName
     from journal.loaded import FailedTransaction, LoadResult, PreparedTransaction
-    from journal.recovery import RecoveryPlan
     from journal.remote import AnyPath
     from pipeline.place import Place
 
@@ -33,7 +33,7 @@ __all__ = [
     "open_journal",
     "open_table",
     "place_of",
-    "steady_plan",
+    "stable_plan",
     "table_parts",
 ]
 
@@ -49,7 +49,7 @@ def place_of(record: LiveRecord) -> dict[str, Any]:
     return {"file": getattr(record, "file", None), "offset": record.offset}
 
 
-def steady_plan(folder: AnyPath, name: JournalName) -> RecoveryPlan:
+def stable_plan(folder: AnyPath, name: JournalName) -> RecoveryPlan:
     """What a load would take, seen at one moment: a compaction replaces many files, one by one.
 
     No broker compacts a journal in an object store: one look is enough.
@@ -135,10 +135,10 @@ class FolderJournal:
 
     def _plan(self) -> RecoveryPlan:
         assert self._place.folder is not None
-        return steady_plan(self._place.folder, self._place.name)
+        return stable_plan(self._place.folder, self._place.name)
 
     def _is_as_planned(self, plan: RecoveryPlan) -> bool:
-        """Whether what was loaded was there at one moment, but for what came behind it.
+        """Whether the loaded files were there at one moment, apart from later appends.
 
         Else the deletes of records that were read may have gone with a file that was used again.
         """

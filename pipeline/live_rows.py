@@ -74,7 +74,7 @@ def live_batches(
         if isinstance(journal, FolderJournal):
             refuse_damage(place.journal, journal.damages, fails_on_data_loss=fails_on_data_loss)
             constants_of_rows = {**constants, "verdict": "live"}
-            for delivered in _pulled(journal.loader.deliver_columns):
+            for delivered in _iterate(journal.loader.deliver_columns):
                 found = _column_batch(of_rows, constants_of_rows, delivered)
                 for batch in fitting(found, wanted):
                     yield with_times(batch, columns)
@@ -196,7 +196,7 @@ class _GivenUp(Exception):
     """The reader wants no more."""
 
 
-def _pulled(deliver: Callable[[Callable[[RecordColumns], object]], object]) -> Iterator[Any]:
+def _iterate(deliver: Callable[[Callable[[RecordColumns], object]], object]) -> Iterator[Any]:
     """Give, one by one, what `deliver(on_batch)` hands to its callback.
 
     It runs in a thread of its own, which waits where the reader is slow and ends where he ends.

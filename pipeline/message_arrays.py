@@ -1,4 +1,4 @@
-"""Buffers of messages, and of what has become of them, as Arrow's columns."""
+"""Turns packed buffers of messages and their states into Arrow arrays."""
 
 from __future__ import annotations
 

@@ -20,9 +20,9 @@ from pipeline.message_states import MESSAGE_TYPES
 
 from journal.delivery cimport LiveCursor
 
-from pipeline.column_room cimport (
-    Room, Texts, end_text, free_texts, has_half, put, put_byte, put_long, put_str, put_units,
-    put_uuid, taken, taken_texts)
+from pipeline.column_buffers cimport (
+    GrowingBuffer, Texts, end_text, free_texts, has_half, put, put_byte, put_long, put_str,
+    put_units, put_uuid, take_bytes, take_texts)
 from broker.records.core_form cimport NO_TEXT, CoreForm, int_at, read_core, value_size
 
 __all__ = ["PROPERTY_TYPES", "TYPES", "CoreColumns", "MessagePacker"]
@@ -142,8 +142,8 @@ cdef class MessagePacker:
     cdef object file
     cdef int row_count
     cdef int property_count
-    cdef Room ids, record_offsets, types, durables, priorities, timestamps, expirations
-    cdef Room body_sizes, property_offsets, property_types
+    cdef GrowingBuffer ids, record_offsets, types, durables, priorities, timestamps, expirations
+    cdef GrowingBuffer body_sizes, property_offsets, property_types
     cdef Texts address, user_id, duplicate_id, body, text, names, values
 
     def __init__(self, property_text, str duplicate_name, int64_t least_id, int64_t greatest_id,
@@ -387,13 +387,13 @@ cdef class MessagePacker:
     def columns(self):
         """Give what was taken since the last call: CoreColumns."""
         made = CoreColumns(
-            self.row_count, taken(&self.ids), taken(&self.record_offsets), self.files,
-            taken(&self.types), taken(&self.durables), taken(&self.priorities),
-            taken(&self.timestamps), taken(&self.expirations), taken_texts(&self.address),
-            taken_texts(&self.user_id), taken_texts(&self.duplicate_id), taken_texts(&self.body),
-            taken(&self.body_sizes), taken_texts(&self.text), self.property_count,
-            bytes(4) + taken(&self.property_offsets), taken_texts(&self.names),
-            taken_texts(&self.values), taken(&self.property_types))
+            self.row_count, take_bytes(&self.ids), take_bytes(&self.record_offsets), self.files,
+            take_bytes(&self.types), take_bytes(&self.durables), take_bytes(&self.priorities),
+            take_bytes(&self.timestamps), take_bytes(&self.expirations), take_texts(&self.address),
+            take_texts(&self.user_id), take_texts(&self.duplicate_id), take_texts(&self.body),
+            take_bytes(&self.body_sizes), take_texts(&self.text), self.property_count,
+            bytes(4) + take_bytes(&self.property_offsets), take_texts(&self.names),
+            take_texts(&self.values), take_bytes(&self.property_types))
         self.row_count = self.property_count = 0
         self.files = []
         return made

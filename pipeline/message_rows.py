@@ -78,7 +78,7 @@ def message_batches(
         # Of a table known only now.
         refuse_damage(place.journal, journal.damages, fails_on_data_loss=fails_on_data_loss)
         states.take_prepared(journal.prepared)
-        maker = _Maker(place, wanted, states, as_of_ms, columns)
+        maker = _BatchMaker(place, wanted, states, as_of_ms, columns)
         for batch in maker.batches(journal, broken):
             if fails_on_data_loss:
                 _refuse_unreadable(place, batch)
@@ -95,7 +95,7 @@ def _take_references(states: MessageStates, journal: LiveJournal) -> list[tuple[
         return states.take_from(cursor)
 
 
-class _Maker:
+class _BatchMaker:
     """Makes the batches of one journal.
 
     Args:

@@ -42,12 +42,12 @@ cdef enum:
     ACKNOWLEDGED = 3
     UNREFERENCED = 4
     MESSAGE_PREPARED = 5
-    # What a record says of a reference.
-    SAYS_NOTHING = 0
-    SAYS_ADDED = 1
-    SAYS_ACKNOWLEDGED = 2
-    SAYS_COUNT = 3
-    SAYS_TIME = 4
+    # What a record sets of a reference.
+    SETS_NOTHING = 0
+    SETS_ADDED = 1
+    SETS_ACKNOWLEDGED = 2
+    SETS_COUNT = 3
+    SETS_TIME = 4
     TYPE_COUNT = 256
     NO_REFERENCE = -1
 
@@ -62,7 +62,7 @@ cdef struct Reference:
 
 # Where the fields of a record type are, big-endian.
 cdef struct Layout:
-    uint8_t says
+    uint8_t sets
     uint8_t size                # of the whole body, at least
     uint8_t queue_at
     uint8_t value_at
@@ -71,11 +71,11 @@ cdef struct Layout:
 cdef Layout[TYPE_COUNT] LAYOUTS
 
 
-cdef object describe(kind, int says, str value):
+cdef object describe(kind, int sets, str value):
     """Fill the layout of one record type in."""
     cdef Layout *layout = &LAYOUTS[<int>kind.record_type]
     size, offsets = fixed_layout(kind)
-    layout.says = says
+    layout.sets = sets
     layout.size = size
     layout.queue_at = offsets["queue_id"]
     layout.value_at = offsets[value] if value else size
@@ -83,12 +83,12 @@ cdef object describe(kind, int says, str value):
     assert offsets["queue_id"] + 8 <= size and layout.value_size in (0, 4, 8), kind
 
 
-describe(AddRef, SAYS_ADDED, "")
-describe(AcknowledgeRef, SAYS_ACKNOWLEDGED, "")
-describe(DeliveryCount, SAYS_COUNT, "count")
-describe(ScheduledDelivery, SAYS_TIME, "time")
+describe(AddRef, SETS_ADDED, "")
+describe(AcknowledgeRef, SETS_ACKNOWLEDGED, "")
+describe(DeliveryCount, SETS_COUNT, "count")
+describe(ScheduledDelivery, SETS_TIME, "time")
 REFERENCE_TYPES = tuple(
-    number for number in range(TYPE_COUNT) if LAYOUTS[number].says != SAYS_NOTHING)
+    number for number in range(TYPE_COUNT) if LAYOUTS[number].sets != SETS_NOTHING)
 
 
 class StateColumns(NamedTuple):
@@ -160,7 +160,7 @@ cdef class MessageStates:
         """
         broken = []
         for record in records:
-            if LAYOUTS[<uint8_t>record.user_type].says != SAYS_NOTHING \
+            if LAYOUTS[<uint8_t>record.user_type].sets != SETS_NOTHING \
                     and not self.take_body(record, False):
                 broken.append((record, self.reason(record)))
         return broken
@@ -192,25 +192,25 @@ cdef class MessageStates:
         """1: noted, or nothing to note; 0: too short for its type; -1: no memory."""
         cdef const Layout *layout = &LAYOUTS[user_type]
         cdef Reference *found
-        if layout.says == SAYS_NOTHING:
+        if layout.sets == SETS_NOTHING:
             return 1
         if size < layout.size:
             return 0
-        if is_prepared and layout.says > SAYS_ACKNOWLEDGED:
+        if is_prepared and layout.sets > SETS_ACKNOWLEDGED:
             return 1
         found = self.reference(message_id, big_endian(body + layout.queue_at, 8))
         if found == NULL:
             return -1
         if is_prepared:
-            if layout.says == SAYS_ADDED:
+            if layout.sets == SETS_ADDED:
                 found.is_prepared = True
             else:
                 found.is_acknowledging = True
-        elif layout.says == SAYS_ACKNOWLEDGED:
+        elif layout.sets == SETS_ACKNOWLEDGED:
             found.is_acknowledged = True
-        elif layout.says == SAYS_COUNT:
+        elif layout.sets == SETS_COUNT:
             found.delivery_count = <int32_t>big_endian(body + layout.value_at, layout.value_size)
-        elif layout.says == SAYS_TIME:
+        elif layout.sets == SETS_TIME:
             found.scheduled_ms = big_endian(body + layout.value_at, layout.value_size)
         return 1
 

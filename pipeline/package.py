@@ -1,4 +1,4 @@
-"""What workers of a cluster must be able to import, as one archive for Spark to hand out.
+"""Packs the modules that Spark's workers import into one archive.
 
 A zip for `--py-files` would not do: extension modules cannot be imported from one. Spark unpacks an
 archive beside each executor, where PYTHONPATH finds it:

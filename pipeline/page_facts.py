@@ -1,4 +1,4 @@
-"""What a message journal and the bindings say of messages in pages: acknowledged, committed."""
+"""The state of messages in pages, from the message journal: acknowledged, committed."""
 
 from __future__ import annotations
 

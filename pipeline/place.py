@@ -1,4 +1,4 @@
-"""Where one journal is, as its tasks are told: a task needs nothing of what found it."""
+"""The location of one journal, with all that a task needs to open it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where journals are: what a path, a glob or a URL leads to, one Place a journal.
+"""Finds journals by path, glob or URL: one Place for each.
 
 path ─┬─ instance (etc/broker.xml) ─┬─ folders of its journals, of its history
       │                             └─ its database

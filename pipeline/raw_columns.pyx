@@ -1,6 +1,6 @@
 """The records of one journal file as the buffers of Arrow columns: no Python object a record.
 
-A file is scanned and validated as everywhere (journal.scan, journal.judge). The result is items of
+Files are scanned and validated as everywhere (journal.scan, journal.validation) into items of
 C. This module writes them into columns, their bodies one behind the other.
 """
 

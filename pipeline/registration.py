@@ -1,4 +1,4 @@
-"""One call that makes the data sources known to a Spark session."""
+"""Registers the data sources with a Spark session."""
 
 from __future__ import annotations
 

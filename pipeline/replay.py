@@ -1,4 +1,4 @@
-"""Which messages of journals and histories are sent again, and in which order.
+"""Selects the messages of a replay, and their order.
 
     records ─▶ messages of one address and time that a selector takes ─▶ each once, if it counted
                                                                         ─▶ by node and message id
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from broker.selector import Filter
 
-__all__ = ["Asked", "Found", "Part", "Selection", "decoded", "parts_of", "select"]
+__all__ = ["Found", "Part", "ReplayRequest", "Selection", "decoded", "parts_of", "select"]
 
 _LARGE: Final = int(RecordType.ADD_LARGE_MESSAGE)
 _ENDS: Final = ("commit", "rollback")
@@ -39,7 +39,7 @@ _WANTED: Final = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReplayRequest:
     """What is to be sent again.
 
     Attributes:
@@ -109,7 +109,7 @@ class Selection:
         self._damages = damages
 
     def damages(self) -> list[str]:
-        """What cannot be read: `JOURNAL: FILE:OFFSET: what`."""
+        """Damage that hides messages: `JOURNAL: FILE:OFFSET: reason`."""
         rows = self._damages.orderBy("journal", "file", "offset").collect()
         return [f"{row.journal}: {row.file}:{row.offset}: {row.damage}" for row in rows]
 
@@ -118,7 +118,7 @@ class Selection:
         return self._messages.count()
 
     def large_ids(self) -> list[tuple[str, int]]:
-        """Node and message id of those whose body is not in their record."""
+        """Node and message id of large messages, whose body is not in the record."""
         rows = self._messages.where(f"user_type = {_LARGE}").select("node", "message_id").collect()
         return [(row.node, row.message_id) for row in rows]
 
@@ -130,13 +130,15 @@ class Selection:
             yield Found(row.node, row.message_id, row.user_type, bytes(row.body), row.problem)
 
 
-def select(records: Sequence[DataFrame], origins: Mapping[str, str], asked: Asked) -> Selection:
-    """Find the messages that are asked for.
+def select(
+    records: Sequence[DataFrame], origins: Mapping[str, str], request: ReplayRequest
+) -> Selection:
+    """Find the messages that a request is for.
 
     Args:
         records: of the sources `journal` (raw) and `retention`, with `journal` and `copied`.
         origins: what a node is called from now on, by its name: the same for copies of its data.
-        asked: which.
+        request: which.
     """
     from pyspark.sql import functions as f
 
@@ -149,7 +151,7 @@ def select(records: Sequence[DataFrame], origins: Mapping[str, str], asked: Aske
     is_message = f.col("user_type").isin(*MESSAGES) & f.col("kind").isin(*SENT_KINDS)
     tells = (f.col("user_type") == TRANSACTION) & (f.col("kind") == "event")
     is_needed = is_message | tells | ~f.col("kind").isin(*SENT_KINDS)
-    problem_of = f.udf(_ProblemOf(asked), "string", useArrow=False)
+    problem_of = f.udf(_ProblemOf(request), "string", useArrow=False)
     # Bodies of unwanted messages go no further than to this filter.
     wanted = (
         every.where(f.col("kind").isin(*kinds) & is_needed)
@@ -238,8 +240,8 @@ def _filter_of(selector: str) -> Filter | None:
 class _ProblemOf:
     """Tells, in a task, whether a message is wanted: empty; why it cannot be sent; or None."""
 
-    def __init__(self, asked: Asked) -> None:
-        self._asked = asked
+    def __init__(self, request: ReplayRequest) -> None:
+        self._asked = request
 
     def __call__(
         self, user_type: int | None, body: bytes | None, copied_ms: int | None
@@ -251,10 +253,12 @@ class _ProblemOf:
             message = decoded(user_type, bytes(body))
         except RecordFormatError as error:
             return self._other(user_type, bytes(body), copied_ms, str(error))
-        asked = self._asked
-        if message.address != asked.address or not asked.is_in_time(message.timestamp, copied_ms):
+        request = self._asked
+        if message.address != request.address or not request.is_in_time(
+            message.timestamp, copied_ms
+        ):
             return None
-        accepts = None if asked.selector is None else _filter_of(asked.selector)
+        accepts = None if request.selector is None else _filter_of(request.selector)
         return _WANTED if accepts is None or accepts.matches(message) else None
 
     def _other(
@@ -269,8 +273,8 @@ class _ProblemOf:
         if content["protocol"] != Persister.CORE.name:
             # The Core protocol carries no other message, and as a Core message it would be another.
             problem = f"its protocol is {content['protocol']}: only Core messages are sent again"
-        asked = self._asked
-        is_there = content.get("address") == asked.address
+        request = self._asked
+        is_there = content.get("address") == request.address
         return (
-            problem if is_there and asked.is_in_time(content["timestamp_ms"], copied_ms) else None
+            problem if is_there and request.is_in_time(content["timestamp_ms"], copied_ms) else None
         )

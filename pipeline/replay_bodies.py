@@ -25,7 +25,7 @@ __all__ = ["MissingBody", "ReplayBodies"]
 
 
 class MissingBody(Exception):
-    """A body is not there, or not all of it; the text says what is."""
+    """A body is missing in whole or part; the text says which part is there."""
 
 
 class ReplayBodies:

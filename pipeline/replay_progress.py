@@ -1,4 +1,4 @@
-"""How far a replay has come: what it goes on from when it is started again.
+"""The progress of a replay, saved so that it can be resumed.
 
 A file a job, in a folder: by node the id of the last message that the broker has confirmed, with
 all before it but those whose bodies were missing, and how many there were. Written beside, synced
@@ -23,13 +23,13 @@ __all__ = ["ReplayProgress", "default_folder", "job_of"]
 _DIGEST_SIZE: Final = 16
 
 
-def job_of(asked: Mapping[str, object]) -> str:
-    """A name for what is asked: the same for the same, in whatever order.
+def job_of(request: Mapping[str, object]) -> str:
+    """The name of a job: a digest of its request, independent of order.
 
     >>> job_of({"address": "a", "to": None}) == job_of({"to": None, "address": "a"})
     True
     """
-    text = json.dumps(dict(asked), sort_keys=True)
+    text = json.dumps(dict(request), sort_keys=True)
     return blake2b(text.encode(), digest_size=_DIGEST_SIZE).hexdigest()
 
 

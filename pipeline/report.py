@@ -1,4 +1,4 @@
-"""What `pipeline report` draws: figures over what brokers stored, small enough for one page.
+"""Computes the figures of `pipeline report`, small enough for one page.
 
 Records say when a message was sent, as its sender's clock had it, and nothing of when it was
 acknowledged. So a time is taken from the log: a record is as old as the youngest message of its
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, Row, SparkSession
 
-    from pipeline.story import Story
+    from pipeline.message_traces import Traces
 
 __all__ = ["NEEDED", "Report", "Series", "Total", "make_report"]
 
@@ -89,17 +89,17 @@ class Report:
     flows: list[tuple[str, str, int]]
 
 
-def make_report(story: Story, queues: DataFrame, files: DataFrame) -> Report:
+def make_report(traces: Traces, queues: DataFrame, files: DataFrame) -> Report:
     """Ask Spark for the figures.
 
     Args:
-        story: of pipeline.story, with what is stored; persisted.
+        traces: of pipeline.message_traces, with what is stored; persisted.
         queues: node, queue_id, queue; a few, to be broadcast.
         files: of the source `journal_files`.
     """
     from pyspark.sql import functions as f
 
-    rows = story.rows
+    rows = traces.rows
     messages = rows.where("number = 0 AND (place IS NOT NULL OR is_stored)")
     logged = _logged(rows)
     spans = _spans(logged)

@@ -1,4 +1,4 @@
-"""A Spark session of our own, for the command line; a job of yours brings its own."""
+"""The Spark session of the command line; jobs of users bring their own."""
 
 from __future__ import annotations
 
@@ -28,12 +28,16 @@ _PACKAGES: Final = ("pyspark", "pyarrow")
 _MASTER: Final = re.compile(r"(?:spark|k8s)://(?:https?://)?(.+)")
 _HOST: Final = re.compile(r"\[?([^\]/]+?)\]?:(\d+)/?")
 MASTER_TIMEOUT_S: Final = 20.0
+# What Spark says once no master has taken its application for a minute.
+_NOT_TAKEN: Final = "stopped SparkContext"
 # All that Spark's spark-submit looks at.
 _KINDS: Final = ("local", "spark", "k8s")
 # Errors come as exceptions, and are told in a line: what Spark logs beside them goes nowhere, but
 # for the news that a job waits for a cluster without workers.
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+# Come before those.
+_DEFAULT_JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 _LOGGING_OPTION: Final = "-Dlog4j2.configurationFile="
 # Of PySpark's Python, which print an error that is raised, too.
 _PYTHON_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -46,8 +50,9 @@ _OF_SMALL: Final = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
 }
-# And so does Java's second compiler: half of the processor time of an audit of 16 MB.
-_JAVA_OF_SMALL: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# And so do Java's second compiler (half of the processor time of an audit of 16 MB) and the
+# collections that it makes, below that size, for the classes of Spark alone.
+_JAVA_OF_SMALL: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
 
 
 def check_installed() -> None:
@@ -89,7 +94,7 @@ def check_master(master: str) -> None:
     if master != "yarn" and not master.startswith(_KINDS):
         # Spark's own answer is an exception of Java's main(), which is printed before we see it.
         raise WrongUse(
-            f"Spark knows no master {master!r}: local[*], spark://HOST:PORT, yarn or k8s://HOST:PORT"
+            f"{master!r} is not a Spark master: local[*], spark://HOST:PORT, yarn or k8s://HOST:PORT"
         )
     found = _MASTER.fullmatch(master)
     hosts = [_HOST.fullmatch(one) for one in found[1].split(",")] if found else []
@@ -120,7 +125,8 @@ def open_session(
             its partitions.
 
     Raises:
-        WrongUse: see check_installed() and check_master().
+        WrongUse: see check_installed() and check_master(); or what answers there takes no
+            application, which Spark says after a minute.
     """
     check_installed()
     check_master(master)
@@ -132,17 +138,29 @@ def open_session(
     # Workers would take the `python3` of the PATH, which may be another one.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     is_new = SparkSession.getActiveSession() is None
-    java_options = _JAVA_OF_SMALL if size is not None and size < SMALL else ""
+    more = (settings or {}).get(_JAVA_OPTIONS, "")
+    # Java refuses two collectors.
+    is_small = size is not None and size < SMALL and "GC" not in more
     builder = SparkSession.builder.master(master).appName("quiver pipeline")
     for name, value in {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         **(settings_for(size) if is_new and size is not None else {}),
+        **({_DEFAULT_JAVA_OPTIONS: _JAVA_OF_SMALL} if is_small else {}),
         **(settings or {}),
-        _JAVA_OPTIONS: _with_logging((settings or {}).get(_JAVA_OPTIONS, java_options)),
+        _JAVA_OPTIONS: _with_logging(more),
     }.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        # An error of Py4J's, or of PySpark's, which has converted it.
+        if _MASTER.fullmatch(master) is None or _NOT_TAKEN not in str(error):
+            raise
+        raise WrongUse(
+            f"what answers at {master} is no master of Spark, or of another version, or takes no"
+            " application"
+        ) from error
 
 
 def _with_logging(java_options: str) -> str:

@@ -1,4 +1,4 @@
-"""What records say of messages, as few columns, without bodies: what a task of `steps` gives.
+"""Steps of messages (sent, routed, acknowledged, deleted) from records, without bodies.
 
     records of a file ─▶ those that say anything of a message ─▶ with what became of their
                                                                  transaction, if its end is there
@@ -113,7 +113,7 @@ _CONTENT: Final = pa.schema(
 
 
 def step_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Give what records say, those of a file together.
+    """Yield the steps of records, those of a file together.
 
     Args:
         batches: of the columns of `journal` or `retention`, file after file, in its order.
@@ -136,7 +136,7 @@ def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _decided(steps: pa.RecordBatch) -> pa.RecordBatch:
-    """The steps of a file, with what became of those whose transaction ends behind them in it.
+    """The steps of a file; transactions that end in the same file are decided.
 
     What follows is in this file, or in one behind it: an end that is here is the next one.
     """

@@ -1,4 +1,4 @@
-"""How far a query has followed a growing journal or history, and what it reads next.
+"""Follows a growing journal or history: the position of a query, and its next segment.
 
 Appends go to files whose ids grow, each file from its start to its end. So a position is a file and
 an offset in it, and what is behind it in this order has not been read. Two things disturb that:
@@ -38,7 +38,7 @@ from journal.reader import newest_with_data, read_bytes
 from journal.retention import list_history
 from pipeline.errors import DataLoss
 from pipeline.filters import LONG_MAX
-from pipeline.live_journal import steady_plan
+from pipeline.live_journal import stable_plan
 from pipeline.raw_columns import NO_ID, PackedFile
 from pipeline.raw_rows import FileToRead
 
@@ -57,7 +57,7 @@ DONE: Final = -1
 # A folder is listed again where a file went between its listing and its reading.
 LISTINGS_MAX: Final = 10
 # Of compacted files that are read together; more wait on disk.
-HELD_MAX: Final = 64 << 20
+SPOOLED_IN_MEMORY_MAX: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +342,7 @@ class Follower:
             OSError: there is no room for temporary files.
         """
         for _ in range(LISTINGS_MAX):
-            with tempfile.SpooledTemporaryFile(max_size=HELD_MAX) as held:
+            with tempfile.SpooledTemporaryFile(max_size=SPOOLED_IN_MEMORY_MAX) as held:
                 found = list[tuple[FileToRead, int]]()
                 try:
                     for file in self._files():
@@ -389,7 +389,7 @@ class Follower:
     def _journal_files(self) -> list[FileToRead]:
         place = self.place
         assert place.folder is not None
-        files = [one for one in steady_plan(place.folder, place.name).files if not one.is_short]
+        files = [one for one in stable_plan(place.folder, place.name).files if not one.is_short]
         self._listed_id = max((file.file_id for file in files), default=LONG_MAX)
         newest = newest_with_data(files, self.user_version)
         return [

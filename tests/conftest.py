@@ -8,9 +8,9 @@ import pytest
 from tests.figures import figures, pytest_terminal_summary
 from tests.given_database import given_place, keep_only_live
 from tests.newest_servers import NEWEST_SERVERS
-from tests.once import PassedTests, add_options, leave_out
+from tests.passed_before import PassedTests, add_options, leave_out
 from tests.servers import SERVERS, ServerMissingError, new_sqlite_database
-from tests.stale import stale_modules
+from tests.stale_modules import stale_modules
 
 __all__ = ["figures", "pytest_terminal_summary"]
 

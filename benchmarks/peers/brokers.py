@@ -1,4 +1,4 @@
-"""Brokers that ours is held against, each in a process and a folder of its own, and their clients.
+"""Brokers that ours is compared with, each a process in a folder of its own, and their clients.
 
 RabbitMQ is the system's (`apt install rabbitmq-server`), NATS is built by Go (nats.py), Artemis and
 Kafka come from Maven Central, as do all clients and Artemis's driver for PostgreSQL. `Unavailable`

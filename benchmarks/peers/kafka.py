@@ -65,7 +65,7 @@ def _started(folder: Path, database: Database | None, more: str) -> Broker:
             "kafka.tools.StorageTool",
             "format",
             "-t",
-            "cXVpdmVyLWJlbmNobWFyaw",
+            CLUSTER_ID,
             "-c",
             settings,
         ],

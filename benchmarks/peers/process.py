@@ -41,6 +41,9 @@ class Process:
         hello: bytes that a client sends once the server listens.
         greeting: how its answer to that begins.
         behind: a command to be run when it has ended.
+
+    Attributes:
+        pid: of the process.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Process:
             self._process = subprocess.Popen(
                 command, stdout=output, stderr=output, env={**os.environ, **(environment or {})}
             )
+        self.pid = self._process.pid
         deadline = time.monotonic() + START_TIMEOUT_S
         while not _answers(port, hello, greeting):
             if self._process.poll() is not None or time.monotonic() > deadline:

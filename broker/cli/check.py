@@ -1,4 +1,4 @@
-"""`broker check`: whether a running broker, or one of its queues, is as it should be."""
+"""`broker check`: check the health of a running broker, or of one of its queues."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def checking(command: Callable[..., object]) -> Callable[..., object]:
 
 @click.group(no_args_is_help=False, epilog=example("broker check node --memoryUsage 80"))
 def check() -> None:
-    """See whether a running broker is as it should be.
+    """Check the health of a running broker.
 
     Exit status 1: it is not.
     """
@@ -76,22 +76,28 @@ def check() -> None:
 
 @check.command(epilog=example("broker check node --up --diskUsage 90"))
 @click.option("--name", help="Id of the node, for --primary and --backup. [default: its own]")
-@click.option("--up", is_flag=True, help="It is started; checked too where nothing else is.")
+@click.option("--up", is_flag=True, help="Check that it is started; the default check.")
 @click.option(
     "--diskUsage",
     "disk_usage",
     type=int,
-    help="Of its disk at most so many percent are used; -1: max-disk-usage.",
+    help="Percent of the disk used at most; -1: max-disk-usage.",
 )
 @click.option(
     "--memoryUsage",
     "memory_usage",
     type=click.IntRange(1, 99),
-    help="Of its memory for messages at most so many percent are used.",
+    help="Percent of the memory for messages used at most.",
 )
-@click.option("--primary", "--live", "primary", is_flag=True, help="The node has a primary.")
-@click.option("--backup", is_flag=True, help="The node has a backup.")
-@click.option("--peers", type=click.IntRange(min=1), help="The cluster has so many, itself too.")
+@click.option(
+    "--primary", "--live", "primary", is_flag=True, help="Check that the node has a primary."
+)
+@click.option("--backup", is_flag=True, help="Check that the node has a backup.")
+@click.option(
+    "--peers",
+    type=click.IntRange(min=1),
+    help="Members of the cluster at least, this one included.",
+)
 @checking
 def node(
     url: str,
@@ -183,10 +189,12 @@ def _memory(session: Session, limit: int) -> None:
 
 @check.command(epilog=example("broker check queue --name orders --browse -1"))
 @click.option("--name", required=True, help="Of the queue.")
-@click.option("--up", is_flag=True, help="It is there and not paused; checked too by itself.")
-@click.option("--browse", type=int, help="So many messages can be browsed; -1: none need be there.")
-@click.option("--consume", type=int, help="So many can be consumed, and are; -1: at most one.")
-@click.option("--produce", type=click.IntRange(min=1), help="So many can be sent, and are.")
+@click.option(
+    "--up", is_flag=True, help="Check that it exists and is not paused; the default check."
+)
+@click.option("--browse", type=int, help="Browse so many messages; -1: any number.")
+@click.option("--consume", type=int, help="Consume so many messages; -1: at most one.")
+@click.option("--produce", type=click.IntRange(min=1), help="Send so many messages.")
 @checking
 def queue(
     url: str,

@@ -1,4 +1,4 @@
-"""What commands that talk to a running broker share: whom to talk to, and as whom."""
+"""Connection options shared by all commands that talk to a running broker: URL, user, password."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def connecting(command: Callable[..., object]) -> Callable[..., object]:
     """Give a command the options `url`, `user` and `password`."""
     for option in (
         click.option(
-            "--password", envvar=PASSWORD_VARIABLE, show_envvar=True, help="Of that user."
+            "--password", envvar=PASSWORD_VARIABLE, show_envvar=True, help="Password of the user."
         ),
         click.option("--user", help="Log in as this user; anonymous if absent."),
         click.option(
-            "--url", default=URL_DEFAULT, show_default=True, help="Of the broker; a client's URI."
+            "--url", default=URL_DEFAULT, show_default=True, help="Connection URI of the broker."
         ),
     ):
         command = option(command)

@@ -61,10 +61,12 @@ class Destinations(DestinationsType):
 
 @click.command(epilog=example("broker create my-broker --user me --queues orders,bills"))
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--name", help="Of the broker. [default: the host's]")
-@click.option("--host", default="0.0.0.0", show_default=True, help="To listen on.")
+@click.option("--name", help="Name of the broker. [default: the host's]")
+@click.option("--host", default="0.0.0.0", show_default=True, help="Address to listen on.")
 @click.option("--port", "--default-port", default=61616, show_default=True)
-@click.option("--http-host", default="localhost", show_default=True, help="For metrics and health.")
+@click.option(
+    "--http-host", default="localhost", show_default=True, help="Address for metrics and health."
+)
 @click.option("--http-port", default=8161, show_default=True, type=click.IntRange(0, 65535))
 @click.option("--no-web", is_flag=True, help="No metrics and health over HTTP.")
 @click.option("--user", default="admin", show_default=True, help="The first user.")
@@ -72,33 +74,43 @@ class Destinations(DestinationsType):
     "--password",
     envvar=PASSWORD_VARIABLE,
     show_envvar=True,
-    help="Of that user; kept hashed. [default: a random one, shown once]",
+    help="Password of the user; stored hashed. [default: a random one, shown once]",
 )
-@click.option("--role", default="amq", show_default=True, help="That may do everything.")
+@click.option("--role", default="amq", show_default=True, help="Role with all permissions.")
 @click.option(
     "--allow-anonymous/--require-login", default=False, help="Log anonymous clients in as the user."
 )
-@click.option("--no-persistence", "--disable-persistence", is_flag=True, help="Keep nothing.")
+@click.option(
+    "--no-persistence", "--disable-persistence", is_flag=True, help="Do not persist messages."
+)
 @click.option("--jdbc", "jdbc_url", help="Keep data in this database (JDBC or SQLAlchemy URL).")
-@click.option("--jdbc-user", help="Of the database.")
-@click.option("--jdbc-password", help="Of the database; written masked.")
+@click.option("--jdbc-user", help="User of the database.")
+@click.option("--jdbc-password", help="Password of the database; written masked.")
 @click.option(
     "--journal-type",
     type=click.Choice(list(JournalType), case_sensitive=False),
     default=str(JournalType.ASYNCIO),
     show_default=True,
 )
-@click.option("--no-fsync", is_flag=True, help="A power cut may lose messages.")
-@click.option("--queues", type=Destinations(RoutingType.ANYCAST), default=(), help="To make.")
-@click.option("--addresses", type=Destinations(RoutingType.MULTICAST), default=(), help="To make.")
-@click.option("--autocreate/--no-autocreate", default=True, help="Make what is used.")
-@click.option("--autodelete/--no-autodelete", default=False, help="Delete what is not.")
+@click.option("--no-fsync", is_flag=True, help="Do not sync: a power cut may lose messages.")
+@click.option("--queues", type=Destinations(RoutingType.ANYCAST), default=(), help="To create.")
+@click.option(
+    "--addresses", type=Destinations(RoutingType.MULTICAST), default=(), help="To create."
+)
+@click.option(
+    "--autocreate/--no-autocreate",
+    default=True,
+    help="Create addresses and queues at their first use.",
+)
+@click.option(
+    "--autodelete/--no-autodelete", default=False, help="Delete unused addresses and queues."
+)
 @click.option(
     "--full-policy",
     type=click.Choice([policy.name for policy in AddressFullPolicy], case_sensitive=False),
     default="PAGE",
     show_default=True,
-    help="At an address that is full.",
+    help="Policy of full addresses.",
 )
 @click.option("--global-max-size", help="Memory for messages, such as 1G.")
 @click.option(
@@ -108,11 +120,13 @@ class Destinations(DestinationsType):
     show_default=True,
     help="Producers wait on a disk fuller than so many percent; -1 never.",
 )
-@click.option("--clustered", is_flag=True, help=f"Find others by multicast, {DISCOVERY}.")
-@click.option("--discovery", metavar="GROUP:PORT", help="Find others by this multicast group.")
-@click.option("--static-cluster", metavar="URI,...", help="The others.")
-@click.option("--cluster-user", help="Of the cluster.")
-@click.option("--cluster-password", help="Of the cluster; written masked.")
+@click.option("--clustered", is_flag=True, help=f"Find other brokers by multicast, {DISCOVERY}.")
+@click.option(
+    "--discovery", metavar="GROUP:PORT", help="Find other brokers by this multicast group."
+)
+@click.option("--static-cluster", metavar="URI,...", help="URIs of the other brokers.")
+@click.option("--cluster-user", help="User of the cluster.")
+@click.option("--cluster-password", help="Password of the cluster; written masked.")
 @click.option("--max-hops", default=1, show_default=True, type=click.IntRange(0))
 @click.option(
     "--message-load-balancing",
@@ -120,10 +134,10 @@ class Destinations(DestinationsType):
     default="ON_DEMAND",
     show_default=True,
 )
-@click.option("--shared-store", is_flag=True, help="One of two brokers on one store.")
-@click.option("--backup", is_flag=True, help="The one of them that waits.")
-@click.option("--failover-on-shutdown", is_flag=True, help="The other takes over at a stop.")
-@click.option("--force", is_flag=True, help="Over the files of an instance; data/ stays.")
+@click.option("--shared-store", is_flag=True, help="Make it one of two brokers that share a store.")
+@click.option("--backup", is_flag=True, help="Make it the backup of the two.")
+@click.option("--failover-on-shutdown", is_flag=True, help="Fail over to the backup at a shutdown.")
+@click.option("--force", is_flag=True, help="Overwrite the files of an instance; data/ stays.")
 def create(
     directory: Path,
     name: str | None,

@@ -1,4 +1,4 @@
-"""`broker data`: what is stored, of an instance or a bare data folder; files, or tables."""
+"""`broker data`: the stored data of an instance or of a bare data folder, in files or tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from broker.cli.instance import INSTANCE
 from broker.cli.stored_data import TITLES
 from broker.options.layout import layout_of
 from broker.printing.print_data import section_lines
-from journal.commands.guard import attempt
+from journal.commands.exit_status import attempt
 from journal.commands.output import example, write_figures, write_lines
 from journal.commands.progress import Progress
 from journal.commands.session import compact_store
@@ -81,7 +81,7 @@ def each(folder: Path, action: Callable[[Place], None]) -> int:
 
 @click.group(no_args_is_help=False, epilog=example("broker data print my-broker"))
 def data() -> None:
-    """Look at and care for what a broker has stored.
+    """Inspect and maintain the stored data of a broker.
 
     That is in files, or in tables of a database.
     """
@@ -93,7 +93,7 @@ for one in (print_command, export, imp, recover):
 
 @data.command("stat", epilog=example("broker data stat my-broker"))
 @click.argument("folder", metavar="DIR", type=INSTANCE)
-@click.option("--live", is_flag=True, help="Also while a broker runs on it.")
+@click.option("--live", is_flag=True, help="Read even while a broker runs on it.")
 def stat_command(folder: Path, *, live: bool) -> int:
     """Show how many records and bytes there are.
 

@@ -1,4 +1,4 @@
-"""`broker data exp`: what is stored, as Artemis's XML."""
+"""`broker data exp`: export stored data as Artemis's XML."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from broker.model.encoding import RecordFormatError
 from broker.options.layout import layout_of
 from broker.printing.live_messages import LiveMessages
 from broker.printing.xml.export import UNDEFINED_PREFIX, Exporter
-from journal.commands.guard import DAMAGED
+from journal.commands.exit_status import DAMAGED
 from journal.commands.output import example, say
 from journal.commands.progress import Progress
 
@@ -40,9 +40,9 @@ PARTIAL_SUFFIX: Final = ".partial"
     "--undefined-prefix",
     default=UNDEFINED_PREFIX,
     show_default=True,
-    help="Of the name, before its id, of a queue that has messages and no binding.",
+    help="Prefix, before the id, for queues with messages and no binding.",
 )
-@click.option("--live", "is_live", is_flag=True, help="Also while a broker runs on it.")
+@click.option("--live", "is_live", is_flag=True, help="Read even while a broker runs on it.")
 def export(
     folder: Path,
     *,

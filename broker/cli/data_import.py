@@ -1,4 +1,4 @@
-"""`broker data imp`: an export into a running broker."""
+"""`broker data imp`: import an export into a running broker."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ LOGIN: Final = ("url", "user", "password")
     "source",
     required=True,
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
-    help="The XML; - is standard input.",
+    help="XML file; - is standard input.",
 )
 @click.option(
     "--commit-interval",
     type=click.IntRange(min=1),
     default=1000,
     show_default=True,
-    help="Messages of a transaction.",
+    help="Messages per transaction.",
 )
 @click.option("--transaction", "is_one", is_flag=True, help="All messages in one transaction.")
 @click.option("--sort", is_flag=True, help="Send messages by their ids; for exports of 1.x.")
@@ -77,7 +77,9 @@ def imp(
     if folder is not None and any(
         context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in LOGIN
     ):
-        raise click.UsageError("DIR is imported into as it lies there: no --url, no --user")
+        raise click.UsageError(
+            "--dir imports into the data of a stopped broker: leave --url and --user out"
+        )
     with ExitStack() as stack:
         document = cast("BinaryIO", stack.enter_context(click.open_file(str(source), "rb")))
         if folder is not None:

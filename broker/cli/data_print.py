@@ -1,4 +1,4 @@
-"""`broker data print`: bindings, messages and pages, in Artemis's wording."""
+"""`broker data print`: print bindings, messages and pages in Artemis's wording."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from broker.printing.live_messages import LiveMessages
 from broker.printing.print_data import section_lines
 from broker.printing.print_pages import PagePrinter
 from broker.storage.node_lock import stored_node_id
-from journal.commands.guard import DAMAGED
+from journal.commands.exit_status import DAMAGED
 from journal.commands.output import example, say, write_lines
 from journal.commands.progress import Progress
 
@@ -34,7 +34,7 @@ SKIPPED = ".... skipping"
 
 @click.command("print", epilog=example("broker data print my-broker"))
 @data_options
-@click.option("--raw", is_flag=True, help="Every record in file order, not only what counts.")
+@click.option("--raw", is_flag=True, help="Show every record in file order, not only live ones.")
 @click.option("--safe", is_flag=True, help="Leave out what users wrote: messages, names.")
 @click.option(
     "--max-pages",
@@ -45,7 +45,7 @@ SKIPPED = ".... skipping"
 )
 @click.option("--skip-bindings", is_flag=True, help="Leave the bindings journal out.")
 @click.option("--skip-journal", is_flag=True, help="Leave the message journal out.")
-@click.option("--live", "is_live", is_flag=True, help="Also while a broker runs on it.")
+@click.option("--live", "is_live", is_flag=True, help="Read even while a broker runs on it.")
 def print_command(
     folder: Path,
     *,

@@ -1,4 +1,4 @@
-"""`broker data recover`: every message that a journal still has bytes of, into a new one."""
+"""`broker data recover`: salvage all messages that a journal still has bytes of, into a new one."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from broker.cli.stored_data import data_options, open_stored
 from broker.options.layout import layout_of
 from broker.recovery.recover_messages import MessageRecovery
 from broker.storage.open import messages_options
-from journal.commands.guard import DAMAGED
+from journal.commands.exit_status import DAMAGED
 from journal.commands.output import example, say
 from journal.commands.progress import Progress
 from journal.commands.session import loaded_journal
 from journal.commands.sources import refuse_locked
+from journal.compaction_recovery import plan_recovery
 from journal.errors import UnsupportedFormat, WrongUse
 from journal.folder import guess_name
 from journal.reader import read_file
-from journal.recovery import plan_recovery
 from journal.tools.recover import recover_folder
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _open(layout: Layout, target: Path, stack: ExitStack, *, is_reclaimed: bool)
         return _Source(stack.enter_context(open_stored(layout)).messages.views(progress))
     folder = layout.messages
     if target.resolve().is_relative_to(folder.resolve()):
-        raise WrongUse(f"--target {target} is inside {folder}, which is not to be touched")
+        raise WrongUse(f"--target {target} is inside {folder}, which must not change")
     name = guess_name(folder, None, None)
     refuse_locked(str(folder), is_live=False)
     files = plan_recovery(folder, name).files

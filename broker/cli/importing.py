@@ -1,4 +1,4 @@
-"""Sends what a document says to a running broker, ours or Artemis's.
+"""Imports an XML export into a running broker, ours or Artemis's.
 
     addresses, queues ─▶ made where they are missing       messages ─▶ sent in transactions
 

@@ -73,7 +73,7 @@ class InstanceFiles:
                 _check_database(config)
             except (ConfigError, OptionError, UserError) as error:
                 said = str(error).replace(f"{etc}/", "")
-                raise click.UsageError(f"no broker could run so: {said}") from None
+                raise click.UsageError(f"no broker could run with these files: {said}") from None
             self._texts = {name: (etc / name).read_text(encoding="utf-8") for name in texts}
 
     def write(self, directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""Times of many events in little memory: a histogram whose buckets grow with what they hold.
+"""A latency histogram of bounded memory: buckets grow with the values in them.
 
 A value is kept to its highest PRECISION bits, so a percentile is at most 0.1 % too low. 64 bits of
 nanoseconds take at most some ten thousand buckets, and few of them are ever used.

@@ -1,4 +1,4 @@
-"""Load on a running broker: producers and consumers in one event loop, and what they measured.
+"""Load generator for `broker perf`: producers and consumers in one event loop, with measurements.
 
 Latency of a send is from the moment it was due, with a rate, or began to the broker's confirmation;
 of a transaction's messages to the commit's. Transfer time is from a message's property `time`,
@@ -133,7 +133,7 @@ class Load:
         self._interval_began_s = time.perf_counter()
 
     def stop(self) -> None:
-        """Let it end soon: what was sent is waited for, what was not received stays."""
+        """End soon: wait for confirmations of what was sent, leave what was not received."""
         self._is_stopped = True
 
     def take_interval(self) -> Measured:
@@ -195,7 +195,7 @@ class Load:
         del session
         pending = asyncio.Semaphore(load.max_pending)
         confirmations: set[asyncio.Future[Packet]] = set()
-        pace = _Pace(load, len(self._destinations))
+        limiter = _RateLimiter(load, len(self._destinations))
         failed: list[BaseException] = []
 
         def confirm(due_ns: int) -> Callable[[asyncio.Future[Packet]], None]:
@@ -214,7 +214,7 @@ class Load:
             return confirmed
 
         while self._may_begin():
-            due_ns = await pace.next()
+            due_ns = await limiter.next()
             await pending.acquire()
             if failed:
                 break
@@ -234,12 +234,12 @@ class Load:
         destination: Destination,
         load: ProducerLoad,
     ) -> None:
-        pace = _Pace(load, len(self._destinations))
+        limiter = _RateLimiter(load, len(self._destinations))
         due: list[int] = []
         while True:
             is_more = self._may_begin()
             if is_more:
-                due.append(await pace.next())
+                due.append(await limiter.next())
                 await producer.send(self._made(load, destination))
                 self._sent(destination)
             if due and (not is_more or len(due) >= load.commit_interval):
@@ -313,7 +313,7 @@ class Load:
             self._interval.transfer.add(time.time_ns() - sent_us * 1000)
 
 
-class _Pace:
+class _RateLimiter:
     """When the next message of one producer is due."""
 
     def __init__(self, load: ProducerLoad, destination_count: int) -> None:

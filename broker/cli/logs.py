@@ -1,4 +1,4 @@
-"""What a broker logs, for people or for machines: one line an event on standard error.
+"""The log of a broker, as text or JSON: one line an event on standard error.
 
     text    2026-11-21 11:10:09,223 WARNING [broker] AMQ222216: Security problem …
     json    {"time":"2026-11-21T11:10:09.223Z","level":"WARNING","logger":"broker",

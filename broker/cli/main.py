@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from broker.cli.guard import run
+from broker.cli.exit_status import run
 from journal.commands.groups import LazyGroup
 from journal.commands.output import example
 from journal.version import __version__
@@ -49,7 +49,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 )
 @click.version_option(__version__, prog_name="broker")
 def broker() -> None:
-    """Create a broker's instance, run it, talk to it."""
+    """Create, run and manage instances of the broker."""
 
 
 def main() -> None:

@@ -18,12 +18,12 @@ __all__ = ["mask"]
 @click.argument("text", required=False)
 @click.option("--password", envvar=PASSWORD_VARIABLE, help="The password, in place of TEXT.")
 @click.option("--hash", "is_hash", is_flag=True, help="A salted hash, for a users file.")
-@click.option("--key", envvar=KEY_VARIABLE, show_envvar=True, help="Of the cipher.")
+@click.option("--key", envvar=KEY_VARIABLE, show_envvar=True, help="Key of the cipher.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object.")
 def mask(
     text: str | None, password: str | None, key: str | None, *, is_hash: bool, is_json: bool
 ) -> None:
-    """Print TEXT masked, as it stands in ENC().
+    """Mask a password as it is written in ENC().
 
     Without TEXT the password is asked for. A mask keeps a password from being read over somebody's
     shoulder. Everyone who has the file and the key has the password.

@@ -57,7 +57,7 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # Generic only since 
 
 def _size(context: click.Context, parameter: click.Parameter, value: int) -> int:
     if value < 0:
-        raise click.BadParameter(f"{value} bytes are fewer than none")
+        raise click.BadParameter(f"{value} is not a valid size: 0 or more")
     return value
 
 
@@ -70,7 +70,7 @@ DESTINATION = click.option(
 COUNT = click.option(
     "--message-count", "count", type=click.IntRange(min=1), default=COUNT_DEFAULT, show_default=True
 )
-SELECTOR = click.option("--selector", "--filter", help="Only messages that fit it.")
+SELECTOR = click.option("--selector", "--filter", help="Only messages that match this selector.")
 JSON = click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
 TX = click.option(
     "--tx",
@@ -96,12 +96,12 @@ TX = click.option(
     show_default=True,
     help="Bytes of each body: 1000, 10K, 1MiB.",
 )
-@click.option("--text", "--message", "text", help="The body, instead of so many bytes.")
+@click.option("--text", "--message", "text", help="Text of the body, in place of --message-size.")
 @click.option(
     *("--durable/--non-durable", " /--non-persistent"),
     default=True,
     show_default=True,
-    help="Survives a restart.",
+    help="Whether it survives a restart.",
 )
 @click.option("--priority", type=click.IntRange(0, 9), default=4, show_default=True)
 @click.option("--property", "properties", multiple=True, help="NAME=VALUE, text; repeatable.")
@@ -186,7 +186,12 @@ def _confirmed(waiting: list[Future[None]]) -> None:
     type=click.IntRange(min=0),
     help="The same in milliseconds; 0 waits for ever.",
 )
-@click.option("--break-on-null", is_flag=True, expose_value=False, help="As is done without it.")
+@click.option(
+    "--break-on-null",
+    is_flag=True,
+    expose_value=False,
+    help="Accepted for Artemis's sake; it always does.",
+)
 @JSON
 @TX
 def consumer(
@@ -202,7 +207,7 @@ def consumer(
     *,
     is_json: bool,
 ) -> None:
-    """Take messages and print them, one a line.
+    """Consume messages and print them, one a line.
 
     Of a topic, those that come from now on.
     """
@@ -261,7 +266,7 @@ def browser(
     *,
     is_json: bool,
 ) -> None:
-    """Print the messages of a queue, one a line, and leave them there."""
+    """Browse the messages of a queue and print them, one a line."""
     seen = 0
     with connected(url, user, password) as session:
         for message in session.browse(destination.name, selector):

@@ -1,4 +1,4 @@
-"""The name of a queue or an address on a command line: an argument, or Artemis's `--name`."""
+"""The name of a queue or address on a command line: an argument, or Artemis's `--name`."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from broker.client.aio import AsyncClient
 from broker.client.errors import ClientError
 from broker.options.layout import layout_of
 from journal.commands.bench import journal_bench
-from journal.commands.guard import run
+from journal.commands.exit_status import run
 from journal.commands.output import example
 from journal.commands.parameters import SIZE
 
@@ -59,7 +59,7 @@ def _options(*options: Callable[..., Any]) -> Callable[..., Any]:
 
 def _not_negative(context: click.Context, parameter: click.Parameter, value: int) -> int:
     if value < 0:
-        raise click.BadParameter(f"{value} bytes are fewer than none")
+        raise click.BadParameter(f"{value} is not a valid size: 0 or more")
     return value
 
 
@@ -71,7 +71,7 @@ COMMON: Final = _options(
         type=click.IntRange(min=0),
         default=0,
         show_default=True,
-        help="Of all together, then it ends; 0 no limit.",
+        help="Messages in all; 0: no limit.",
     ),
     click.option(
         "--duration",
@@ -79,7 +79,7 @@ COMMON: Final = _options(
         type=Seconds(),
         default=0.0,
         show_default=True,
-        help="Then it ends: 30, 0.5, 30s, 500ms; 0 until it is interrupted.",
+        help="Duration: 30, 0.5, 30s, 500ms; 0: until interrupted.",
     ),
     click.option(
         "--warmup",
@@ -87,14 +87,14 @@ COMMON: Final = _options(
         type=Seconds(),
         default=0.0,
         show_default=True,
-        help="Time before, which does not count.",
+        help="Warm-up time, which is not measured.",
     ),
     click.option(
         "--num-destinations",
         type=click.IntRange(min=1),
         default=1,
         show_default=True,
-        help="Of each name so many, with a number behind it.",
+        help="Destinations per name, with a number appended.",
     ),
     click.option(
         "--commit-interval",
@@ -103,7 +103,7 @@ COMMON: Final = _options(
         type=click.IntRange(min=0),
         default=0,
         show_default=True,
-        help="Messages of a transaction; 0 is none.",
+        help="Messages per transaction; 0: no transactions.",
     ),
     click.option("--json", "is_json", is_flag=True, help="One JSON object a line."),
 )
@@ -113,7 +113,7 @@ PRODUCING: Final = _options(
         type=click.IntRange(min=1),
         default=1,
         show_default=True,
-        help="For each destination, each on a connection of its own.",
+        help="Per destination, each on a connection of its own.",
     ),
     click.option(
         "--message-size",
@@ -141,23 +141,25 @@ PRODUCING: Final = _options(
         type=click.IntRange(min=1),
         default=1,
         show_default=True,
-        help="Of a producer, messages that wait for their confirmation.",
+        help="Unconfirmed messages per producer at most.",
     ),
-    click.option("--ttl", type=click.IntRange(min=0), default=0, help="Milliseconds to live."),
-    click.option("--group", help="Of all messages."),
+    click.option(
+        "--ttl", type=click.IntRange(min=0), default=0, help="Time to live in milliseconds."
+    ),
+    click.option("--group", help="Group id of all messages."),
 )
 CONSUMERS: Final = click.option(
     "--consumers",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="For each destination, each on a connection of its own.",
+    help="Per destination, each on a connection of its own.",
 )
 
 
 @click.group(no_args_is_help=False, epilog=example("broker perf client --duration 10 --persistent"))
 def perf() -> None:
-    """Measure a running broker, or the disk under one.
+    """Measure a running broker, or the disk under it.
 
     It shows rates and percentiles of latency. The load is made by one process of Python, which ends
     at some thousand messages a second however fast the broker is. DESTINATION is queue://TEST where
@@ -169,7 +171,7 @@ def perf() -> None:
 @COMMON
 @PRODUCING
 def producer(**given: Any) -> int:  # noqa: ANN401 - click's.
-    """Send messages; they stay where they are sent."""
+    """Send messages; they stay in their queues."""
     return _run(given, _producer_load(given), None)
 
 
@@ -188,7 +190,7 @@ def consumer(**given: Any) -> int:  # noqa: ANN401 - click's.
 @COMMON
 @PRODUCING
 @CONSUMERS
-@click.option("--consumer-url", help="Of another broker to consume from. [default: --url]")
+@click.option("--consumer-url", help="URI of another broker to consume from. [default: --url]")
 def client(**given: Any) -> int:  # noqa: ANN401 - click's.
     """Send messages and consume them."""
     consumers = ConsumerLoad(given["consumers"], given["commit_interval"])

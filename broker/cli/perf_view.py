@@ -1,4 +1,4 @@
-"""What a load measured, as it runs and at its end: a table for people, JSON lines for machines."""
+"""The output of `broker perf`, during and after a run: a table, or JSON lines."""
 
 from __future__ import annotations
 

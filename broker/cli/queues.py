@@ -1,4 +1,4 @@
-"""`broker queue` and `broker address`: what a running broker has, and changes to it."""
+"""`broker queue` and `broker address`: list, create, change and delete both in a running broker."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WIDTH_MAX: Final = 40  # Of a name in a table; `--json` has all of it.
 PAGE_SIZE: Final = 200
 TELL_EVERY_S: Final = 0.5
 ROUTING = click.option(
-    "--anycast/--multicast", "is_anycast", default=True, show_default=True, help="How it routes."
+    "--anycast/--multicast", "is_anycast", default=True, show_default=True, help="Routing type."
 )
 
 
@@ -59,7 +59,7 @@ def _settings_of_queue(command: Callable[..., object]) -> Callable[..., object]:
             "keeps_messages",
             is_flag=True,
             default=None,
-            help="Keep its messages then.",
+            help="Keep its messages when the last consumer leaves.",
         ),
     ):
         command = option(command)
@@ -81,17 +81,17 @@ def _given_settings(
 
 @click.group(no_args_is_help=False, epilog=example("broker queue stat --queue orders"))
 def queue() -> None:
-    """The queues of a running broker."""
+    """List and change the queues of a running broker."""
 
 
 @queue.command(epilog=example("broker queue stat --queue orders"))
 @connecting
 @click.option(
-    "--queue", "--queueName", "name", default="", help="Only those with this in their name."
+    "--queue", "--queueName", "name", default="", help="Only queues whose name contains this."
 )
 @click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
 def stat(url: str, user: str | None, password: str | None, name: str, *, is_json: bool) -> None:
-    """Show queues: what waits, what comes and goes, and who takes it."""
+    """Show the settings and counters of queues."""
     with connected(url, user, password) as session:
         rows = [
             {column: found[key] for column, key in TEXTS.items()}
@@ -145,19 +145,19 @@ def _shortened(text: str) -> str:
 @queue.command(epilog=example("broker queue create orders --address shop"))
 @connecting
 @named
-@click.option("--address", "of_address", help="Of another name than the queue's.")
+@click.option("--address", "of_address", help="Its address. [default: named as the queue]")
 @ROUTING
 @click.option(
     *("--durable/--non-durable", " /--no-durable"),
     default=True,
     show_default=True,
-    help="Survives a restart.",
+    help="Whether it survives a restart.",
 )
-@click.option("--filter", "selector", help="Only messages that fit it come.")
+@click.option("--filter", "selector", help="Only messages that match it are routed here.")
 @click.option(
     *("--auto-create-address", "makes_address"),
     is_flag=True,
-    help="Make the address where there is none, as is done without it.",
+    help="Create a missing address; the default.",
 )
 @_settings_of_queue
 def create(
@@ -192,8 +192,10 @@ def create(
 @queue.command(epilog=example("broker queue update orders --max-consumers 3"))
 @connecting
 @named
-@click.option("--anycast/--multicast", "is_anycast", default=None, help="How it routes.")
-@click.option("--filter", "selector", help="Only messages that fit it come; none takes all.")
+@click.option("--anycast/--multicast", "is_anycast", default=None, help="Routing type.")
+@click.option(
+    "--filter", "selector", help="Only messages that match it are routed here; empty: all."
+)
 @_settings_of_queue
 def update(
     url: str,
@@ -207,7 +209,7 @@ def update(
     purge_on_no_consumers: bool | None,
     keeps_messages: bool | None,
 ) -> None:
-    """Change a queue; what is not given stays."""
+    """Change a queue; settings that are not given stay."""
     settings = _given_settings(max_consumers, purge_on_no_consumers, keeps_messages)
     wanted: dict[str, object] = {"name": name}
     wanted |= {key.replace("_", "-"): value for key, value in settings.items()}
@@ -224,7 +226,9 @@ def update(
 @connecting
 @named
 @click.option(
-    *("--remove-consumers", "--removeConsumers"), is_flag=True, help="Also with consumers."
+    *("--remove-consumers", "--removeConsumers"),
+    is_flag=True,
+    help="Delete it even if it has consumers.",
 )
 @click.option(
     *("--auto-delete-address", "--autoDeleteAddress"),
@@ -289,13 +293,13 @@ def _watch(
 
 @click.group(no_args_is_help=False, epilog=example("broker address show"))
 def address() -> None:
-    """The addresses of a running broker."""
+    """List and change the addresses of a running broker."""
 
 
 @address.command(epilog=example("broker address show"))
 @connecting
 @named_or_all
-@click.option("--bindings", "has_bindings", is_flag=True, help="And what is bound to it.")
+@click.option("--bindings", "has_bindings", is_flag=True, help="Show also its bindings.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
 def show(
     url: str,
@@ -306,7 +310,7 @@ def show(
     has_bindings: bool,
     is_json: bool,
 ) -> None:
-    """Show the names of all addresses, or one and what is bound to it."""
+    """Show the names of all addresses, or one with its bindings."""
     has_bindings = has_bindings or name is not None
     with connected(url, user, password) as session:
         # Refused where there is none of that name.
@@ -411,7 +415,7 @@ def update_address(
 @address.command("delete", epilog=example("broker address delete news"))
 @connecting
 @named
-@click.option("--force", is_flag=True, help="Also with queues, which go with it.")
+@click.option("--force", is_flag=True, help="Delete its queues as well.")
 def delete_address(
     url: str, user: str | None, password: str | None, name: str, *, force: bool
 ) -> None:

@@ -13,7 +13,7 @@ __all__ = ["reload"]
 @click.command(epilog=example("broker reload --user admin --password secret"))
 @connecting
 def reload(url: str, user: str | None, password: str | None) -> None:
-    """Let a running broker read its broker.xml again, at once.
+    """Have a running broker read its broker.xml again, at once.
 
     Security settings, address settings, addresses, queues and diverts are applied without a
     restart. If the file is wrong, nothing changes and the command ends with status 1.

@@ -39,7 +39,7 @@ GC_THRESHOLD = 20_000
 
 @click.command(epilog=example("broker run my-broker"))
 @click.argument("instance", type=INSTANCE)
-@click.option("--lenient", is_flag=True, help="Pass over unknown elements of broker.xml.")
+@click.option("--lenient", is_flag=True, help="Ignore unknown elements of broker.xml.")
 @click.option("--verbose", is_flag=True, help="Log more.")
 @click.option(
     "--log-format",
@@ -64,9 +64,9 @@ def run(
     os.umask(0o027)
     _allow_connections()
     gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
-    useless = without_effect(config)
-    if useless:
-        log.warning("configured, and without effect in this version: %s", ", ".join(useless))
+    ignored = without_effect(config)
+    if ignored:
+        log.warning("configured, and without effect in this version: %s", ", ".join(ignored))
     options = broker_options(config)
 
     async def main() -> int:

@@ -1,4 +1,4 @@
-"""What a broker's process does: start, serve until a signal or a failed storage, stop."""
+"""The main function of a broker's process: start, serve until a signal or failed storage, stop."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def serve(broker: Broker, *, on_start: Callable[[Broker], object] | None =
 
     def stop() -> None:
         if stopping.is_set():
-            log.info("told again to stop: no client is waited for")
+            log.info("stopping at once after a second signal: clients are not waited for")
             broker.stop_waiting()
         stopping.set()
 

@@ -1,4 +1,4 @@
-"""What an instance, or a bare data folder, has stored, open for reading; nothing is written."""
+"""The stored data of an instance or a bare data folder, opened read-only."""
 
 from __future__ import annotations
 

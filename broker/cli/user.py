@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["user"]
 
 PASSWORD = click.option(
-    "--password", envvar=PASSWORD_VARIABLE, show_envvar=True, help="Asked for without."
+    "--password", envvar=PASSWORD_VARIABLE, show_envvar=True, help="Asked for if it is not given."
 )
-ROLES = click.option("--role", "roles", multiple=True, help="That the user has; repeatable.")
+ROLES = click.option("--role", "roles", multiple=True, help="Role of the user; repeatable.")
 PLAINTEXT = click.option("--plaintext", is_flag=True, help="Keep the password in the clear.")
 
 
@@ -27,7 +27,7 @@ PLAINTEXT = click.option("--plaintext", is_flag=True, help="Keep the password in
     no_args_is_help=False, epilog=example("broker user add my-broker --user guest --role readers")
 )
 def user() -> None:
-    """The users of an instance.
+    """List and change the users of an instance.
 
     A running broker sees a change at the next login.
     """
@@ -50,7 +50,7 @@ def add(
 
 @user.command("list", epilog=example("broker user list my-broker --json"))
 @click.argument("instance", type=INSTANCE)
-@click.option("--user", "name", help="This one alone.")
+@click.option("--user", "name", help="Only this user.")
 @click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
 def list_users(instance: Path, name: str | None, *, is_json: bool) -> None:
     """Show users and their roles."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
-from broker.config.binding import Context, nearest
 from broker.config.transport import TransportConfig, transports
+from broker.config.xml_fields import Context, nearest
 from broker.errors import BrokerError
 from broker.protocols.registry import installed_protocols, read_parameters
 from broker.settings.value_types import TEXTS
@@ -87,7 +87,7 @@ _KNOWN: Final = _EFFECTIVE | MISSED | _OF_A_JVM | _OF_PROTOCOLS
 
 
 def acceptors(parent: Element, context: Context) -> tuple[TransportConfig, ...]:
-    """What stands in <acceptors>, without those that no installed protocol is left to (lenient)."""
+    """Read <acceptors>; with `lenient`, skip those of protocols that are not installed."""
     elements = [child for child in parent.children if child.name == "acceptor"]
     try:
         installed = installed_protocols()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.config.binding import (
+from broker.config.xml_fields import (
     Context,
     attribute,
     check_names,

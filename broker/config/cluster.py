@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from broker.config.acceptors import acceptors
 from broker.config.addressing import ComponentRoutingType, Transformer, transformer
-from broker.config.binding import (
+from broker.config.connectors import connectors
+from broker.config.core import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
+from broker.config.ha import HaPolicy, ha_policy
+from broker.config.xml_fields import (
     Context,
     attribute,
     check_names,
@@ -28,9 +31,6 @@ from broker.config.binding import (
     secret,
     unused,
 )
-from broker.config.connectors import connectors
-from broker.config.core import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
-from broker.config.ha import HaPolicy, ha_policy
 from broker.settings.value_types import (
     BOOLEAN,
     DOUBLE,

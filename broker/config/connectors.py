@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from broker.config.transport import TransportConfig, transports
 
 if TYPE_CHECKING:
-    from broker.config.binding import Context
     from broker.config.document import Element
+    from broker.config.xml_fields import Context
 
 __all__ = ["connectors"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from broker.config.binding import element, optional, secret, unused
+from broker.config.xml_fields import element, optional, secret, unused
 from broker.settings.value_types import (
     BOOLEAN,
     INT,

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, in one line with its place."""
+"""The error for an invalid configuration: one line with file and line number."""
 
 from __future__ import annotations
 

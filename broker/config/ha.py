@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from broker.config.binding import (
+from broker.config.xml_fields import (
     Context,
     check_names,
     child_attribute,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.config.addressing import AddressingConfig
-from broker.config.binding import Context, check_names, read_groups
 from broker.config.cluster import ClusterConfig
 from broker.config.core import (
     GeneralConfig,
@@ -23,6 +22,7 @@ from broker.config.errors import ConfigError
 from broker.config.permissions import PermissionsConfig
 from broker.config.persistence import PersistenceConfig
 from broker.config.sections import SectionsConfig
+from broker.config.xml_fields import Context, check_names, read_groups
 from broker.security.masking import Masking
 from broker.selector import SelectorError, parse
 

@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from broker.config.binding import Context, check_names, custom
+from broker.config.xml_fields import Context, check_names, custom
 from broker.security.permission import DEPRECATED_PERMISSIONS, Permission, RoleTable
 from broker.settings.value_types import TEXTS
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from broker.config.binding import (
+from broker.config.errors import ConfigError
+from broker.config.xml_fields import (
     Context,
     attribute,
     check_names,
@@ -22,7 +23,6 @@ from broker.config.binding import (
     optional,
     optional_attribute,
 )
-from broker.config.errors import ConfigError
 from broker.settings.value_types import (
     BOOLEAN,
     INT,
@@ -30,7 +30,7 @@ from broker.settings.value_types import (
     LONG,
     SIZE,
     TEXT,
-    Kind,
+    ValueType,
     at_least,
     between,
     choice,
@@ -74,7 +74,7 @@ def _retention_unit(text: str) -> RetentionUnit:
         raise ValueError from None
 
 
-_UNIT: Final = Kind(f"one of {', '.join(RetentionUnit.__members__)}", _retention_unit)
+_UNIT: Final = ValueType(f"one of {', '.join(RetentionUnit.__members__)}", _retention_unit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

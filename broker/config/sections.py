@@ -1,11 +1,11 @@
-"""Sections that are kept as they are written: for parts of the broker that read them themselves."""
+"""Sections that are kept unparsed, for the parts of the broker that read them themselves."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from broker.config.binding import Context, custom
+from broker.config.xml_fields import Context, custom
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,7 @@ __all__ = ["Section", "SectionsConfig"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """An element with all that is in it, unjudged.
+    """An element with all that is in it, not validated.
 
     Attributes:
         name: of the element.

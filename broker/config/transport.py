@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from broker.config.binding import Context, check_names, nearest
+from broker.config.xml_fields import Context, check_names, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

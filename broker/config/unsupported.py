@@ -1,4 +1,4 @@
-"""What is configured and has no effect in this version: named in one line when a broker starts.
+"""Unsupported settings: configured but without effect in this version; logged once at the start.
 
 Elements of a JVM (thread pools, JMX, the critical analyzer) are not among them: nothing is missing
 without. A change that implements a part takes its names out of the tables here.

@@ -28,13 +28,13 @@ from broker.management.queue_texts import (
 from broker.settings.queue_defaults import QueueRequest
 
 if TYPE_CHECKING:
-    from broker.management.invocation import Kind
+    from broker.management.invocation import ArgumentType
     from broker.queues.queue import Queue
 
 __all__ = ["BrokerQueues"]
 
 # Parameters of the long forms of createQueue, in order: an attribute of a QueueRequest and a kind.
-_CREATED: Final[tuple[tuple[str, Kind], ...]] = (
+_CREATED: Final[tuple[tuple[str, ArgumentType], ...]] = (
     ("address", TEXT),
     ("routing_type", TEXT),
     ("name", NAME),
@@ -59,7 +59,7 @@ _CREATED: Final[tuple[tuple[str, Kind], ...]] = (
 )
 _DELETION: Final = ("auto_delete", "auto_delete_delay", "auto_delete_message_count")
 # Likewise of updateQueue: attributes of a QueueBinding, and `user`.
-_UPDATED: Final[tuple[tuple[str, Kind], ...]] = (
+_UPDATED: Final[tuple[tuple[str, ArgumentType], ...]] = (
     ("name", NAME),
     ("routing_type", TEXT),
     ("filter", TEXT),
@@ -77,11 +77,13 @@ _UPDATED: Final[tuple[tuple[str, Kind], ...]] = (
 )
 
 
-def _without(table: tuple[tuple[str, Kind], ...], *names: str) -> tuple[tuple[str, Kind], ...]:
+def _without(
+    table: tuple[tuple[str, ArgumentType], ...], *names: str
+) -> tuple[tuple[str, ArgumentType], ...]:
     return tuple(item for item in table if item[0] not in names)
 
 
-def _kinds(table: tuple[tuple[str, Kind], ...]) -> tuple[Kind, ...]:
+def _kinds(table: tuple[tuple[str, ArgumentType], ...]) -> tuple[ArgumentType, ...]:
     return tuple(kind for _, kind in table)
 
 

@@ -12,12 +12,12 @@ from broker.management.json_texts import json_text, read_object
 from broker.settings.settings import SETTINGS, AddressSettings
 
 if TYPE_CHECKING:
-    from broker.management.invocation import Kind
+    from broker.management.invocation import ArgumentType
 
 __all__ = ["BrokerSettings"]
 
 # Parameters of addAddressSettings behind the match, in order: a setting's name in JSON, its kind.
-_PARAMETERS: Final[tuple[tuple[str, Kind], ...]] = (
+_PARAMETERS: Final[tuple[tuple[str, ArgumentType], ...]] = (
     ("deadLetterAddress", TEXT),
     ("expiryAddress", TEXT),
     ("expiryDelay", LONG),

@@ -30,9 +30,9 @@ __all__ = [
     "MAP",
     "NAME",
     "TEXT",
+    "ArgumentType",
     "Control",
     "Getters",
-    "Kind",
     "operation",
 ]
 
@@ -44,7 +44,7 @@ _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 
 
-class Kind(Enum):
+class ArgumentType(Enum):
     """What a parameter takes: the Java type of Artemis's method, and whether it may be null.
 
     NAME is a String that has to be there.
@@ -93,26 +93,26 @@ class Kind(Enum):
 
     def convert(self, value: object) -> object:
         """Give a value that was accepted as what the operation takes."""
-        if self is Kind.DOUBLE and isinstance(value, int):
+        if self is ArgumentType.DOUBLE and isinstance(value, int):
             return float(value)
-        return int(value) if isinstance(value, float) and self is not Kind.DOUBLE else value
+        return int(value) if isinstance(value, float) and self is not ArgumentType.DOUBLE else value
 
 
-TEXT: Final = Kind.TEXT
-NAME: Final = Kind.NAME
-BOOLEAN: Final = Kind.BOOLEAN
-BOOLEAN_OR_NULL: Final = Kind.BOOLEAN_OR_NULL
-INT: Final = Kind.INT
-INT_OR_NULL: Final = Kind.INT_OR_NULL
-LONG: Final = Kind.LONG
-LONG_OR_NULL: Final = Kind.LONG_OR_NULL
-DOUBLE: Final = Kind.DOUBLE
-MAP: Final = Kind.MAP
+TEXT: Final = ArgumentType.TEXT
+NAME: Final = ArgumentType.NAME
+BOOLEAN: Final = ArgumentType.BOOLEAN
+BOOLEAN_OR_NULL: Final = ArgumentType.BOOLEAN_OR_NULL
+INT: Final = ArgumentType.INT
+INT_OR_NULL: Final = ArgumentType.INT_OR_NULL
+LONG: Final = ArgumentType.LONG
+LONG_OR_NULL: Final = ArgumentType.LONG_OR_NULL
+DOUBLE: Final = ArgumentType.DOUBLE
+MAP: Final = ArgumentType.MAP
 
 
 class _Signature(NamedTuple):
     method: str
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ArgumentType, ...]
 
     @property
     def java_types(self) -> tuple[str, ...]:
@@ -133,11 +133,11 @@ class _Signature(NamedTuple):
         return next(at for at, (kind, value) in enumerate(pairs) if not kind.accepts(value))
 
 
-def operation(name: str, *kinds: Kind) -> Callable[[F], F]:
+def operation(name: str, *kinds: ArgumentType) -> Callable[[F], F]:
     """Let a method of a Control be called by this name with arguments of these kinds."""
 
     def mark(method: F) -> F:
-        signatures: list[tuple[str, tuple[Kind, ...]]] = getattr(method, "signatures", [])
+        signatures: list[tuple[str, tuple[ArgumentType, ...]]] = getattr(method, "signatures", [])
         method.signatures = [*signatures, (name, kinds)]  # type: ignore[attr-defined]
         return method
 

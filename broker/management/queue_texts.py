@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from broker.queues.queue import Queue
-    from broker.settings.value_types import Kind
+    from broker.settings.value_types import ValueType
 
 __all__ = ["changes_of", "queue_line", "queue_request", "queue_text", "routing_type_of"]
 
 T = TypeVar("T")
 
 # Name in JSON, attribute of a QueueRequest and of a QueueBinding, kind.
-_ATTRIBUTES: Final[tuple[tuple[str, str, Kind[Any]], ...]] = (
+_ATTRIBUTES: Final[tuple[tuple[str, str, ValueType[Any]], ...]] = (
     ("filter-string", "filter", TEXT),
     ("max-consumers", "max_consumers", INT),
     ("exclusive", "exclusive", BOOLEAN),
@@ -66,7 +66,7 @@ def routing_type_of(text: str | None) -> RoutingType | None:
     return RoutingType[text.upper()]
 
 
-def _value(found: Mapping[str, object], name: str, kind: Kind[T]) -> T | None:
+def _value(found: Mapping[str, object], name: str, kind: ValueType[T]) -> T | None:
     value = found.get(name)
     if value is None:
         return None

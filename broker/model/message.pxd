@@ -18,3 +18,6 @@ cdef class Message(MessageForm):
 
     @cython.locals(parts=Parts)
     cpdef object remove(self, name)
+
+    @cython.locals(at=Py_ssize_t, data=bytes, first=Py_ssize_t, parts=Parts, size=Py_ssize_t)
+    cpdef object typed(self, name)

@@ -6,6 +6,7 @@ cimport broker.model.packed as packed
 
 cdef bytes _OWN_PREFIX
 cdef bytes _ROUTING_TYPE
+cdef dict _encoded_names
 cdef bytes _last_units
 cdef object _last_text
 cdef int _BYTE_TAG

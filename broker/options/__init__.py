@@ -1,4 +1,4 @@
-"""What a broker is started with, as plain values; `from_config` makes them of a broker.xml."""
+"""The options of a broker, as plain values; `from_config` makes them of a broker.xml."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ManagementOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationOptions:
-    """What is told beside what always is.
+    """The optional notifications; all others are always sent.
 
     Attributes:
         address: where to (management-notification-address).

@@ -1,4 +1,4 @@
-"""From a configuration to what the parts of a broker take.
+"""Makes a broker's options of its configuration.
 
 What is configured and has no effect is named by `effect`.
 """
@@ -27,7 +27,7 @@ from broker.security.manager import SecurityManager
 from broker.sessions.resource_limits import UserLimits
 from broker.settings.queue_defaults import QueueRequest
 from broker.settings.settings_repository import SettingsRepository
-from broker.settings.value_types import BOOLEAN, INT, TEXTS, Kind, at_least
+from broker.settings.value_types import BOOLEAN, INT, TEXTS, ValueType, at_least
 from broker.storage.open import REPLACEABLE, FileStoreOptions
 from broker.transport.acceptor import AcceptorOptions
 from broker.transport.network_check import NetworkCheck
@@ -118,7 +118,7 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
 
 
 def security_of(config: BrokerConfig) -> SecurityFacade | None:
-    """Who may do what in this broker; None where security is off.
+    """The security manager for this configuration; None where security is off.
 
     Users and roles are those of the instance's etc/.
 
@@ -281,7 +281,7 @@ def _of_protocols(transport: TransportConfig) -> dict[str, str]:
     return {name: text for name, text in transport.parameters.items() if name in own}
 
 
-def _parameter(transport: TransportConfig, name: str, kind: Kind[T], default: T) -> T:
+def _parameter(transport: TransportConfig, name: str, kind: ValueType[T], default: T) -> T:
     text = transport.parameters.get(name)
     if text is None:
         return default

@@ -1,4 +1,4 @@
-"""Where an instance, or a bare data folder, keeps what it has stored: folders, or a database."""
+"""The storage layout of an instance or a bare data folder: folders, or a database."""
 
 from __future__ import annotations
 

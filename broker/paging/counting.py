@@ -79,7 +79,7 @@ def apply(page: Page, summary: PageSummary) -> None:
                 # Rolled back, or never committed.
                 continue
         subscription = store.subscriptions.get(queue_id)
-        if subscription is None or page.number in subscription.complete:
+        if subscription is None or page.number in subscription.acknowledgements.complete:
             continue
         left, unread = _left(subscription, page.number, numbers)
         page.added(queue_id, left)
@@ -93,7 +93,7 @@ def apply(page: Page, summary: PageSummary) -> None:
 
 def _left(subscription: PageSubscription, page: int, numbers: list[int]) -> tuple[int, int]:
     """Give how many are not acknowledged, and how many of these are not in memory."""
-    acknowledged = subscription.acknowledged.get(page)
+    acknowledged = subscription.acknowledgements.of_page(page)
     if not acknowledged:
         return len(numbers), len(numbers)
     unread = [number for number in numbers if number not in acknowledged]

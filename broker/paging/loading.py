@@ -104,13 +104,13 @@ class PageLoader:
                     self._doomed.append(record_id)
                     self._last_doomed_page = max(self._last_doomed_page, page)
                 elif kind == RecordType.ACKNOWLEDGE_CURSOR:
-                    if number in subscription.acknowledged.get(page, ()):
+                    if subscription.acknowledgements.has(page, number):
                         # Said twice: one record is enough.
                         self._doomed.append(record_id)
                     else:
-                        subscription.reserve(page, number, record_id)
+                        subscription.acknowledgements.add(page, number, record_id)
                 else:
-                    subscription.complete[page] = record_id
+                    subscription.acknowledgements.complete[page] = record_id
             elif kind in _COUNTERS and not is_update:
                 self._doomed.append(record_id)
 
@@ -166,7 +166,7 @@ class PageLoader:
         self, subscription: PageSubscription, page_number: int, number: int
     ) -> PagedReference | None:
         """Give one message, which the queue's cursor will not come to any more."""
-        if number in subscription.acknowledged.get(page_number, ()):
+        if subscription.acknowledgements.has(page_number, number):
             # Acknowledged by another consumer: it is not delivered again.
             return None
         page = self._paging.stores[subscription.queue.binding.address].pages[page_number]
@@ -175,7 +175,7 @@ class PageLoader:
             if entry.number == number:
                 reference = subscription.reference_of(page, entry, data)
                 if reference is not None:
-                    subscription.reserve(page_number, number, HELD)
+                    subscription.acknowledgements.add(page_number, number, HELD)
                 return reference
         return None
 
@@ -214,7 +214,7 @@ class PageLoader:
 
     @staticmethod
     def _is_ahead(store: PagingStore, page: Page) -> bool:
-        return any(one.is_ahead_of(page) for one in store.subscriptions.values())
+        return any(one.acknowledgements.is_ahead_of(page) for one in store.subscriptions.values())
 
     @staticmethod
     def _count(page: Page) -> None:

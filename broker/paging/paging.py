@@ -322,7 +322,7 @@ class Paging:
 
     def _forget(self, error: Exception | None, subscription: PageSubscription) -> None:
         if error is None:
-            self.delete_records(subscription.take_all_records())
+            self.delete_records(subscription.acknowledgements.take_all_records())
 
     def address_deleted(self, name: str) -> None:
         """An address, which has no queue any more, was deleted: its folder goes."""

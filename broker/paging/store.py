@@ -350,7 +350,7 @@ class PagingStore:
         assert page.remaining is not None, "it was counted before it was appended to"
         for queue_id, left in page.remaining.items():
             if not left and queue_id in self.subscriptions:
-                self.subscriptions[queue_id].page_done(page)
+                self.subscriptions[queue_id].acknowledgements.page_done(page)
         self._delete_if_done(page)
 
     def more_written(self, page: Page) -> None:
@@ -387,7 +387,7 @@ class PagingStore:
             if page.left:
                 subscription = self.subscriptions.get(queue_id)
                 if subscription is not None:
-                    subscription.page_done(page)
+                    subscription.acknowledgements.page_done(page)
             else:
                 self._delete_if_done(page)
         elif not page.left:
@@ -435,7 +435,8 @@ class PagingStore:
     def _deleted(self, page: Page, subscriptions: list[PageSubscription]) -> None:
         self.page_gone(page)
         for subscription in subscriptions:
-            self.paging.delete_records(subscription.take_records(page.number))
+            records = subscription.acknowledgements.take_records(page.number)
+            self.paging.delete_records(records)
 
     def page_gone(self, page: Page) -> None:
         """The page does not come back: its transactions and bodies may go."""

@@ -1,13 +1,16 @@
-# Fields of subscription.py's classes, compiled; see setup.py (COMPILED).
+# Fields of subscription.py's class, compiled; see setup.py (COMPILED).
 
 cimport cython
 
 from broker.queues.memory cimport AddressMemory
 from broker.model.message cimport Message
+from broker.paging.acknowledgements cimport PageAcknowledgements
 from broker.paging.cursor cimport Cursor, Found, LateRange
 from broker.paging.page cimport Page
 from broker.paging.reference cimport PagedReference
+from broker.paging.window cimport Window
 from broker.queues.queue cimport Queue
+from broker.queues.reference_lists cimport PriorityList
 from broker.storage.page_appends cimport PageAppends
 from broker.records.page_records cimport PageEntry
 
@@ -19,8 +22,7 @@ cdef class PageSubscription:
     cdef tuple _drop_end
     cdef bint _is_held_back
     cdef AddressMemory _memory
-    cdef public dict acknowledged
-    cdef public dict complete
+    cdef public PageAcknowledgements acknowledgements
     cdef public Py_ssize_t held_count
     cdef public Py_ssize_t held_size
     cdef public bint is_closed
@@ -30,13 +32,13 @@ cdef class PageSubscription:
 
     cpdef object became_visible(self, Py_ssize_t count=*)
 
-    @cython.locals(window=Window, found=Found)
+    @cython.locals(window=Window, waiting=PriorityList, found=Found)
     cpdef object replenish(self)
 
     @cython.locals(blocking=Found, found=Found, range_of_it=LateRange)
     cdef Found _next(self)
 
-    @cython.locals(entry=PageEntry, page=Page, acknowledged=dict)
+    @cython.locals(entry=PageEntry, page=Page)
     cpdef bint is_visible(self, Found found) except -1
 
     @cython.locals(message=Message, reference=PagedReference)
@@ -61,14 +63,3 @@ cdef class PageSubscription:
 
 
 cdef bint _has_lost_body(Message message) except -1
-
-
-cdef class Window:
-    cdef Py_ssize_t _count_max
-    cdef Py_ssize_t _prefetch_count
-    cdef Py_ssize_t _prefetch_size
-    cdef Py_ssize_t _size_max
-    cdef PageSubscription _subscription
-
-    @cython.locals(one=PageSubscription, count=Py_ssize_t, size=Py_ssize_t, waiting=Py_ssize_t)
-    cpdef bint has_room(self) except -1

@@ -13,13 +13,15 @@ Threads: the event loop's alone; nothing here waits.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from broker.model.encoding import RecordFormatError
 from broker.model.scheduled_time import SCHEDULED, time_ms
+from broker.paging.acknowledgements import PageAcknowledgements
 from broker.paging.browsing import PageBrowser
 from broker.paging.cursor import Cursor, Found, LateRange, PageSource
 from broker.paging.reference import PagedReference
+from broker.paging.window import Window
 from broker.records.persisters import UnsupportedMessage
 
 if TYPE_CHECKING:
@@ -94,9 +96,7 @@ class PageSubscription:
         unread_count: messages in pages that may be read and are not in memory.
         held_count: of those in memory, not acknowledged.
         held_size: their bytes.
-        acknowledged: by page, the numbers that are acknowledged, or about to be in a prepared
-            transaction, with their record ids; 0 for none.
-        complete: by page, the id of record 42.
+        acknowledgements: what the queue has acknowledged.
     """
 
     __slots__ = (
@@ -106,8 +106,7 @@ class PageSubscription:
         "_drop_end",
         "_is_held_back",
         "_memory",
-        "acknowledged",
-        "complete",
+        "acknowledgements",
         "held_count",
         "held_size",
         "is_closed",
@@ -124,8 +123,7 @@ class PageSubscription:
         self.unread_count = 0
         self.held_count = 0
         self.held_size = 0
-        self.acknowledged: dict[int, dict[int, int]] = {}
-        self.complete: dict[int, int] = {}
+        self.acknowledgements = PageAcknowledgements(queue, store.appends)
         self.is_closed = False
         self._cursor = Cursor(store, queue.queue_id, self.wake)
         self._is_held_back = False
@@ -168,7 +166,9 @@ class PageSubscription:
     @property
     def wants_to_go_on(self) -> bool:
         """Whether the window was full, and has room now for a queue that has nothing else."""
-        return self._is_held_back and self.queue.waiting.count == 0 and Window(self).has_room()
+        if not self._is_held_back or self.queue.waiting.count:
+            return False
+        return Window(self.queue.settings).has_room(self.held_count, self.held_size, 0)
 
     # --- messages come ------------------------------------------------------------------------
 
@@ -184,8 +184,8 @@ class PageSubscription:
 
     def replenish(self) -> None:
         """Put into the queue what was read, and read on, as far as the window has room."""
-        window = Window(self)
-        while window.has_room() or self.is_dropping:
+        window, waiting = Window(self.queue.settings), self.queue.waiting
+        while window.has_room(self.held_count, self.held_size, waiting.count) or self.is_dropping:
             found = self._next()
             if found is None:
                 return
@@ -232,8 +232,7 @@ class PageSubscription:
         if page.is_closed and not (page.remaining or {}).get(self.queue.queue_id):
             # Done with the page, it has forgotten what it had acknowledged there.
             return False
-        acknowledged = self.acknowledged.get(page.number)
-        if acknowledged is not None and entry.number in acknowledged:
+        if self.acknowledgements.has(page.number, entry.number):
             return False
         if entry.tx_id < 0:
             return True
@@ -384,50 +383,11 @@ class PageSubscription:
         if self.is_closed:
             return
         page = reference.page
-        self.acknowledged.setdefault(page.number, {})[reference.number] = reference.record_id
+        self.acknowledgements.add(page.number, reference.number, reference.record_id)
         self.store.removed(page, self.queue.queue_id)
         if self._is_held_back:
             self._is_held_back = False
             self.queue.deliver_later()
-
-    def reserve(self, page: int, number: int, record_id: int) -> None:
-        """A message was acknowledged before the start, or is in a prepared transaction."""
-        self.acknowledged.setdefault(page, {})[number] = record_id
-
-    def is_ahead_of(self, page: Page) -> bool:
-        """Whether a record would count for what is appended to a page, after a start.
-
-        The queue is done with it, or has acknowledged what a power failure took from its end:
-        messages that are not durable are delivered before they are synced, and their
-        acknowledgements are.
-        """
-        if page.number in self.complete:
-            return True
-        return max(self.acknowledged.get(page.number, ()), default=-1) >= page.count
-
-    def page_done(self, page: Page) -> None:
-        """The queue has nothing left in a page that others still need: one record instead of all.
-
-        Nothing where no record says anything of the page.
-        """
-        acknowledged = self.acknowledged.pop(page.number, {})
-        records = [one for one in acknowledged.values() if one > 0]
-        if not self.queue.is_durable or page.number in self.complete:
-            return
-        if not records:
-            return
-        record_id = self._appends.complete(self.queue.queue_id, page.number, page.count, records)
-        if record_id is None:
-            # They go with the page.
-            self.acknowledged[page.number] = acknowledged
-        else:
-            self.complete[page.number] = record_id
-
-    def take_records(self, page: int) -> list[int]:
-        """Give the records about a page that is gone, to be deleted."""
-        found = [one for one in self.acknowledged.pop(page, {}).values() if one > 0]
-        complete = self.complete.pop(page, 0)
-        return [*found, complete] if complete else found
 
     def drop_all(self) -> int:
         """Acknowledge all that may be read and is not in memory, as it is read; how many."""
@@ -449,11 +409,6 @@ class PageSubscription:
         self.unread_count = 0
         self.store.forget_queue(self.queue.queue_id)
 
-    def take_all_records(self) -> list[int]:
-        """Give all its records, to be deleted once the queue's own is."""
-        pages = {*self.acknowledged, *self.complete}
-        return [record_id for page in pages for record_id in self.take_records(page)]
-
 
 def _range_of(found: Found) -> LateRange:
     """Where a record that is to be read again lies; of no number yet."""
@@ -466,44 +421,3 @@ def _has_lost_body(message: Message) -> bool:
     Who reads it acknowledges it: else its page would stay for ever.
     """
     return message.is_large and message.large is None
-
-
-# QueueImpl.MAX_DEPAGE_NUM: messages that wait where settings give no limit at all.
-_UNLIMITED_COUNT: Final = 10_000
-
-
-class Window:
-    """Whether a queue may take more of its pages into memory.
-
-    Args:
-        subscription: of the queue.
-    """
-
-    __slots__ = ("_count_max", "_prefetch_count", "_prefetch_size", "_size_max", "_subscription")
-
-    def __init__(self, subscription: PageSubscription) -> None:
-        settings = subscription.queue.settings
-        self._subscription = subscription
-        self._size_max = settings.max_read_page_bytes
-        self._count_max = settings.max_read_page_messages
-        self._prefetch_size = settings.prefetch_page_bytes
-        self._prefetch_count = settings.prefetch_page_messages
-        if max(self._size_max, self._count_max, self._prefetch_size, self._prefetch_count) <= 0:
-            # Without any limit Artemis takes as much as the address may have in memory.
-            most = settings.max_size_bytes
-            self._prefetch_size = most if most > 0 else 2 * settings.page_size_bytes
-            self._prefetch_count = _UNLIMITED_COUNT
-
-    def has_room(self) -> bool:
-        """Whether one more may come; limits of 0 and below are none (QueueImpl.needsDepage)."""
-        one = self._subscription
-        count, size = one.held_count, one.held_size
-        if 0 < self._size_max <= size or 0 < self._count_max <= count:
-            return False
-        waiting = min(count, one.queue.waiting.count)
-        if not waiting:
-            return True
-        if 0 < self._prefetch_count <= waiting:
-            return False
-        # Of those in memory some wait: their share of the bytes.
-        return not 0 < self._prefetch_size * count <= size * waiting

@@ -1,1 +1,1 @@
-"""What prints, exports and describes records for people."""
+"""Printing, describing and exporting records for people."""

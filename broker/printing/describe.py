@@ -1,4 +1,4 @@
-"""What Artemis's `data print` writes for a record, so that people can diff the two.
+"""A record in the wording of Artemis's `data print`, so that both outputs can be compared.
 
 The wording, down to its missing parentheses, is Artemis's. Where it prints an identity hash,
 `java_text.IDENTITY` (0) stands: behind `@` at the end of a message or a bridge, and first inside

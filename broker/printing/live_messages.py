@@ -1,4 +1,4 @@
-"""What a message journal has, in the order of message ids, whatever its size.
+"""The live messages of a journal in the order of ids, in bounded memory.
 
 A load gives records in the order of the log: a message first, much later what became of it. To say
 of each message which queues still have it, its bytes wait in a temporary database on disk (SQLite;

@@ -1,4 +1,4 @@
-"""What `data print` counts while it prints: messages and references by queue, page counters.
+"""The counts of `data print`: messages and references by queue, page counters.
 
 Both are fed a user type and a body a record, in order, and give lines.
 """

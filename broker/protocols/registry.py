@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from broker.protocols.peer import Handler, Peer, Sessions
-    from broker.settings.value_types import Kind
+    from broker.settings.value_types import ValueType
 
 __all__ = [
     "GROUP",
@@ -60,7 +60,7 @@ class AcceptorParameter(NamedTuple):
         default: where the URI does not have it.
     """
 
-    kind: Kind[Any]
+    kind: ValueType[Any]
     default: object
 
 

@@ -41,6 +41,7 @@ class ConsumerQueue(ReferenceQueue, Protocol):
     """Of a queue what its consumers, and those who come to it by one, use; `queue.py` has it."""
 
     clock_ms: Callable[[], int]
+    clock_s: Callable[[], float]
     pages: QueuePages | None
     records_deliveries: bool
     timers: Timers
@@ -112,7 +113,7 @@ class Consumer:
         number: unique in the process.
         can_take: started, with credits left, not paused; each change of these updates it.
         delivering: given and not acknowledged, in order.
-        on_answered: called when nothing of that is left; None where nobody waits for it.
+        on_answered: called when nothing of that is left; None: not called.
         credits: bytes or messages left; below 0 after a message larger than what was left.
         is_unlimited: credits do not matter.
         is_closed: takes nothing any more.

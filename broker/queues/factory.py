@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from broker.queues.queue import Queue
@@ -53,6 +54,7 @@ class QueueFactory:
         self._timers = timers
         self._clock_ms = clock_ms
         self._clock_s = clock_s
+        self._consumer_numbers = itertools.count(1)
         self._settings = settings
         self._parse_filter = parse_filter
         self._records_deliveries = records_deliveries
@@ -85,6 +87,7 @@ class QueueFactory:
             timers=self._timers,
             clock_ms=self._clock_ms,
             clock_s=self._clock_s,
+            consumer_numbers=self._consumer_numbers,
             settings=self._settings,
             parse_filter=self._parse_filter,
             dead_letters=self.dead_letters,

@@ -13,6 +13,7 @@ cdef class Queue(QueueContents):
     cdef public Consumers consumers
     cdef public object created_ms
     cdef public object clock_s
+    cdef public object consumer_numbers
     cdef public object filter
     cdef public object groups
     cdef public object index

@@ -18,7 +18,7 @@ from broker.queues.refusals import Refusals
 from broker.queues.selector_index import SelectorIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from broker.model.message import Message
     from broker.ports import Settings, Timer, Timers
@@ -42,6 +42,7 @@ class Queue(QueueContents):
         timers: turns and timers.
         clock_ms: wall clock, ms since 1970.
         clock_s: the same in seconds, for consumers.
+        consumer_numbers: unique in the broker.
         settings: of addresses.
         parse_filter: a selector's text to a Filter; raises BrokerError 103.
         dead_letters: takes what is delivered too often, or too late.
@@ -66,6 +67,7 @@ class Queue(QueueContents):
         timers: Timers,
         clock_ms: Callable[[], int],
         clock_s: Callable[[], float],
+        consumer_numbers: Iterator[int],
         settings: Settings,
         parse_filter: Callable[[str], Filter | None],
         dead_letters: DeadLetterHandler,
@@ -86,6 +88,7 @@ class Queue(QueueContents):
             is_durable=is_durable,
         )
         self.clock_s = clock_s
+        self.consumer_numbers = consumer_numbers
         self.records_deliveries = records_deliveries
         self._parse_filter = parse_filter
         self.is_temporary = is_temporary
@@ -219,7 +222,7 @@ class Queue(QueueContents):
             self.deliver_later()
 
     def _end_rebalance(self) -> bool:
-        """Go on where nobody has anything left; whether it is so."""
+        """Go on if no consumer has deliveries left; whether it is so."""
         members = self.consumers.all()
         if any(member.delivering for member in members):
             return False

@@ -39,6 +39,9 @@ cdef class Cursor:
     cdef PriorityList _owner
     cdef public list places
 
+    @cython.locals(level=int, references=ReferenceList, place=Reference, found=Reference)
+    cpdef Reference advance(self)
+
 
 cdef class PriorityList:
     cdef public Py_ssize_t count

@@ -204,8 +204,8 @@ class Cursor:
         """
         levels = self._owner.levels
         for level in self._owner.used:
-            place = self.places[level]
-            found = levels[level].first() if place is None else levels[level].after(place)
+            references, place = levels[level], self.places[level]
+            found = references.first() if place is None else references.after(place)
             if found is not None:
                 self.places[level] = found
                 return found

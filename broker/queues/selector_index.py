@@ -48,7 +48,8 @@ class Lane:
 
     Attributes:
         filter: the selector; None takes all.
-        ready: consumers that may take, by their priority, in the order in which they came.
+        ready: consumers that may take, by their priority, in the order in which they came: number,
+            consumer, this lane.
         cursor: goes through what waited before the lane was made; None once it takes part in the
             scan.
     """
@@ -60,7 +61,7 @@ class Lane:
         # Whether the look-up alone decides.
         self.is_exact = filter is not None and filter.is_equality
         self.member_count = 0
-        self.ready: dict[int, list[tuple[int, Consumer]]] = {}
+        self.ready: dict[int, list[tuple[int, Consumer, Lane]]] = {}
         self.cursor: Cursor | None = None
         self._entries: dict[int, deque[Reference]] = {}
         self._sweep_at = _SWEEP_MIN
@@ -101,7 +102,10 @@ class Lane:
         """Give how many it has at most."""
         if self.filter is None:
             return queue.waiting.count
-        return sum(map(len, self._entries.values()))
+        count = 0
+        for entries in self._entries.values():
+            count += len(entries)
+        return count
 
     def take(self, queue: QueueContents) -> Reference | None:
         """Give the next reference, which the lane knows no more; None where it has none."""
@@ -151,16 +155,21 @@ class _Turns:
             count = lane.count_max(queue) if ready else 0
             if not ready or not count:
                 del self.active[lane]
-                continue
-            # Those behind the last one served come first, then the others from the beginning.
-            start = bisect_left(ready, (self.last + 1,))
-            turn = ready[start : start + count]
-            if len(turn) < count:
-                turn += ready[: min(start, count - len(turn))]
-            found += [(number, consumer, lane) for number, consumer in turn]
-        last = self.last
-        found.sort(key=lambda one: (one[0] <= last, one[0]))
-        return found
+            elif len(ready) <= count:
+                found += ready
+            else:
+                start = self._place_in(ready)
+                turn = ready[start : start + count]
+                found += turn
+                found += ready[: count - len(turn)]
+        # By number, of which each consumer has its own.
+        found.sort()
+        start = self._place_in(found)
+        return found[start:] + found[:start]
+
+    def _place_in(self, consumers: list[tuple[int, Consumer, Lane]]) -> int:
+        """Where those behind the last one served begin: they come first, then the others."""
+        return bisect_left(consumers, (self.last + 1,))
 
 
 class Values:
@@ -292,7 +301,7 @@ class SelectorIndex:
         number = self._numbers[consumer]
         at = bisect_left(ready, (number,))
         if at == len(ready) or ready[at][0] != number:
-            ready.insert(at, (number, consumer))
+            ready.insert(at, (number, consumer, lane))
         self._activate(lane)
 
     def _rest(self, consumer: Consumer, lane: Lane) -> None:
@@ -425,5 +434,7 @@ class SelectorIndex:
                 count += 1
                 turns.last = number
                 queue.take(reference)
+                if not lane.count_max(queue):
+                    turns.active.pop(lane, None)
                 consumer.handle(reference, reference.message)
         return count

@@ -1,8 +1,8 @@
 """References of one queue to messages that lie in the journal's files: objects when they are due.
 
 A start with a million messages makes no object of any of them. A queue gets lists of places, 8
-bytes a message, in its list of waiting references (reference.py). A reader that comes to such a
-list (the queue's next delivery, a browser, management) has all of its references made at once, by
+bytes a message, in its list of waiting references (reference_lists.py). A reader that comes to such
+a list (the queue's next delivery, a browser, management) has all of its references made at once, by
 one read of the file.
 
 Threads: the event loop's.

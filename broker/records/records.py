@@ -1,4 +1,4 @@
-"""Objects of the broker, and the bodies of the journal records that hold them."""
+"""Encodes and decodes the broker's records: objects to bodies of journal records, and back."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Addresses:
         patterns: the addresses with wildcards in their names, where these route.
         paging: of the broker; None where nothing is kept. Set once, by the composition root,
             before the first address is made: paging needs addresses.
-        listener: told of addresses and queues; None tells nobody. Set once, likewise.
+        listener: told of addresses and queues, if there is one. Set once, likewise.
     """
 
     def __init__(

@@ -4,7 +4,7 @@
                                                                         └─▶ routing.forward(copy)
 
 A binding says which messages it takes, and what taking one means: a queue gets it, or a copy goes
-on to other addresses. Whoever routes knows no more of it. Of the bindings with one routing name
+on to other addresses. Routing knows no more of it. Of the bindings with one routing name
 each message goes to one: so do the anycast queues of an address. Another kind of binding is another
 class.
 

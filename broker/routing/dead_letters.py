@@ -4,7 +4,7 @@
                   else ─▶ the dead letter address
     expired       ─▶ the expiry address
 
-How it is moved: moves.py. Without an address, or with one that has no queue, it is dropped.
+How it is moved: message_mover.py. Without an address, or with one that has no queue, it is dropped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from broker.notifications import Notifications
     from broker.ports import Settings, Timers
     from broker.queues.counters import Counters
-    from broker.queues.reference import Reference, ReferenceQueue
+    from broker.queues.reference import Reference
     from broker.routing.message_copies import MessageCopies
     from broker.routing.postoffice import PostOffice
     from broker.settings.settings import AddressSettings
@@ -140,75 +140,84 @@ class DeadLetters(MessageMover):
         queue = reference.queue
         settings = queue.settings
         target = settings.dead_letter_address
-        if target and not self._create_resources(
-            queue,
+        if not self._create_resources(
+            reference,
             target,
+            self.kill,
             is_wanted=settings.auto_create_dead_letter_resources,
             prefix=settings.dead_letter_queue_prefix,
             suffix=settings.dead_letter_queue_suffix,
         ):
-            self._try_later(reference, lambda: self.kill(reference))
             return
         queue.killed_count += 1
         self._counters.killed += 1
-        if not target or not self._has_bindings(target):
+        if not self._leave(reference, target):
             log.warning(
                 "AMQ222149: message %d of %s was delivered %d times; dropped, for the dead letter "
                 "address %s",
                 reference.message.message_id,
                 queue.name,
                 reference.delivery_count,
-                "is not set" if not target else f"{target} has no queue",
+                f"{target} has no queue" if target else "is not set",
             )
-            self._drop(reference)
-            return
-        self._send_on(reference, lambda copy: self._mark(copy, reference, target))
 
     def expire(self, reference: Reference) -> None:
         """Move a reference, which waits or is being delivered, to the expiry address."""
         queue = reference.queue
         settings = queue.settings
         target = settings.expiry_address
-        if target and not self._create_resources(
-            queue,
+        if not self._create_resources(
+            reference,
             target,
+            self.expire,
             is_wanted=settings.auto_create_expiry_resources,
             prefix=settings.expiry_queue_prefix,
             suffix=settings.expiry_queue_suffix,
         ):
-            self._try_later(reference, lambda: self.expire(reference))
             return
         queue.expired_count += 1
         self._counters.expired += 1
         self._notifications.message(
             NotificationType.MESSAGE_EXPIRED, reference.message, queue, reference.consumer
         )
-        if not target or not self._has_bindings(target):
+        self._leave(reference, target, expired_ms=self._clock_ms())
+
+    def _leave(
+        self, reference: Reference, target: str | None, *, expired_ms: int | None = None
+    ) -> bool:
+        """Move a reference to an address; whether it has a queue: else the message is dropped."""
+        if not target or not self._postoffice.has_queues(target):
             self._drop(reference)
-            return
-        now_ms = self._clock_ms()
+            return False
 
         def mark(copy: Message) -> None:
             self._mark(copy, reference, target)
-            copy.set(ACTUAL_EXPIRY, PropertyType.LONG, now_ms)
+            if expired_ms is not None:
+                copy.set(ACTUAL_EXPIRY, PropertyType.LONG, expired_ms)
 
         self._send_on(reference, mark)
-
-    def _has_bindings(self, address: str) -> bool:
-        return self._postoffice.has_queues(address)
+        return True
 
     def _create_resources(
-        self, queue: ReferenceQueue, target: str, *, is_wanted: bool, prefix: str, suffix: str
+        self,
+        reference: Reference,
+        target: str | None,
+        again: Callable[[Reference], None],
+        *,
+        is_wanted: bool,
+        prefix: str,
+        suffix: str,
     ) -> bool:
         """Make a queue at the target that takes what came from this address alone.
 
         Returns:
-            Whether it is there, or not wanted; false where the disk is full.
+            Whether it is there, or not wanted. Else the disk is full: `again` is called after a
+            while.
         """
-        source = queue.binding.address
+        source = reference.queue.binding.address
         addresses = self._postoffice.addresses
         name = f"{prefix}{source}{suffix}"
-        if not is_wanted or source == target or name in addresses.queues:
+        if not target or not is_wanted or source == target or name in addresses.queues:
             return True
         routing_type = RoutingType(self._settings.match(target).default_queue_routing_type)
         quoted = source.replace("'", "''")
@@ -231,5 +240,6 @@ class DeadLetters(MessageMover):
         except BrokerError as error:
             if error.code is not ErrorCode.ADDRESS_FULL:
                 raise
+            self._try_later(reference, lambda: again(reference))
             return False
         return True

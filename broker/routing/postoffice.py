@@ -48,6 +48,7 @@ __all__ = ["PostOffice", "Routing"]
 
 log = logging.getLogger("broker")
 
+_DIVERT: Final = BindingType.DIVERT
 # Names are chosen by clients: what is remembered for them is dropped when there are that many.
 _ROUTES_MAX: Final = 20_000
 
@@ -151,9 +152,7 @@ class PostOffice:
             # A pattern is an address too: what is sent to it literally it has already. Its diverts
             # are for that alone.
             if pattern is not own:
-                bindings += [
-                    one for one in pattern.bindings if one.binding_type is not BindingType.DIVERT
-                ]
+                bindings += [one for one in pattern.bindings if one.binding_type is not _DIVERT]
         return Route(bindings)
 
     def has_queues(self, address: str) -> bool:

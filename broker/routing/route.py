@@ -12,7 +12,7 @@ Threads: the event loop's alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.model.routing_type import RoutingType
 from broker.routing.bindings import BindingType
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from broker.routing.bindings import Binding, RoutingContext
 
 __all__ = ["Route", "RoutingGroup"]
+
+# Looked up once: in Python 3.11 a member of an enum costs a call of Python, for each message.
+_ANYCAST: Final = RoutingType.ANYCAST
+_MULTICAST: Final = RoutingType.MULTICAST
+_DIVERT: Final = BindingType.DIVERT
 
 
 class RoutingGroup:
@@ -86,9 +91,9 @@ class Route:
         self.multicast: list[Binding] = []
         self.diverts: list[Binding] = []
         for binding in bindings:
-            if binding.binding_type is BindingType.DIVERT:
+            if binding.binding_type is _DIVERT:
                 self.diverts.append(binding)
-            elif binding.routing_type == RoutingType.ANYCAST:
+            elif binding.routing_type == _ANYCAST:
                 self.anycast.append(binding)
             else:
                 self.multicast.append(binding)
@@ -124,7 +129,7 @@ class Route:
     def route(self, message: Message, routing: RoutingContext) -> None:
         """Let those take a message whose turn it is, diverts not asked."""
         routing_type = message.routing_type
-        if routing_type is not RoutingType.ANYCAST:
+        if routing_type is not _ANYCAST:
             for binding in self._multicast_alone:
                 if binding.accepts(message):
                     binding.route(message, routing)
@@ -132,7 +137,7 @@ class Route:
                 chosen = group.next_for(message)
                 if chosen is not None:
                     chosen.route(message, routing)
-        if routing_type is not RoutingType.MULTICAST:
+        if routing_type is not _MULTICAST:
             for group in self._anycast_groups:
                 chosen = group.next_for(message)
                 if chosen is not None:

@@ -1,4 +1,4 @@
-"""Who somebody is, and what he may do."""
+"""Authentication and authorization."""
 
 from __future__ import annotations
 

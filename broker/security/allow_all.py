@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from broker.security.counts import SecurityCounts
-from broker.settings.repository import HierarchicalRepository
+from broker.settings.hierarchical_repository import HierarchicalRepository
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How often logins and permissions were asked for, and with what result."""
+"""Counters of logins and permission checks, by result."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.model.address import join_fqqn
-from broker.security.manager import ANYBODY, Subject
+from broker.security.manager import ANONYMOUS, Subject
 from broker.security.permission import Permission
 from broker.security.users import Users
 
@@ -58,7 +58,7 @@ class SecurityFacade:
         Raises:
             BrokerError: SECURITY_EXCEPTION.
         """
-        subject = self._subjects.get(user, ANYBODY)
+        subject = self._subjects.get(user, ANONYMOUS)
         return self.manager.check(subject, _PERMISSIONS[permission], join_fqqn(address, queue))
 
     def roles(self, address: str) -> list[dict[str, object]]:

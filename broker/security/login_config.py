@@ -1,4 +1,4 @@
-"""etc/login.config: which files hold the users, and whom somebody without a name is taken for.
+"""etc/login.config: the files with users and roles, and the user for anonymous clients.
 
 Artemis's JAAS file. Of it the options of PropertiesLoginModule and GuestLoginModule are read;
 other modules are Java's, and a file that has them and no users of its own is refused.

@@ -24,7 +24,7 @@ from broker.errors import BrokerError, broker_error
 from broker.model.address import DEFAULT_WILDCARDS, WildcardConfiguration, split_fqqn
 from broker.security.counts import SecurityCounts
 from broker.security.permission import Permission, RoleTable
-from broker.settings.repository import HierarchicalRepository
+from broker.settings.hierarchical_repository import HierarchicalRepository
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -58,7 +58,7 @@ class Subject:
     is_cluster: bool = False
 
 
-ANYBODY: Final = Subject(None, frozenset())
+ANONYMOUS: Final = Subject(None, frozenset())
 
 
 class SecurityManager:
@@ -140,7 +140,7 @@ class SecurityManager:
             if self.enabled:
                 raise _unknown(name)
         if not self.enabled:
-            return ANYBODY if name is None else Subject(name, frozenset())
+            return ANONYMOUS if name is None else Subject(name, frozenset())
         if name is None:
             if self._guest is None:
                 raise _unknown(name)

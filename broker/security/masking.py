@@ -120,7 +120,7 @@ def _operators_decode(name: str) -> Callable[[str], str]:
     def decode(text: str) -> str:
         plain = found(text)
         if not isinstance(plain, str):
-            raise ValueError(f"codec {name} gave no text")
+            raise ValueError(f"codec {name} returned no text")
         return plain
 
     return decode

@@ -19,7 +19,7 @@ SALT_SIZE: Final = 32
 HASH_SIZE: Final = 64
 _HASH: Final = re.compile(r"(\d{1,9}):((?:[0-9a-f]{2})+):((?:[0-9a-f]{2})+)", re.IGNORECASE)
 # Compared with where there is no such user, so that the answer takes as long.
-_NOBODY: Final = f"{ITERATIONS}:{'00' * SALT_SIZE}:{'00' * HASH_SIZE}"
+_UNKNOWN_USER: Final = f"{ITERATIONS}:{'00' * SALT_SIZE}:{'00' * HASH_SIZE}"
 
 
 def hash_password(password: str, *, iterations: int = ITERATIONS, salt: bytes | None = None) -> str:
@@ -61,7 +61,7 @@ def verify_password(stored: str | None, password: str) -> bool:
     (True, False)
     """
     if stored is None:
-        verify_hash(_NOBODY, password)
+        verify_hash(_UNKNOWN_USER, password)
         return False
     if stored.startswith("ENC(") and stored.endswith(")"):
         return verify_hash(stored[4:-1], password)

@@ -1,4 +1,4 @@
-"""What can be permitted, and to which roles."""
+"""Permissions, and the roles that have each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a message must have for a selector to match, so that selectors can be looked up.
+"""The `name = value` that a selector requires, so that consumers can be indexed by it.
 
     name = 'text'            the text
     name = 5                 the number

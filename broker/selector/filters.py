@@ -1,4 +1,4 @@
-"""Selectors as the broker's parts want them: errors with Artemis's code."""
+"""Parses filters for the broker: cached, and with Artemis's error code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a name in a selector stands for: a header of the message, or a property."""
+"""Resolves the names in a selector: headers of the message, or properties."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker.config.binding import nearest
+from broker.config.xml_fields import nearest
 from broker.errors import BrokerError, ErrorCode
 from broker.protocols.registry import installed_protocols, read_parameters
 from broker.transport.acceptor import AcceptedProtocol

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from broker.model.wire import WireRecord
-    from broker.settings.repository import HierarchicalRepository
+    from broker.settings.hierarchical_repository import HierarchicalRepository
     from broker.storage.manager import StorageManager
 
 __all__ = ["StoredPermissions"]

@@ -1,1 +1,1 @@
-"""Address settings, and what is looked up by the name of an address."""
+"""Address settings, and repositories that are searched by the name of an address."""

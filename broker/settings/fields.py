@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from broker.settings.value_types import Kind
+    from broker.settings.value_types import ValueType
 
 __all__ = ["Setting", "optional", "setting"]
 
@@ -26,15 +26,15 @@ class Setting(NamedTuple):
     attribute: str
     elements: tuple[str, ...]
     json_name: str
-    kind: Kind[Any]
+    kind: ValueType[Any]
 
 
-def setting(element: str, json_name: str, kind: Kind[T], default: T, *aliases: str) -> T:
+def setting(element: str, json_name: str, kind: ValueType[T], default: T, *aliases: str) -> T:
     """A field of AddressSettings."""
     metadata = {"setting": ((element, *aliases), json_name, kind)}
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def optional(element: str, json_name: str, kind: Kind[T]) -> T | None:
+def optional(element: str, json_name: str, kind: ValueType[T]) -> T | None:
     """A field of AddressSettings without a default of its own."""
     return dataclasses.field(default=None, metadata={"setting": ((element,), json_name, kind)})

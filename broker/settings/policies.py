@@ -1,4 +1,4 @@
-"""What a broker is told to do in cases that have several right answers."""
+"""Policies that settings choose from: full addresses, full disks, slow consumers, deletion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = [
 
 
 class AddressFullPolicy(Enum):
-    """What happens to what is sent to an address that is full."""
+    """What happens to messages sent to a full address."""
 
     PAGE = "PAGE"
     DROP = "DROP"
@@ -55,7 +55,7 @@ class SlowConsumerUnit(Enum):
 
 
 class DeletionPolicy(Enum):
-    """What happens to what a configuration that is read again no longer names."""
+    """What happens to queues, addresses and diverts that a reload no longer finds configured."""
 
     OFF = "OFF"
     FORCE = "FORCE"

@@ -1,4 +1,4 @@
-"""What a queue is made of where its creator leaves it open: the settings of its address."""
+"""Defaults of a new queue, from the settings of its address."""
 
 from __future__ import annotations
 

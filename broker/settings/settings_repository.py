@@ -1,11 +1,11 @@
-"""The address settings of a broker by match, and what holds for one address."""
+"""The address settings of a broker by match, merged for each address."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from broker.model.address import DEFAULT_WILDCARDS, WildcardConfiguration, split_fqqn
-from broker.settings.repository import CACHE_SIZE_MAX, HierarchicalRepository
+from broker.settings.hierarchical_repository import CACHE_SIZE_MAX, HierarchicalRepository
 from broker.settings.settings import AddressSettings
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class SettingsRepository:
         self._found.clear()
 
     def add(self, match: str, settings: AddressSettings) -> None:
-        """Set what holds for a match, instead of what did.
+        """Set the settings of a match, replacing earlier ones.
 
         Raises:
             ValueError: any-words stands elsewhere than at the end of the match.

@@ -1,4 +1,4 @@
-"""What a configured value may be: its text, its unit, its range.
+"""Types of configured values: how they are written, their units and ranges.
 
 A kind turns the text of an element into a value and checks it; the same check holds for values that
 come otherwise, from a client's JSON say. The caller says where the text stood: an error here is a
@@ -29,7 +29,7 @@ __all__ = [
     "SIZE_INT",
     "TEXT",
     "TEXTS",
-    "Kind",
+    "ValueType",
     "at_least",
     "between",
     "choice",
@@ -47,7 +47,7 @@ SIZE_TEXT: Final = re.compile(r"\s*(-?\d+)\s*([kmg]?)i?b?\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
+class ValueType(Generic[T]):
     """How a value is read and what it may be.
 
     Attributes:
@@ -89,9 +89,9 @@ class Kind(Generic[T]):
             raise ValueError(f"{shown} is out of range: {self.range}")
         return value
 
-    def within(self, is_valid: Callable[[T], bool], range_text: str) -> Kind[T]:
+    def within(self, is_valid: Callable[[T], bool], range_text: str) -> ValueType[T]:
         """The same kind with a range."""
-        return Kind(self.name, self.read, is_valid, range_text)
+        return ValueType(self.name, self.read, is_valid, range_text)
 
 
 def _boolean(text: str) -> bool:
@@ -124,18 +124,18 @@ def _texts(text: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in text.split(",") if item.strip())
 
 
-BOOLEAN: Final = Kind("true or false", _boolean)
-INT: Final = Kind("a whole number of 32 bits", lambda text: _whole(text, INT_MAX))
-LONG: Final = Kind("a whole number of 64 bits", lambda text: _whole(text, LONG_MAX))
-SIZE: Final = Kind("a number of bytes; write 10485760, 10M or 10MiB", _size)
+BOOLEAN: Final = ValueType("true or false", _boolean)
+INT: Final = ValueType("a whole number of 32 bits", lambda text: _whole(text, INT_MAX))
+LONG: Final = ValueType("a whole number of 64 bits", lambda text: _whole(text, LONG_MAX))
+SIZE: Final = ValueType("a number of bytes; write 10485760, 10M or 10MiB", _size)
 # Artemis narrows these to 32 bits without a word; here more is an error.
 SIZE_INT: Final = SIZE.within(lambda value: abs(value) <= INT_MAX, f"at most {INT_MAX} bytes")
-DOUBLE: Final = Kind("a number", float).within(math.isfinite, "a finite number")
-TEXT: Final = Kind("a text", str)
-TEXTS: Final = Kind("a list of texts", _texts)
+DOUBLE: Final = ValueType("a number", float).within(math.isfinite, "a finite number")
+TEXT: Final = ValueType("a text", str)
+TEXTS: Final = ValueType("a list of texts", _texts)
 
 
-def choice(values: type[E], *only: E) -> Kind[E]:
+def choice(values: type[E], *only: E) -> ValueType[E]:
     """A kind whose texts are the names of an enumeration, or of some of its members.
 
     >>> class Colour(Enum):
@@ -151,18 +151,18 @@ def choice(values: type[E], *only: E) -> Kind[E]:
         except KeyError:
             raise ValueError from None
 
-    return Kind(f"one of {', '.join(members)}", read)
+    return ValueType(f"one of {', '.join(members)}", read)
 
 
 # Artemis's Validators: the same ranges under names that say them.
 
 
-def at_least(kind: Kind[T], least: float) -> Kind[T]:
+def at_least(kind: ValueType[T], least: float) -> ValueType[T]:
     """GE_ZERO and its like; `more than 0` of a whole number is `at least 1`."""
     return kind.within(lambda value: value >= least, f"at least {least}")  # type: ignore[operator]
 
 
-def between(kind: Kind[T], least: float, most: float) -> Kind[T]:
+def between(kind: ValueType[T], least: float, most: float) -> ValueType[T]:
     """PERCENTAGE and its like; both ends belong to it."""
     return kind.within(
         lambda value: least <= value <= most,  # type: ignore[operator]
@@ -170,7 +170,9 @@ def between(kind: Kind[T], least: float, most: float) -> Kind[T]:
     )
 
 
-def minus_one_or_more_than(kind: Kind[int], least: int, *, most: int = LONG_MAX) -> Kind[int]:
+def minus_one_or_more_than(
+    kind: ValueType[int], least: int, *, most: int = LONG_MAX
+) -> ValueType[int]:
     """MINUS_ONE_OR_GT_ZERO for 0; MINUS_ONE_OR_GE_ZERO for -1."""
     return kind.within(
         lambda value: value == -1 or least < value <= most,
@@ -178,6 +180,6 @@ def minus_one_or_more_than(kind: Kind[int], least: int, *, most: int = LONG_MAX)
     )
 
 
-def power_of_two(kind: Kind[int]) -> Kind[int]:
+def power_of_two(kind: ValueType[int]) -> ValueType[int]:
     """POSITIVE_POWER_OF_TWO."""
     return kind.within(lambda value: value > 0 and not value & (value - 1), "a power of two")

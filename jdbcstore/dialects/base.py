@@ -1,4 +1,4 @@
-"""What the store has to know about a database, and what most of them have in common.
+"""The `Dialect` interface, with defaults that most databases share.
 
 A `Dialect` holds facts and writes SQL text; it owns no connection. Statements for SQLAlchemy's
 `text()` name their parameters (`:name`); those that go straight to a driver use `placeholder()`.

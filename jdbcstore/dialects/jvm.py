@@ -1,4 +1,4 @@
-"""The Java machine of this process, for databases that only a JDBC driver reaches.
+"""The Java virtual machine of this process, for databases that only a JDBC driver reaches.
 
 There is one in a process, it takes its class path when it starts, and it cannot be started again
 (JNI). Another class path, or another program's JVM, needs another process.

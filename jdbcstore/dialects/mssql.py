@@ -108,7 +108,7 @@ class SQLServer(Dialect):
         args: Sequence[object],
         named: Mapping[str, object],
     ) -> RawConnection | None:
-        """The driver's own connect(); what Microsoft's library lacks is told as such.
+        """Connect by the driver; libraries that Microsoft's driver lacks are named in the error.
 
         Raises:
             OptionError: it cannot be loaded.

@@ -1,1 +1,1 @@
-"""What the table of one journal can do, as fast as each database's driver allows."""
+"""Reading and writing a journal's table, as fast as each database's driver allows."""

@@ -1,4 +1,4 @@
-"""What a store asks of the table that holds its records."""
+"""The `RecordTable` interface: what a store needs of its table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which way of writing a database gets."""
+"""Chooses the record table for a database."""
 
 from __future__ import annotations
 

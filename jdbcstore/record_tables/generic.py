@@ -233,7 +233,7 @@ class GenericTable:
                 rows = self._page(after, end)
                 # No broker deletes while a store loads.
                 if not rows or rows[-1][6] != end:
-                    raise StatementCancelled(f"rows up to seq {end} are there, and did not come")
+                    raise StatementCancelled(f"rows up to seq {end} exist and were not returned")
                 after = end
                 yield rows
 

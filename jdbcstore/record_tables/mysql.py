@@ -61,7 +61,7 @@ def is_plain_socket(driver: Any, commands: Commands) -> bool:  # noqa: ANN401 - 
     return not driver._secure and commands.longest < PACKET_MAX
 
 
-def converse(
+def execute(
     driver: Any,  # noqa: ANN401 - PyMySQL has no types.
     commands: Commands,
     *,
@@ -106,15 +106,15 @@ def converse(
     return results
 
 
-def converse_all(driver: Any, commands: Commands, timeout_ms: int) -> tuple[int, int]:  # noqa: ANN401 - As above.
+def execute_all(driver: Any, commands: Commands, timeout_ms: int) -> tuple[int, int]:  # noqa: ANN401 - As above.
     """Run a fence and commands; (rows they returned, how many of the others changed nothing).
 
     Raises:
-        pymysql.err.MySQLError: as converse().
+        pymysql.err.MySQLError: as execute().
     """
     del timeout_ms  # The driver's own.
     rows = idle = 0
-    for result in converse(driver, commands, is_fenced=True):
+    for result in execute(driver, commands, is_fenced=True):
         if result.rows is None:
             idle += result.affected_rows == 0
         else:
@@ -127,7 +127,7 @@ def exchange_all(driver: Any, commands: Commands, timeout_ms: int) -> tuple[int,
 
     Raises:
         OSError: the connection failed; it is closed.
-        pymysql.err.MySQLError: as converse(), or the commit failed.
+        pymysql.err.MySQLError: as execute(), or the commit failed.
     """
     try:
         rows, idle, failed = exchange(
@@ -196,7 +196,7 @@ class MySqlTable(GenericTable):
             listed = text("SELECT ID FROM information_schema.PROCESSLIST WHERE ID = :id")
             while connection.execute(listed, {"id": number}).first() is not None:
                 if time.monotonic() > deadline:
-                    raise TimeoutError("our old session in the database does not end")
+                    raise TimeoutError("the previous session in the database does not end")
                 try:
                     connection.execute(text(f"KILL CONNECTION {int(number)}"))
                 except sqlalchemy.exc.OperationalError as error:
@@ -240,7 +240,7 @@ class MySqlTable(GenericTable):
         for one in which:
             commands.add(QUERY + self._delete_head + one)
         self._add_inserts(commands, driver, batch)
-        run = exchange_all if is_plain_socket(driver, commands) else converse_all
+        run = exchange_all if is_plain_socket(driver, commands) else execute_all
         is_committed = False
         try:
             rows, idle = run(driver, commands, self.database.options.network_timeout_ms)
@@ -275,7 +275,7 @@ class MySqlTable(GenericTable):
         for one in which:
             driver.query(f"SELECT COUNT(*) FROM {table} ".encode() + one + older)
             if driver._result.rows != ((0,),):
-                raise StatementCancelled("a DELETE was cancelled, and did not say so")
+                raise StatementCancelled("a DELETE was cancelled without an error")
 
     def update_rows(
         self,
@@ -291,7 +291,7 @@ class MySqlTable(GenericTable):
         for one in parameters:
             self.connection.execute(update(self.table).where(which).values(values), one)
             if self.connection.execute(remaining, one).scalar_one():
-                raise StatementCancelled("an UPDATE was cancelled, and did not say so")
+                raise StatementCancelled("an UPDATE was cancelled without an error")
 
     def delete_rows(self, which: ColumnElement[bool], parameters: list[dict[str, int]]) -> None:
         """Delete rows, and see that they are gone; see StatementCancelled."""
@@ -299,7 +299,7 @@ class MySqlTable(GenericTable):
         for values in parameters:
             deleted = self.connection.execute(delete(self.table).where(which), values).rowcount
             if not deleted and self.connection.execute(remaining, values).scalar_one():
-                raise StatementCancelled("a DELETE was cancelled, and did not say so")
+                raise StatementCancelled("a DELETE was cancelled without an error")
 
     def _add_inserts(self, commands: Commands, driver: Any, batch: Batch) -> None:  # noqa: ANN401 - As below.
         """Add what inserts the rows of a batch."""
@@ -325,7 +325,7 @@ class MySqlTable(GenericTable):
             batch.stage(row)
         commands = Commands()
         self._add_inserts(commands, driver, batch)
-        converse(driver, commands)
+        execute(driver, commands)
 
     def _deleted(self, batch: Batch) -> list[bytes]:
         """Conditions of DELETE statements; ids are numbers, so they stand in the text."""

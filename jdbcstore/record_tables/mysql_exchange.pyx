@@ -54,12 +54,12 @@ cdef enum Step:
     INTERRUPTED                 # By a signal: to be called again.
     TIMED_OUT
     GONE                        # The peer closed it, or `code` says why it failed.
-    NONSENSE                    # No answer looks like this.
+    MALFORMED                    # No answer looks like this.
 
 cdef bytes COMMIT = b"\x07\0\0\0\x03COMMIT"
 
 
-cdef struct Talk:
+cdef struct Exchange:
     int fd
     int timeout_ms              # Of one wait; -1: for ever.
     int code                    # errno
@@ -80,126 +80,126 @@ cdef struct Talk:
     uint8_t error[ROOM]
 
 
-cdef Step wait(Talk *talk, short events) noexcept nogil:
+cdef Step wait(Exchange *call, short events) noexcept nogil:
     cdef pollfd watched
     cdef int count
-    watched.fd = talk.fd
+    watched.fd = call.fd
     watched.events = events
     watched.revents = 0
-    count = poll(&watched, 1, talk.timeout_ms)
+    count = poll(&watched, 1, call.timeout_ms)
     if count > 0:
         return GO_ON
     if count == 0:
         return TIMED_OUT
-    return failed(talk)
+    return failed(call)
 
 
-cdef Step failed(Talk *talk) noexcept nogil:
+cdef Step failed(Exchange *call) noexcept nogil:
     if errno == EINTR:
         return INTERRUPTED
-    talk.code = errno
+    call.code = errno
     return GONE
 
 
-cdef Step take(Talk *talk, const uint8_t *packet, size_t size) noexcept nogil:
+cdef Step take(Exchange *call, const uint8_t *packet, size_t size) noexcept nogil:
     """Look at one packet of an answer."""
     cdef uint8_t first
     if size == 0:
-        return NONSENSE
+        return MALFORMED
     first = packet[0]
     if first == FAILED:
         # Behind a first command without a row nothing counts, and so no error does.
-        if talk.row_count or talk.answers_left == talk.answer_count:
-            if not talk.errors:
-                memcpy(talk.error, packet, size)
-                talk.error_size = size
-            talk.errors += 1
-        talk.answers_left -= 1
-        talk.phase = FIRST
-    elif talk.phase == FIRST:
+        if call.row_count or call.answers_left == call.answer_count:
+            if not call.errors:
+                memcpy(call.error, packet, size)
+                call.error_size = size
+            call.errors += 1
+        call.answers_left -= 1
+        call.phase = FIRST
+    elif call.phase == FIRST:
         if first == OK and size > 1:
-            talk.answers_left -= 1
-            talk.idle_count += packet[1] == 0
+            call.answers_left -= 1
+            call.idle_count += packet[1] == 0
         elif first <= COLUMNS_MAX and size == 1:
-            talk.phase = COLUMNS
-            talk.columns_left = first
+            call.phase = COLUMNS
+            call.columns_left = first
         else:
-            return NONSENSE
+            return MALFORMED
     elif first == END and size <= END_SIZE_MAX:
-        if talk.phase == COLUMNS:
-            if talk.columns_left:
-                return NONSENSE
-            talk.phase = ROWS
+        if call.phase == COLUMNS:
+            if call.columns_left:
+                return MALFORMED
+            call.phase = ROWS
         else:
-            talk.answers_left -= 1
-            talk.phase = FIRST
-    elif talk.phase == COLUMNS:
-        talk.columns_left -= 1
+            call.answers_left -= 1
+            call.phase = FIRST
+    elif call.phase == COLUMNS:
+        call.columns_left -= 1
     else:
-        talk.row_count += 1
+        call.row_count += 1
     return GO_ON
 
 
-cdef Step take_all(Talk *talk) noexcept nogil:
+cdef Step take_all(Exchange *call) noexcept nogil:
     """Look at all packets that have come."""
     cdef size_t place = 0, size
     cdef const uint8_t *head
     cdef Step step
-    while talk.filled - place >= HEAD_SIZE:
-        head = talk.room + place
+    while call.filled - place >= HEAD_SIZE:
+        head = call.room + place
         size = head[0] | (<size_t>head[1] << 8) | (<size_t>head[2] << 16)
-        if HEAD_SIZE + size > ROOM or not talk.answers_left:
-            return NONSENSE
-        if talk.filled - place < HEAD_SIZE + size:
+        if HEAD_SIZE + size > ROOM or not call.answers_left:
+            return MALFORMED
+        if call.filled - place < HEAD_SIZE + size:
             break
-        step = take(talk, head + HEAD_SIZE, size)
+        step = take(call, head + HEAD_SIZE, size)
         if step != GO_ON:
             return step
         place += HEAD_SIZE + size
-    memmove(talk.room, talk.room + place, talk.filled - place)
-    talk.filled -= place
+    memmove(call.room, call.room + place, call.filled - place)
+    call.filled -= place
     return GO_ON
 
 
-cdef Step drive(Talk *talk) noexcept nogil:
+cdef Step drive(Exchange *call) noexcept nogil:
     """Send what is left to send, then take what is left to take."""
     cdef ssize_t count
     cdef Step step
-    while talk.size:
-        count = send(talk.fd, talk.data, talk.size, MSG_DONTWAIT | MSG_NOSIGNAL)
+    while call.size:
+        count = send(call.fd, call.data, call.size, MSG_DONTWAIT | MSG_NOSIGNAL)
         if count >= 0:
-            talk.data += count
-            talk.size -= count
+            call.data += count
+            call.size -= count
             continue
-        step = wait(talk, POLLOUT) if errno == EAGAIN else failed(talk)
+        step = wait(call, POLLOUT) if errno == EAGAIN else failed(call)
         if step != GO_ON:
             return step
-    while talk.answers_left:
-        count = recv(talk.fd, talk.room + talk.filled, ROOM - talk.filled, MSG_DONTWAIT)
+    while call.answers_left:
+        count = recv(call.fd, call.room + call.filled, ROOM - call.filled, MSG_DONTWAIT)
         if count > 0:
-            talk.filled += count
-            step = take_all(talk)
+            call.filled += count
+            step = take_all(call)
         elif count == 0:
             step = GONE
         else:
-            step = wait(talk, POLLIN) if errno == EAGAIN else failed(talk)
+            step = wait(call, POLLIN) if errno == EAGAIN else failed(call)
         if step != GO_ON:
             return step
-    return FINISHED if not talk.filled else NONSENSE
+    return FINISHED if not call.filled else MALFORMED
 
 
-cdef Step transact(Talk *talk) noexcept nogil:
+cdef Step transact(Exchange *call) noexcept nogil:
     """The commands, and the COMMIT if all is well by then."""
-    cdef Step step = drive(talk)
-    if step == FINISHED and talk.commit_size and talk.row_count and not talk.errors \
-            and not talk.idle_count:
-        talk.data = talk.commit
-        talk.size = talk.commit_size
-        talk.commit_size = 0
-        talk.answers_left = 1
-        step = drive(talk)
-    if talk.commit_size == 0:
-        talk.idle_count = 0     # All had changed something; the COMMIT says that it has not.
+    cdef Step step = drive(call)
+    if step == FINISHED and call.commit_size and call.row_count and not call.errors \
+            and not call.idle_count:
+        call.data = call.commit
+        call.size = call.commit_size
+        call.commit_size = 0
+        call.answers_left = 1
+        step = drive(call)
+    if call.commit_size == 0:
+        call.idle_count = 0     # All had changed something; the COMMIT says that it has not.
     return step
 
 
@@ -224,32 +224,32 @@ def exchange(int fd, Commands commands not None, int timeout_ms):
         OSError: the connection failed in the middle; what was done is unknown.
         BaseException: what a signal's handler raised, in the middle as well.
     """
-    cdef Talk talk
+    cdef Exchange call
     cdef Step step
-    talk.fd = fd
-    talk.timeout_ms = timeout_ms
-    talk.code = 0
-    talk.data = commands.data
-    talk.size = commands.size
-    talk.commit = PyBytes_AS_STRING(COMMIT)
-    talk.commit_size = PyBytes_GET_SIZE(COMMIT)
-    talk.answer_count = talk.answers_left = len(commands.places)
-    talk.phase = FIRST
-    talk.columns_left = talk.row_count = talk.idle_count = talk.errors = 0
-    talk.filled = talk.error_size = 0
+    call.fd = fd
+    call.timeout_ms = timeout_ms
+    call.code = 0
+    call.data = commands.data
+    call.size = commands.size
+    call.commit = PyBytes_AS_STRING(COMMIT)
+    call.commit_size = PyBytes_GET_SIZE(COMMIT)
+    call.answer_count = call.answers_left = len(commands.places)
+    call.phase = FIRST
+    call.columns_left = call.row_count = call.idle_count = call.errors = 0
+    call.filled = call.error_size = 0
     while True:
         with nogil:
-            step = transact(&talk)
+            step = transact(&call)
         if step != INTERRUPTED:
             break
         PyErr_CheckSignals()
     if step == TIMED_OUT:
         raise TimeoutError(f"the database was silent for {timeout_ms} ms")
-    if step == NONSENSE:
+    if step == MALFORMED:
         raise ConnectionError("the database's answer is not valid in the MySQL protocol")
     if step == GONE:
-        if talk.code:
-            raise OSError(talk.code, os.strerror(talk.code))
+        if call.code:
+            raise OSError(call.code, os.strerror(call.code))
         raise ConnectionResetError("the database closed the connection")
-    return talk.row_count, talk.idle_count, \
-        talk.error[:talk.error_size] if talk.errors else None
+    return call.row_count, call.idle_count, \
+        call.error[:call.error_size] if call.errors else None

@@ -140,7 +140,7 @@ class PostgresTable(GenericTable):
         ).all():
             connection.rollback()
             if time.monotonic() > deadline:
-                raise psycopg.OperationalError("our old session in the database does not end")
+                raise psycopg.OperationalError("the previous session in the database does not end")
             time.sleep(0.05)
         connection.rollback()
         self._old_session = None
@@ -184,7 +184,7 @@ class PostgresTable(GenericTable):
         while True:
             result = self._result()
             if result is None:
-                raise psycopg.OperationalError("the database did not ask for the rows")
+                raise psycopg.OperationalError("the database did not start the COPY")
             if result.status == ExecStatus.COPY_IN:
                 break
             if result.status in ERRORS:

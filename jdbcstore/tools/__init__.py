@@ -1,1 +1,1 @@
-"""What commands do with the tables of a database, as functions that return data."""
+"""The work of commands on the tables of a database, as functions that return data."""

@@ -1,4 +1,4 @@
-"""What the commands of `journal` do with a URL; they find this class by entry point."""
+"""Opens a database for the commands of `journal`, which find this class by entry point."""
 
 from __future__ import annotations
 

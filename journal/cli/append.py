@@ -1,4 +1,4 @@
-"""`journal append`: add records, and print each one's id once it is durable."""
+"""`journal append`: add records, and print the id of each once it is durable."""
 
 from __future__ import annotations
 

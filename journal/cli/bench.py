@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from journal.commands.bench import journal_bench
-from journal.commands.guard import run
+from journal.commands.exit_status import run
 
 __all__ = ["journal_bench", "main"]
 

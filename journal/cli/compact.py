@@ -1,4 +1,4 @@
-"""`journal compact`: write the live records together and let the rest go."""
+"""`journal compact`: copy the live records into few files and delete the rest."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from journal.commands.engine_options import engine_options, shown_by
-from journal.commands.guard import DAMAGED
+from journal.commands.exit_status import DAMAGED
 from journal.commands.output import example, say
 from journal.commands.progress import Progress
 from journal.commands.session import opened_store

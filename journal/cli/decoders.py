@@ -1,4 +1,4 @@
-"""Who can read record bodies: decoders found by the entry point group `quiver.journal.decoders`.
+"""Finds decoders of record bodies, by the entry point group `quiver.journal.decoders`.
 
 The journal never looks into a body. A product that does, such as the broker, registers a class.
 """

@@ -1,4 +1,4 @@
-"""The options of every command that reads a folder."""
+"""Options of the commands that read a folder."""
 
 from __future__ import annotations
 

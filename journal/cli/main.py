@@ -1,4 +1,4 @@
-"""`journal`: look at and care for journal folders, the broker's or another product's."""
+"""`journal`: inspect and maintain journals, the broker's or another product's."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from journal.cli.recover import recover
 from journal.cli.stat import stat
 from journal.cli.transfer import export, import_lines
 from journal.cli.verify import verify
+from journal.commands.exit_status import run
 from journal.commands.groups import PluggableGroup
-from journal.commands.guard import run
 from journal.commands.output import example
 from journal.version import __version__
 
@@ -31,11 +31,11 @@ __all__ = ["journal", "main"]
 )
 @click.version_option(__version__, prog_name="journal")
 def journal() -> None:
-    """Look at and care for journals, in folders and in databases.
+    """Inspect and maintain journals, in folders and in databases.
 
     Every command takes the common options (--prefix, --extension, --type, --file-size, --min-files,
     --pool-files, --buffer-timeout, --buffer-size, --max-io, --[no-]datasync, --[no-]checksums);
-    those that only read have no use for how a journal is written, and pass that over.
+    commands that only read ignore those that say how a journal is written.
     """
 
 

@@ -11,7 +11,7 @@ from journal.cli.folder import folder_options
 from journal.cli.json_lines import live_objects, raw_objects
 from journal.cli.plain_text import file_lines, live_lines
 from journal.commands.engine_options import takes_common_options
-from journal.commands.guard import DAMAGED
+from journal.commands.exit_status import DAMAGED
 from journal.commands.output import example, say, write_lines
 from journal.commands.progress import Progress
 from journal.commands.sources import access_options, open_records
@@ -32,7 +32,7 @@ __all__ = ["print_data"]
     "print-data", epilog=example("journal print-data data/journal --format jsonl --decode")
 )
 @folder_options
-@click.option("--raw", is_flag=True, help="Every record in file order, not only what counts.")
+@click.option("--raw", is_flag=True, help="Show every record in file order, not only live ones.")
 @click.option(
     "--format",
     "form",
@@ -42,7 +42,7 @@ __all__ = ["print_data"]
     help="ids: one live record id a line, ascending.",
 )
 @click.option("--decode", is_flag=True, help="Read the bodies as the broker does.")
-@click.option("--decoder", metavar="NAME", help="Who reads them, where several are installed.")
+@click.option("--decoder", metavar="NAME", help="Decoder to use, where several are installed.")
 @access_options()
 def print_data(
     folder: str,
@@ -64,7 +64,7 @@ def print_data(
     recovery will leave it.
     """
     if raw and form == "ids":
-        raise click.UsageError("--format ids is of the live view; leave --raw out")
+        raise click.UsageError("--format ids lists live records only; leave --raw out")
     reader = find_decoder(decoder) if decode or decoder else None
     with open_records(
         folder, given, is_live=is_live, user_version=user_version, is_on_disk=raw

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from journal.commands.engine_options import engine_options, journal_options
-from journal.commands.guard import DAMAGED
+from journal.commands.exit_status import DAMAGED
 from journal.commands.output import example, say
 from journal.commands.progress import Progress
 from journal.commands.session import loaded_journal
@@ -35,8 +35,8 @@ __all__ = ["recover"]
     "--with-ended/--only-live",
     default=True,
     show_default=True,
-    help="Also what was deleted, rolled back or never committed, and what files marked for use"
-    " hold; or only what a load gives.",
+    help="Salvage also deleted, rolled back and uncommitted records, and those in free files;"
+    " or only what a load gives.",
 )
 @click.option("--live", "is_live", is_flag=True, help="Read DIR even while somebody writes to it.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
@@ -62,7 +62,7 @@ def recover(
     refuse_locked(folder, is_live=is_live)
     source = Path(folder).resolve()
     if target.resolve().is_relative_to(source):
-        raise WrongUse(f"--target {target} is inside {folder}, which is not to be touched")
+        raise WrongUse(f"--target {target} is inside {folder}, which must not change")
     if target.exists() and any(target.iterdir()):
         raise WrongUse(f"--target {target} is not empty")
     options = journal_options(target, given, prefix=name.prefix, extension=name.extension)

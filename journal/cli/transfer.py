@@ -12,7 +12,7 @@ import click
 
 from journal.cli.folder import folder_options
 from journal.commands.engine_options import engine_options, takes_common_options
-from journal.commands.guard import DAMAGED
+from journal.commands.exit_status import DAMAGED
 from journal.commands.output import example, say, write_lines
 from journal.commands.progress import Progress
 from journal.commands.session import loaded_store

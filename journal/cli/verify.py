@@ -1,4 +1,4 @@
-"""`journal verify`: every damage as FILE:OFFSET: what."""
+"""`journal verify`: list all damage as FILE:OFFSET: reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from journal.cli.folder import folder_options
 from journal.commands.engine_options import takes_common_options
-from journal.commands.guard import DAMAGED
+from journal.commands.exit_status import DAMAGED
 from journal.commands.output import example, say
 from journal.commands.progress import Progress
 from journal.commands.sources import access_options, open_records

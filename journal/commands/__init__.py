@@ -1,1 +1,1 @@
-"""What command lines are made of: exit statuses, options, progress, where records are."""
+"""Shared by all command lines: exit statuses, options, progress, SOURCE and TARGET."""

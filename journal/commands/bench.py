@@ -1,4 +1,4 @@
-"""`journal-bench`, also as `broker perf journal`: how fast this disk, this engine."""
+"""`journal-bench`, also `broker perf journal`: measures the journal on a disk."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ OPTIONS: Final = (
         "--buffer-timeout",
         "buffer_timeout_ns",
         type=DURATION_NS,
-        help="How long a record may wait for company, in ns or with a unit; 0: no buffer."
+        help="How long a record may wait for others, in ns or with a unit; 0: no buffer."
         " [default: 500000 direct, else 3333333]",
     ),
     click.option(

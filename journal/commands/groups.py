@@ -1,4 +1,4 @@
-"""Groups of commands that are imported when they are called.
+"""Command groups that import a command only when it is called.
 
 A LazyGroup has a table of its commands. A PluggableGroup has its own, and those that other packages
 add by an entry point group: the journal knows files; a package that knows another kind of store

@@ -1,4 +1,4 @@
-"""What every command writes: lines for people, lines of data, and how a help ends."""
+"""Output of all commands: messages, lines of data, examples at the end of a help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An open store for the length of one command: a journal in a folder, or what a URL leads to."""
+"""Opens a store for one command: a journal in a folder, or the database of a URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a command's records are: a folder, or what a URL leads to; one seam for all commands.
+"""The SOURCE of a command: a folder, or the database of a URL.
 
 Who can open URLs is found by the entry point group `quiver.journal.stores`: the journal knows
 files.
@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from journal.commands.output import say
+from journal.compaction_recovery import plan_recovery
 from journal.errors import JournalLocked, WrongUse
 from journal.extras import extra_of_url, missing_package
 from journal.folder import guess_name
 from journal.lock import is_locked
-from journal.recovery import plan_recovery
 from journal.tools.folder_records import FolderRecords
 from journal.tools.stored import Access, is_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from journal.recovery import RecoveryPlan
+    from journal.compaction_recovery import RecoveryPlan
     from journal.tools.stored import StoredRecords, StoreOpener
 
 __all__ = [

@@ -80,7 +80,7 @@ def _alignment(folder: Folder) -> int:
 
 def _warn(wanted: JournalType, used: JournalType, reasons: list[str]) -> None:
     log.warning(
-        "journal-type %s is not to be had here, %s is used: %s", wanted, used, "; ".join(reasons)
+        "journal-type %s is not available here, %s is used: %s", wanted, used, "; ".join(reasons)
     )
 
 

@@ -1,1 +1,1 @@
-"""What the command line does, as functions that return data."""
+"""The work of the commands, as functions that return data."""

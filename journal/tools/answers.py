@@ -1,7 +1,7 @@
-"""Answers in the order of their questions, each given only once its operation is durable.
+"""Answers of `journal exec` in the order of its lines, each written once its operation is durable.
 
-Appends return at once and are made durable in groups; their answers are held back until the disk
-has what they speak of, and come out in order, many with one write. What was written to the output
+Appends return at once and are made durable in groups; their answers wait until the
+operations are on disk, and come out in order, many with one write. What was written to the output
 is true, whatever happens to the process next.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Answers", "describe", "write_all"]
 
-HELD_MAX: Final = 16_384  # answers held back at most; then nothing is read until the disk has some
+PENDING_MAX: Final = 16_384  # answers that wait at most; then no line is read until some are due
 WRITE_SIZE: Final = 1 << 16
 
 
@@ -37,7 +37,7 @@ class Answer:
 
 
 class Answers:
-    """Holds answers back until they are true, and writes them.
+    """Keeps answers until their operations are durable, and writes them.
 
     Args:
         journal: loaded; its reap() is called here and nowhere else.
@@ -56,8 +56,8 @@ class Answers:
 
     @property
     def is_full(self) -> bool:
-        """Whether so many are held back that no further question should be taken."""
-        return len(self._lines) >= HELD_MAX
+        """Whether so many wait that no further line should be read."""
+        return len(self._lines) >= PENDING_MAX
 
     @property
     def is_waiting(self) -> bool:

@@ -1,4 +1,4 @@
-"""How fast a journal is on a disk: append, load, compact, and what to set because of it.
+"""Measures a journal on a disk: append, load, compact; and suggests settings.
 
 One run makes a fresh journal and all its files ahead. A journal in use reuses its files; without
 this the run would measure how new files are filled. Then threads that start together append. Then

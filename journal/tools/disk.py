@@ -1,4 +1,4 @@
-"""What lies under a folder: file system, block sizes, write cache, and what that is worth.
+"""Facts about the disk of a folder: file system, block sizes, write cache, safety on power loss.
 
 Figures of a journal mean little without it: a disk with a volatile cache that ignores flushes is
 fast and loses acknowledged records, and memory is faster still.

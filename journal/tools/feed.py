@@ -1,4 +1,4 @@
-"""Lines from a descriptor, given on as they come, while answers go out as they become true."""
+"""Feeds lines from a descriptor to `journal exec`, while answers go out as they become due."""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from journal.api import Progress
+    from journal.compaction_recovery import RecoveryPlan
     from journal.delivery import LiveRecord
     from journal.folder import JournalFile
     from journal.loaded import FailedTransaction, LoadResult, PreparedTransaction
     from journal.reader import FileView
-    from journal.recovery import RecoveryPlan
     from journal.tools.stat import FolderStat
     from journal.tools.verify import VerifyReport
 

@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from journal.compaction_recovery import plan_recovery
 from journal.errors import Damage, UnsupportedFormat, WrongUse
 from journal.folder import list_names, order_files, parse_name
 from journal.index import RecordIndex
 from journal.loader import Loader
 from journal.reader import FileView, read_bytes, read_file
-from journal.recovery import plan_recovery
 from journal.salvage import file_generations
 from journal.tools.transfer import Operation, Prepared, TransferTarget
 
@@ -50,7 +50,7 @@ UPDATES: Final = ("update", "update_tx")
 
 @dataclass(slots=True)
 class RecoverReport:
-    """What was salvaged and what could not be.
+    """Counts of what was salvaged, and what was not.
 
     Attributes:
         live: records that a load gives.

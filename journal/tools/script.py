@@ -65,7 +65,7 @@ class Script:
         }
 
     def run(self, line: bytes) -> None:
-        """Do what one line says; whatever is wrong becomes the line's answer."""
+        """Run one line; an error becomes the line's answer."""
         words = line.decode("utf-8", "backslashreplace").split()
         if not words or words[0].startswith("#"):
             return

@@ -134,12 +134,12 @@ def is_compaction_due(
         min_files: not with so few; 0 is never.
         percentage: due below so many percent of live bytes.
     """
-    held = [(file, share) for file, share in data if not share.is_reclaimable]
-    if min_files == 0 or len(held) <= min_files:
+    occupied = [(file, share) for file, share in data if not share.is_reclaimable]
+    if min_files == 0 or len(occupied) <= min_files:
         return False
-    adds = sum(share.add_count for _, share in held)
-    replaceable = sum(share.replaceable_count for _, share in held)
+    adds = sum(share.add_count for _, share in occupied)
+    replaceable = sum(share.replaceable_count for _, share in occupied)
     if adds and replaceable // adds > REPLACEABLE_FACTOR:
         return True
-    size = max(file.size for file, _ in held)
-    return sum(share.live_bytes for _, share in held) < len(held) * size * percentage // 100
+    size = max(file.size for file, _ in occupied)
+    return sum(share.live_bytes for _, share in occupied) < len(occupied) * size * percentage // 100

@@ -1,4 +1,4 @@
-"""What the commands ask of records wherever they are: to read them, and to write them.
+"""The interfaces that commands use to read and write records, in folders and databases.
 
 A folder's records are read by `journal.tools.folder_records` and written through
 `journal.journal.Journal`. What a URL leads to is the business of another package: it registers a

@@ -145,7 +145,7 @@ class TransferTarget:
         self._known = set(open_transactions)
         self._added: set[int] = set()
         self._tx = FIRST_TX
-        self._held = 0
+        self._buffered = 0
         self._prepared: list[Prepared] = []
 
     def holds(self, record_id: int) -> bool:
@@ -173,8 +173,8 @@ class TransferTarget:
             self._write(operation, self._tx)
             self.report.lone_updates += not self.holds(record_id)
             self.report.updates += 1
-        self._held += 1
-        if self._held == self._batch:
+        self._buffered += 1
+        if self._buffered == self._batch:
             self.commit()
             return True
         return False
@@ -198,10 +198,10 @@ class TransferTarget:
 
     def commit(self) -> None:
         """Make all that was written since the last commit count, durably."""
-        if self._held:
+        if self._buffered:
             self.journal.commit(self._tx, sync=True)
             self._tx += 1
-            self._held = 0
+            self._buffered = 0
 
     def finish(self) -> ImportReport:
         """Write the prepared transactions, then commit; when this returns, all is durable."""
@@ -218,9 +218,9 @@ class TransferTarget:
 
     def give_up(self) -> None:
         """Let nothing count that was written since the last commit."""
-        if self._held:
+        if self._buffered:
             self.journal.rollback(self._tx, sync=False, wait=False)
-            self._held = 0
+            self._buffered = 0
 
     def _check_size(self, body: bytes) -> None:
         """Refuse what does not fit before the engine does: that would end the transaction."""

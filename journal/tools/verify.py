@@ -1,4 +1,4 @@
-"""Read all of a journal and say what does not hold what was written; nothing is touched."""
+"""Verifies a journal: reads all of it and reports damage; read-only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pipeline audit`: what is not as it should be, over any number of brokers."""
+"""`pipeline audit`: find lost, stuck, duplicated and damaged messages of any number of brokers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from journal.commands.guard import DAMAGED
+from journal.commands.exit_status import DAMAGED
 from journal.commands.output import example, say, write_lines
 from pipeline.audit import NEEDED, Limits, findings, summary
 from pipeline.audit_queues import Cluster
@@ -40,13 +40,13 @@ _TITLES: Final = ("finding", "reason", "node", "address", "queue", "count")
     type=click.IntRange(min=1),
     default=3,
     show_default=True,
-    help="So many deliveries without an acknowledgement are too many.",
+    help="Deliveries without an acknowledgement that are too many.",
 )
 @click.option(
     "--as-of",
     "as_of_ms",
     type=click.IntRange(0, TIME_MAX_MS),
-    help="The moment that is meant, ms since 1970. [default: now]",
+    help="Time of the audit, ms since 1970. [default: now]",
 )
 @click.option(
     "--retention",
@@ -54,7 +54,7 @@ _TITLES: Final = ("finding", "reason", "node", "address", "queue", "count")
     metavar="HISTORY",
     multiple=True,
     help="Instance, folder or glob of the histories of all SOURCEs (journal-retention-directory):"
-    " tells of what is lost and out of order, too. Repeatable.",
+    " finds lost and reordered messages as well. Repeatable.",
 )
 @click.option(
     "--bridge-queue",

@@ -1,4 +1,4 @@
-"""`pipeline export`: what brokers stored, as Parquet, JSON lines or CSV."""
+"""`pipeline export`: export stored data as Parquet, JSON lines or CSV."""
 
 from __future__ import annotations
 
@@ -35,11 +35,9 @@ __all__ = ["export"]
     "--columns",
     metavar="NAME,...",
     default="",
-    help="Those that are written, in this order. [default: all]",
+    help="Columns to write, in this order. [default: all]",
 )
-@click.option(
-    "--where", metavar="SQL", help="A condition: rows that do not fulfil it are left out."
-)
+@click.option("--where", metavar="SQL", help="SQL condition: only rows that match are exported.")
 @click.option(
     "--file-size",
     type=SIZE,
@@ -59,7 +57,7 @@ def export(
     append: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Export what is in SOURCE.
+    """Export the stored messages or records of SOURCE.
 
     SOURCE is an instance, a data folder, a journal folder, a glob, or the URL of a database.
     Parquet is partitioned, messages by node, address and hour (UTC) of their timestamp. Nothing in

@@ -13,7 +13,7 @@ import click
 from journal.commands.groups import LazyGroup
 from journal.commands.output import example
 from journal.version import __version__
-from pipeline.cli.guard import run
+from pipeline.cli.exit_status import run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +39,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 )
 @click.version_option(__version__, prog_name="pipeline")
 def pipeline() -> None:
-    """Export, audit, replay and draw what brokers stored, on Spark."""
+    """Export, audit, replay and report stored messages, on Spark."""
 
 
 def main() -> None:

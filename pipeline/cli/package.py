@@ -1,4 +1,4 @@
-"""`pipeline package`: what workers of a cluster must be able to import, as one archive."""
+"""`pipeline package`: pack the modules that workers of a cluster import into one archive."""
 
 from __future__ import annotations
 

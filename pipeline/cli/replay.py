@@ -1,4 +1,4 @@
-"""`pipeline replay`: what journals and histories have, sent again to a running broker."""
+"""`pipeline replay`: send messages of journals and histories again, to a running broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from broker.selector import SelectorError, parse, translate_jms
-from journal.commands.guard import DAMAGED
+from journal.commands.exit_status import DAMAGED
 from journal.commands.output import example, say, write_lines
 from journal.commands.passwords import PASSWORD_VARIABLE
 from journal.commands.progress import Progress
@@ -31,7 +31,7 @@ from pipeline.places import (
     journals_and_histories,
     node_id_of,
 )
-from pipeline.replay import Asked, parts_of, select
+from pipeline.replay import ReplayRequest, parts_of, select
 from pipeline.replay_bodies import ReplayBodies
 from pipeline.replay_progress import ReplayProgress, default_folder, job_of
 from pipeline.replay_sending import ReplaySender
@@ -88,20 +88,22 @@ class Moment(click.ParamType):  # type: ignore[type-arg]  # Generic only since c
     ),
 )
 @source_options
-@click.option("--address", required=True, help="That messages were sent to.")
-@click.option("--target", help="Where they go.  [default: the same address]")
+@click.option("--address", required=True, help="Address that messages were sent to.")
+@click.option("--target", help="Address to send to.  [default: the same address]")
 @click.option(
     "--routing-type",
     type=click.Choice(["ANYCAST", "MULTICAST"], case_sensitive=False),
     help="Of messages that do not say: an address that is made for none is MULTICAST, and keeps"
     " nothing without a queue.",
 )
-@click.option("--from", "first_ms", type=Moment(), help="Sent since then.")
-@click.option("--to", "end_ms", type=Moment(), help="Sent before then.")
-@click.option("--filter", "selector", help="A selector of JMS: those that it takes.")
-@click.option("--url", required=True, help="Of the broker; a client's URI.")
+@click.option("--from", "first_ms", type=Moment(), help="Sent at this time or later.")
+@click.option("--to", "end_ms", type=Moment(), help="Sent before this time.")
+@click.option("--filter", "selector", help="JMS selector: only messages that match.")
+@click.option("--url", required=True, help="Connection URI of the broker.")
 @click.option("--user", help="User name; anonymous without it.")
-@click.option("--password", envvar=PASSWORD_VARIABLE, show_envvar=True, help="Of that user.")
+@click.option(
+    "--password", envvar=PASSWORD_VARIABLE, show_envvar=True, help="Password of the user."
+)
 @click.option(
     "--job",
     help="Names the replay: another name sends everything again.  [default: made of address,"
@@ -110,14 +112,14 @@ class Moment(click.ParamType):  # type: ignore[type-arg]  # Generic only since c
 @click.option(
     "--checkpoint",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder where is noted how far replays came.  [default: ~/.local/state/quiver/replay]",
+    help="Folder for the progress of replays.  [default: ~/.local/state/quiver/replay]",
 )
 @click.option(
     "--id-cache-size",
     type=click.IntRange(min=1),
     help="Duplicate ids that the target keeps.  [default: asked of the broker]",
 )
-@click.option("--json", "as_json", is_flag=True, help="What was done, as a JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as a JSON object.")
 def replay(
     sources: tuple[str, ...],
     *,
@@ -136,7 +138,7 @@ def replay(
     as_json: bool,
     **given: Any,  # noqa: ANN401 - click's.
 ) -> int:
-    """Send again, exactly once, what was sent to an address.
+    """Send the messages of an address again, exactly once.
 
     It goes to a running broker.
 
@@ -171,7 +173,7 @@ def replay(
         }
     )
     now_ms = time.time_ns() // 1_000_000
-    asked = Asked(address, first_ms, end_ms, _translated(selector), now_ms)
+    request = ReplayRequest(address, first_ms, end_ms, _translated(selector), now_ms)
     stored = _Stored(sources, given)
     progress = ReplayProgress(checkpoint or default_folder(), job, url)
     # Before Spark starts, which takes a while: whether anybody is there, and lets us in. A broker
@@ -179,7 +181,7 @@ def replay(
     ReplaySender(replace(options, reconnect_timeout_ms=0), job, progress).close()
     spark = spark_of(given)
     try:
-        selection = select(stored.frames(spark), stored.origins, asked)
+        selection = select(stored.frames(spark), stored.origins, request)
         damages = selection.damages()
         total = selection.count()
         large = selection.large_ids()
@@ -274,7 +276,7 @@ class _Stored:
         """By node, what finds the body of a large message in a database or an object store.
 
         Raises:
-            JournalError: the database cannot be asked.
+            JournalError: the database cannot be queried.
         """
         found: dict[str, list[Callable[[int], ReadableBody | None]]] = defaultdict(list)
         with ExitStack() as stack:

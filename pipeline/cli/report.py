@@ -1,4 +1,4 @@
-"""`pipeline report`: rates, depth, sizes, latencies, files and flow, on one page of HTML."""
+"""`pipeline report`: draw rates, depth, sizes, latencies, files and flow, on one page of HTML."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pipeline.cli.sources import (
     spark_of,
     steps_of,
 )
-from pipeline.story import tell
+from pipeline.message_traces import trace_messages
 
 __all__ = ["report"]
 
@@ -35,7 +35,7 @@ __all__ = ["report"]
     metavar="FILE",
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The page; one that is there is replaced.",
+    help="File of the page; an existing one is replaced.",
 )
 @click.option(
     "--retention",
@@ -79,7 +79,7 @@ def report(
         queues = queues_of(bindings_of(spark, sources, given), Cluster())
         steps = steps_of(spark, sources, histories, given)
         found = make_report(
-            tell(steps, frame_of(spark, ()), nodes.ids, stored).persist(),
+            trace_messages(steps, frame_of(spark, ()), nodes.ids, stored).persist(),
             frame_of(spark, queues).select("node", "queue_id", "queue"),
             files_of(spark, sources, given),
         )

@@ -1,4 +1,4 @@
-"""The options that say what a job reads, and on which Spark."""
+"""Options of all jobs: sources, Spark, bindings and histories."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import click
 
 from journal.remote import RemotePath
 from pipeline.columns import arrow_schema
+from pipeline.message_traces import read_steps
 from pipeline.options import SourceOptions
 from pipeline.places import check_names, find_histories, find_places, node_id_of
 from pipeline.registration import SOURCES, register
 from pipeline.schema import BINDINGS
 from pipeline.session import open_session
-from pipeline.story import read_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +48,7 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
             multiple=True,
             help="A setting of Spark. Repeatable.",
         ),
-        click.option("--master", default="local[*]", show_default=True, help="Of Spark."),
+        click.option("--master", default="local[*]", show_default=True, help="Master of Spark."),
         click.option(
             "--skip-damage",
             is_flag=True,

@@ -15,7 +15,7 @@ from pipeline.broker_rows import received_rows, row_batches
 from pipeline.columns import chosen, spark_schema
 from pipeline.schema import BROKER
 from pipeline.sources.broker_sink import BatchWriter, StreamWriter
-from pipeline.sources.plain_errors import plainly
+from pipeline.sources.plain_errors import with_plain_errors
 from pipeline.sources.reading import fields_of, refuse_table
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class QueuePart(InputPartition):
     queue: str
 
 
-@plainly
+@with_plain_errors
 class QueueReader(DataSourceReader):
     """A task a queue; nothing is taken out of it.
 
@@ -101,7 +101,7 @@ class QueueReader(DataSourceReader):
             )
 
 
-@plainly
+@with_plain_errors
 class BrokerSource(DataSource):
     """A running broker; the only source that can be written to, and then the broker keeps it."""
 
@@ -163,5 +163,5 @@ class BrokerSource(DataSource):
         check_columns(columns)
         options = BrokerOptions.of_write(self.options)
         if options.address is None and "address" not in columns:
-            raise OptionError("neither a column nor an option address: where shall rows go")
+            raise OptionError("neither a column nor an option address: set one")
         return options

@@ -1,4 +1,4 @@
-"""What is written into a broker: each task sends its rows, the end of a batch only counts them.
+"""The sink of the source `broker`: each task sends its rows, a batch's end counts them.
 
 Rows are with the broker, and may be consumed, before their batch is done; each is there once,
 whatever is done again. Nothing can be taken back when a batch is given up.
@@ -18,8 +18,8 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from pipeline.broker_sending import Sender, overfull
-from pipeline.sources.plain_errors import plainly
+from pipeline.broker_sending import Sender, overloaded_id_caches
+from pipeline.sources.plain_errors import with_plain_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,7 +69,7 @@ def _commit(messages: Sequence[WriterCommitMessage | None]) -> None:
         if isinstance(sent, Sent):
             counts.update(sent.counts)
             sizes.update(sent.sizes)
-    for warning in overfull(counts, sizes):
+    for warning in overloaded_id_caches(counts, sizes):
         log.warning("%s", warning)
 
 
@@ -79,7 +79,7 @@ def _task() -> TaskContext:
     return task
 
 
-@plainly
+@with_plain_errors
 class BatchWriter(DataSourceArrowWriter):
     """Sends the rows of a frame.
 
@@ -104,7 +104,7 @@ class BatchWriter(DataSourceArrowWriter):
         _commit(messages)
 
 
-@plainly
+@with_plain_errors
 class StreamWriter(DataSourceStreamArrowWriter):
     """Sends the rows of a query's batches.
 

@@ -16,7 +16,7 @@ from pipeline.broker_connection import BrokerConnection, is_transient
 from pipeline.broker_queue import StreamQueue, ids_of, runs_of, shares_of
 from pipeline.broker_rows import received_rows, row_batches
 from pipeline.schema import BROKER
-from pipeline.sources.plain_errors import plainly
+from pipeline.sources.plain_errors import with_plain_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -50,7 +50,7 @@ class BatchPart(InputPartition):
     runs: Runs
 
 
-@plainly
+@with_plain_errors
 class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads a queue that is the query's own; what a batch has is removed once it is done.
 
@@ -88,7 +88,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self.options.max_records_per_trigger)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Note what is there; what comes later is not read."""
+        """Note the present end of the queue; later messages are not read."""
         # Of a new query it is not there yet.
         self._on_queue(self._make)
         self._id_max = self._on_queue(lambda queue: queue.newest_id())

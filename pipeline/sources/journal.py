@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from journal.reader import newest_with_data
-from pipeline.live_journal import steady_plan
+from pipeline.live_journal import stable_plan
 from pipeline.live_rows import live_batches
 from pipeline.places import find_places
 from pipeline.raw_rows import FileToRead, table_batches
@@ -52,7 +52,7 @@ class RawReader(FileReader):
                 yield from self.file_tasks(place, self._files(place, place.folder))
 
     def _files(self, place: Place, folder: AnyPath) -> Iterator[FileToRead]:
-        plan = steady_plan(folder, place.name)
+        plan = stable_plan(folder, place.name)
         files = [file for file in plan.files if not file.is_short]
         newest = newest_with_data(files, self.options.user_version)
         for number, file in enumerate(files):

@@ -1,4 +1,4 @@
-"""Errors that people can act on, told to Spark without the lines of our code that raised them.
+"""Shows users' errors in Spark without a traceback of our code.
 
 PySpark sends a worker's exception as text, with its traceback unless the variable below is set
 (spark.sql.execution.pyspark.udf.hideTraceback.enabled sets it, for all functions of a session). A
@@ -18,7 +18,7 @@ from journal.errors import JournalError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["plain_errors", "plainly"]
+__all__ = ["plain_errors", "with_plain_errors"]
 
 K = TypeVar("K")
 
@@ -48,7 +48,7 @@ def plain_errors() -> Iterator[None]:
         raise
 
 
-def plainly(kind: type[K]) -> type[K]:
+def with_plain_errors(kind: type[K]) -> type[K]:
     """Have what Spark calls of a class tell errors of ours as a line; a decorator."""
     for name in _CALLED & vars(kind).keys():
         setattr(kind, name, _plain(vars(kind)[name]))

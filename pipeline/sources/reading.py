@@ -1,4 +1,4 @@
-"""What the sources share: their columns and options, the filters they take, one task a journal."""
+"""Base classes of the sources: columns, options, pushed-down filters, one task a journal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pipeline.columns import Column, chosen, spark_schema
 from pipeline.filters import Wanted
 from pipeline.live_journal import ATTEMPTS_MAX, table_parts
 from pipeline.options import SourceOptions
-from pipeline.sources.plain_errors import plain_errors, plainly
+from pipeline.sources.plain_errors import plain_errors, with_plain_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -46,7 +46,7 @@ class WholeJournal(InputPartition):
     place: Place
 
 
-@plainly
+@with_plain_errors
 class Reader(DataSourceReader):
     """Plans the tasks of one query, and is sent to them.
 
@@ -74,10 +74,11 @@ class Reader(DataSourceReader):
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Take the filters that can be taken exactly; give the others back.
 
-        All of them, unless the frame asks for it: Spark (4.1 to 4.3) keeps what a pushdown has
-        planned, tasks and reader, with the frame, and not with the scan that it was planned for.
-        Every later use of the frame gets it, in this query or the next, with other filters or
-        with none: rows are missing then. No source can see that, so none can be right; the option
+        All of them, unless the frame asks for it. Spark (4.1 to 4.3) keeps what a pushdown has
+        planned, tasks and reader, in its PythonDataSourceV2, one object for all uses of a frame
+        (setReadInfo, getOrCreateReadInfo), and not in the scan that it was planned for. Every later
+        use gets it, in this query or the next, with other filters or with none: rows are missing
+        then. A use without filters does not call Python, so no source can be right; the option
         `where` belongs to the frame, and is.
         """
         return self.wanted.take(filters) if self.options.takes_filters else filters
@@ -94,9 +95,9 @@ class Reader(DataSourceReader):
 
     def _told_batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
         with plain_errors():
-            yield from self._steady_batches(part)
+            yield from self._retried_batches(part)
 
-    def _steady_batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
+    def _retried_batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task, begun again where a broker uses its files again before the first."""
         for _ in range(ATTEMPTS_MAX - 1):
             batches = iter(self.batches(part))
@@ -113,7 +114,7 @@ class Reader(DataSourceReader):
         yield from self.batches(part)
 
     def parts_of(self, place: Place) -> Iterator[WholeJournal]:
-        """The tasks for a journal whose records only together say what counts.
+        """The single task of a journal whose records must be read together.
 
         Of files one; of a table one for each range of ids, if anything there may be wanted.
 
@@ -177,7 +178,7 @@ class BatchSource(DataSource):
     columns: ClassVar[tuple[Column, ...]]
 
     def __init_subclass__(cls) -> None:
-        plainly(cls)
+        with_plain_errors(cls)
 
     @classmethod
     def name(cls) -> str:

@@ -22,7 +22,7 @@ from journal.errors import OptionError
 from pipeline.filters import LONG_MAX
 from pipeline.places import find_histories, find_places
 from pipeline.sources.file_tasks import shares
-from pipeline.sources.plain_errors import plainly
+from pipeline.sources.plain_errors import with_plain_errors
 from pipeline.stream import BEGIN, Follower, Position
 from pipeline.stream_rows import segment_batches
 
@@ -56,7 +56,7 @@ class Part(InputPartition):
     segments: tuple[Segment, ...]
 
 
-@plainly
+@with_plain_errors
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows the journals, or histories, that a query names; new ones, too.
 
@@ -137,7 +137,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end
 
     def _until(self, key: str, follower: Follower) -> Position | None:
-        """Beyond what nothing of a folder is read; None: up to what is there."""
+        """The position up to which a folder is read; None: to its present end."""
         ends = list[Position]()
         if self._target is not None:
             ends.append(self._target[key])

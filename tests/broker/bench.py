@@ -13,9 +13,11 @@ from broker.queues.counters import Counters
 from broker.queues.factory import QueueFactory
 from broker.queues.limits import Limits
 from broker.queues.memory import GlobalMemory
+from broker.records.binding_records import Divert
 from broker.routing.addresses import Addresses
 from broker.routing.administration import Administration
 from broker.routing.dead_letters import DeadLetters
+from broker.routing.divert import DivertBinding
 from broker.routing.duplicates import DuplicateCaches
 from broker.routing.message_copies import MessageCopies
 from broker.routing.postoffice import PostOffice
@@ -235,6 +237,24 @@ class Bench:
                 name=name, address=address or name, routing_type=routing_type, **attributes
             )
         )
+
+    def divert(
+        self, source, target, *, is_exclusive=False, filter=None, routing_type=RoutingType.STRIP
+    ):
+        """Bind a divert to an address."""
+        record = Divert(
+            name=f"{source} to {target}",
+            address=source,
+            forwarding_address=target,
+            routing_name="r",
+            exclusive=is_exclusive,
+            filter=filter,
+            routing_type=routing_type,
+            transformer=None,
+        )
+        made = DivertBinding(record, parse_filter=parse_filter)
+        self.addresses.bind(made)
+        return made
 
     def new_session(self, name, user, options, temporary, origin=IN_PROCESS):
         """Begin a session, as a broker does."""

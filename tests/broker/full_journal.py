@@ -7,7 +7,7 @@ from journal.errors import JournalFull
 
 
 class FullJournal:
-    """The journal of one life of a broker.
+    """The journal of one run of a broker.
 
     Attributes:
         refused: calls and user types, of deletes None, that find no room now.

@@ -27,7 +27,7 @@ from broker.storage import spill_file
 from broker.storage.open import messages_options
 from journal.journal import Journal
 from tests.broker.storage.test_amqp import ANNOTATIONS, APPLICATION, EXTRA, HEADER, MESSAGE, NULL
-from tests.broker.test_recovery import Life, durable
+from tests.broker.test_recovery import BrokerRun, durable
 
 FIRST_ID = 100_001
 PAST_MS = 1_700_000_000_000
@@ -51,10 +51,10 @@ def settings(**changes):
 
 async def with_queues(folder, *names):
     """Make queues; the id of the first."""
-    async with Life(folder) as life:
+    async with BrokerRun(folder) as run:
         for name in names:
-            await life.queue(name)
-        return life.broker.postoffice.addresses.queues[names[0]].queue_id
+            await run.queue(name)
+        return run.broker.postoffice.addresses.queues[names[0]].queue_id
 
 
 def journal(folder):
@@ -87,8 +87,8 @@ def stored(folder):
     return found
 
 
-def waiting(life, name="q"):
-    queue = life.broker.postoffice.addresses.queues[name]
+def waiting(run, name="q"):
+    queue = run.broker.postoffice.addresses.queues[name]
     return [one.message for one in queue.references()]
 
 
@@ -104,10 +104,10 @@ def test_they_are_loaded_and_their_records_stay_as_they_are(folder):
     before = stored(folder)
 
     async def live():
-        async with Life(folder) as life:
+        async with BrokerRun(folder) as run:
             return [
                 (one.address, one.durable, one.priority, one.timestamp, one.get("colour"))
-                for one in waiting(life)
+                for one in waiting(run)
             ]
 
     for _ in range(2):
@@ -119,9 +119,9 @@ def test_they_are_loaded_and_their_records_stay_as_they_are(folder):
 
 def test_a_core_consumer_gets_them_converted_and_they_are_gone(folder):
     async def consume():
-        async with Life(folder) as life:
-            session = life.session()
-            sink = life.consume(session=session)
+        async with BrokerRun(folder) as run:
+            session = run.session()
+            sink = run.consume(session=session)
             assert [one.get("JMS_AMQP_ORIGINAL_ENCODING") for one in sink.got] == [5] * 4
             assert [one.get("NATIVE_MESSAGE_ID") for one in sink.got] == [
                 "ID:AMQP_NO_PREFIX:id-1"
@@ -155,12 +155,12 @@ def test_all_protocols_see_the_same_of_it():
 
 def test_selectors_see_their_properties(folder):
     async def consume():
-        async with Life(folder) as life:
-            session = life.session()
+        async with BrokerRun(folder) as run:
+            session = run.session()
             return [
                 len(list(session.query_queue("q").queue.references())),
                 *(
-                    sum(parse(text).matches(one) for one in waiting(life))
+                    sum(parse(text).matches(one) for one in waiting(run))
                     for text in ("colour = 'red' AND n = -1", "colour = 'blue'", "AMQPriority = 7")
                 ),
             ]
@@ -174,16 +174,16 @@ def moved(folder, target, how, **changes):
     """Do something with the messages, over a restart; what the target has, and its records."""
 
     async def before():
-        async with Life(folder, settings=settings(**changes)) as life:
-            await how(life)
+        async with BrokerRun(folder, settings=settings(**changes)) as run:
+            await how(run)
             await asyncio.sleep(0.05)
-            assert waiting(life) == []
+            assert waiting(run) == []
 
     async def after():
-        async with Life(folder, settings=settings(**changes)) as life:
+        async with BrokerRun(folder, settings=settings(**changes)) as run:
             return [
                 (type(one), one.address, one.get("_AMQ_ORIG_ADDRESS"), one.get("colour"))
-                for one in waiting(life, target)
+                for one in waiting(run, target)
             ]
 
     asyncio.run(before())
@@ -191,15 +191,15 @@ def moved(folder, target, how, **changes):
     return seen, [decode_record(45, body, is_update=False) for body in stored(folder).values()]
 
 
-async def reject(life):
-    session = life.session()
-    sink = life.consume(session=session)
+async def reject(run):
+    session = run.session()
+    sink = run.consume(session=session)
     await durable(lambda done: session.settlement.reject(0, sink.ids, done))
 
 
-async def move(life):
-    dead_letters = life.broker.dead_letters
-    queues = life.broker.postoffice.addresses.queues
+async def move(run):
+    dead_letters = run.broker.dead_letters
+    queues = run.broker.postoffice.addresses.queues
     for reference in list(queues["q"].references()):
         for _ in dead_letters.move_to_queue(reference, queues["other"]):
             pass
@@ -226,8 +226,8 @@ def test_expired_they_have_the_same_sections(tmp_path):
     queue_id = asyncio.run(with_queues(folder, "q", "ExpiryQueue"))
     put(folder, queue_id, AmqpMessageV3(FIRST_ID, 0, "q", MESSAGE, None, PAST_MS))
 
-    async def expire(life):
-        life.consume()
+    async def expire(run):
+        run.consume()
 
     seen, (record,) = moved(folder, "ExpiryQueue", expire, expiry_address="ExpiryQueue")
 
@@ -240,10 +240,10 @@ def test_paged_they_have_the_same_sections(folder):
     seen, _ = moved(folder, "other", move, **changes)
 
     async def consume():
-        async with Life(folder, settings=settings(**changes)) as life:
-            session = life.session()
-            store = life.broker.postoffice.addresses.queues["other"].pages
-            sink = life.consume("other", session=session)
+        async with BrokerRun(folder, settings=settings(**changes)) as run:
+            session = run.session()
+            store = run.broker.postoffice.addresses.queues["other"].pages
+            sink = run.consume("other", session=session)
             for _ in range(200):
                 if len(sink.got) == 4:
                     break
@@ -290,8 +290,8 @@ def test_spilled_they_are_as_they_were(folder, monkeypatch):
     monkeypatch.setattr(spill_file, "KEPT_SIZE", 0)
 
     async def live():
-        async with Life(folder) as life:
-            return [one.record() for one in waiting(life)]
+        async with BrokerRun(folder) as run:
+            return [one.record() for one in waiting(run)]
 
     records = asyncio.run(live())
     assert [decode_record(45, one, is_update=False).encoded for one in records] == [MESSAGE] * 4
@@ -302,10 +302,10 @@ def test_spilled_they_are_as_they_were(folder, monkeypatch):
 
 def test_a_large_one_stays_where_it_is_and_is_told(folder, caplog):
     async def live():
-        async with Life(folder) as life:
-            queue = life.broker.postoffice.addresses.queues["q"]
+        async with BrokerRun(folder) as run:
+            queue = run.broker.postoffice.addresses.queues["q"]
             put_id = queue.queue_id
-            assert len(waiting(life)) == 4
+            assert len(waiting(run)) == 4
         return put_id
 
     put(folder, asyncio.run(live()), LARGE)
@@ -332,14 +332,14 @@ def test_a_prepared_transaction_with_one_is_decided_by_its_manager(tmp_path, dec
         store.prepare(77, encode_prepared(xid))
 
     async def decide():
-        async with Life(folder) as life:
-            session = life.session(is_xa=True)
+        async with BrokerRun(folder) as run:
+            session = run.session(is_xa=True)
             assert session.xa.in_doubt() == (xid,)
-            assert waiting(life) == []
+            assert waiting(run) == []
             request = session.xa.commit if decision == "commit" else session.xa.rollback
             options = (False,) if decision == "commit" else ()
             await durable(lambda done: request(xid, *options, done))
-            return [one.message_id for one in waiting(life)]
+            return [one.message_id for one in waiting(run)]
 
     is_commit = decision == "commit"
     assert asyncio.run(decide()) == ([FIRST_ID] if is_commit else [])

@@ -1,14 +1,14 @@
 """What is found once for nearly every message holds no longer than it is true."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from broker.errors import BrokerError, ErrorCode
 from broker.model.message import Message
 from broker.model.routing_type import RoutingType
-from broker.records.binding_records import Divert
-from broker.routing.divert import DivertBinding
+from broker.routing.cached_routes import CachedRoute
 from broker.routing.postoffice import Routing
 from broker.settings.policies import AddressFullPolicy
 from tests.broker.bench import Bench, done, message
@@ -150,20 +150,7 @@ def test_a_full_broker_and_a_full_disk(bench, session):
 
 def test_a_divert_that_comes_later_takes_its_part(bench, session):
     bench.queue("other")
-    divert = DivertBinding(
-        Divert(
-            name="d",
-            address="q",
-            forwarding_address="other",
-            routing_name="d",
-            exclusive=True,
-            filter=None,
-            routing_type=RoutingType.ANYCAST,
-            transformer=None,
-        ),
-        parse_filter=bench.parse_filter,
-    )
-    bench.addresses.bind(divert)
+    bench.divert("q", "other", is_exclusive=True, routing_type=RoutingType.ANYCAST)
 
     session.send(message(), done)
 
@@ -257,3 +244,148 @@ def test_what_is_set_later_is_seen(bench):
     read.routing_type = None
     assert read.routing_type is None
     assert read.get("_AMQ_ROUTING_TYPE") is None
+
+
+# --- when a message takes the full path ---------------------------------------------------------
+
+LATER = time.monotonic() + 3600
+
+# What of an address lets no route be cached: each message is routed in full.
+NOT_CACHED = {
+    "only a pattern is bound": lambda bench: bench.queue("p", "#"),
+    "no queue is bound": lambda bench: bench.addresses.create("new", [RoutingType.ANYCAST]),
+    "a divert is bound": lambda bench: bench.divert(bench.queue("new").name, "q", filter="n = 1"),
+    "messages never expire": lambda bench: set_with_queue(bench, no_expiry=True),
+    "messages get a lifetime": lambda bench: set_with_queue(bench, expiry_delay_ms=0),
+    "lifetimes have a least": lambda bench: set_with_queue(bench, min_expiry_delay_ms=0),
+    "lifetimes have a most": lambda bench: set_with_queue(bench, max_expiry_delay_ms=0),
+}
+
+
+def set_with_queue(bench, **settings):
+    bench.queue("new")
+    bench.set("new", **settings)
+
+
+@pytest.mark.parametrize("why", NOT_CACHED)
+def test_no_route_is_cached_where(bench, why):
+    NOT_CACHED[why](bench)
+
+    assert bench.postoffice.cached_route("new", LATER) is None
+
+
+@pytest.mark.parametrize("routing_type", [RoutingType.ANYCAST, RoutingType.MULTICAST])
+def test_a_route_is_cached_to_any_number_of_queues(bench, routing_type):
+    for number in range(3):
+        bench.queue(f"new{number}", "new", routing_type)
+    bench.queue("p", "#", routing_type)
+
+    assert bench.postoffice.cached_route("new", LATER) is not None
+
+
+def send_cached(bench, cached, sent=None):
+    """Whether a message took the cached route; nothing has happened where it did not."""
+    before = count(bench), bench.addresses.by_name["q"].routed_count
+    sent = sent or message()
+    sent.message_id = bench.storage.new_id()
+
+    is_sent = bench.postoffice.send_cached(cached, sent, bench.storage.new_context())
+
+    after = count(bench), bench.addresses.by_name["q"].routed_count
+    assert after == ((before[0] + 1, before[1] + 1) if is_sent else before)
+    return is_sent
+
+
+# What of a moment refuses a route that is cached.
+REFUSED = {
+    "what is bound has changed": lambda bench: bench.queue("r", "q"),
+    "settings have changed": lambda bench: bench.set(redelivery_delay_ms=1),
+    "permissions have changed": lambda bench: bench.addresses.changed(),
+    "the broker has too many bytes": lambda bench: setattr(bench.addresses.memory, "size_max", 1),
+    "the broker has too many messages": lambda bench: setattr(
+        bench.addresses.memory, "count_max", 1
+    ),
+    "the disk is full": lambda bench: bench.addresses.memory.set_disk_full(is_full=True),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_a_cached_route_is_refused_when(bench, why):
+    cached = bench.postoffice.cached_route("q", LATER)
+    assert send_cached(bench, cached)
+
+    REFUSED[why](bench)
+
+    assert not send_cached(bench, cached)
+
+
+@pytest.mark.parametrize("limit", ["max_size_bytes", "max_size_messages"])
+def test_a_cached_route_is_refused_when_its_address_is_full(bench, limit):
+    bench.set(**{limit: 1})
+    cached = bench.postoffice.cached_route("q", LATER)
+
+    assert [send_cached(bench, cached) for _ in range(2)] == [True, False]
+
+
+def test_a_cached_route_is_refused_when_the_user_may_send_no_longer(bench):
+    assert not send_cached(bench, bench.postoffice.cached_route("q", time.monotonic()))
+
+
+def test_a_cached_route_is_refused_while_anything_is_in_pages(bench):
+    paging = SimpleNamespace(active_count=0)
+    cached = CachedRoute(
+        bench.addresses.by_name["q"],
+        bench.postoffice.route_of("q"),
+        bench.settings.match("q"),
+        paging,
+        bench.addresses.version,
+        LATER,
+        time.monotonic,
+    )
+    assert send_cached(bench, cached)
+
+    paging.active_count = 1
+
+    assert not send_cached(bench, cached)
+
+
+def test_a_cached_route_is_refused_by_the_routing_type_of_a_message(bench):
+    cached = bench.postoffice.cached_route("q", LATER)
+    sent = message()
+
+    sent.routing_type = RoutingType.MULTICAST
+    assert not send_cached(bench, cached, Message.decode(sent.encode()))
+    sent.routing_type = RoutingType.ANYCAST
+    assert send_cached(bench, cached, Message.decode(sent.encode()))
+
+
+def test_a_cached_route_is_refused_by_a_message_that_no_queue_accepts(bench):
+    bench.addresses.update_queue("q", filter="colour = 'red'")
+    cached = bench.postoffice.cached_route("q", LATER)
+
+    assert send_cached(bench, cached, message(colour="red"))
+    assert not send_cached(bench, cached, message(colour="blue"))
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"_AMQ_DUPL_ID": "id"},
+        {"_AMQ_BRIDGE_DUP": b"id"},
+        {"_AMQ_ROUTE_TO": b""},
+        {"_AMQ_SCHED_DELIVERY": 1},
+    ],
+)
+def test_a_message_that_says_something_to_the_broker_takes_the_full_path(
+    bench, session, guard, properties
+):
+    session.send(message(**properties), done)
+
+    assert guard.asked == 2
+
+
+def test_a_message_to_a_queue_by_name_takes_the_full_path(bench, session, guard):
+    for _ in range(2):
+        session.send(message(address="q::q"), done)
+
+    assert guard.asked == 3

@@ -9,7 +9,7 @@ import pytest
 from broker.cli.serving import EXIT_FAILED, EXIT_OK, serve
 from broker.storage.context import Completions
 from tests.broker.bench import Sink, message
-from tests.broker.test_recovery import Life
+from tests.broker.test_recovery import BrokerRun
 
 
 class Fault(Exception):
@@ -59,10 +59,10 @@ class FaultySink(Sink):
 
 async def end_of(folder, work):
     """Serve, and do something once it serves; the exit status."""
-    life = Life(folder)
+    run = BrokerRun(folder)
     async with asyncio.timeout(60):
         return await serve(
-            life.broker, on_start=lambda _: asyncio.get_running_loop().call_soon(work, life)
+            run.broker, on_start=lambda _: asyncio.get_running_loop().call_soon(work, run)
         )
 
 
@@ -71,15 +71,15 @@ def test_the_broker_ends_with_status_1_and_loses_nothing(tmp_path, where, caplog
     answers = []
 
     async def prepare():
-        async with Life(tmp_path) as life:
-            await life.queue()
+        async with BrokerRun(tmp_path) as run:
+            await run.queue()
             if where != "callback":
-                await life.send(message("kept"))
+                await run.send(message("kept"))
 
-    def work(life):
-        queue = life.broker.postoffice.addresses.queues["q"]
+    def work(run):
+        queue = run.broker.postoffice.addresses.queues["q"]
         queue.pause()
-        session = life.session()
+        session = run.session()
         session.create_consumer(0, "q", FaultySink()).receive_credits(-1)
         session.start()
         if where == "callback":
@@ -91,8 +91,8 @@ def test_the_broker_ends_with_status_1_and_loses_nothing(tmp_path, where, caplog
             asyncio.get_running_loop().call_later(0.001, queue.resume)
 
     async def look():
-        async with Life(tmp_path) as life:
-            return life.bodies()
+        async with BrokerRun(tmp_path) as run:
+            return run.bodies()
 
     asyncio.run(prepare())
     assert asyncio.run(end_of(tmp_path, work)) == EXIT_FAILED
@@ -103,7 +103,7 @@ def test_the_broker_ends_with_status_1_and_loses_nothing(tmp_path, where, caplog
 
 
 def test_what_others_put_into_the_loop_ends_nothing(tmp_path, caplog):
-    def work(life):
+    def work(run):
         loop = asyncio.get_running_loop()
         loop.call_soon(fail, None)
         loop.call_later(0.01, os.kill, os.getpid(), signal.SIGTERM)

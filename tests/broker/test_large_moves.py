@@ -18,7 +18,7 @@ from jdbcstore.blobs import SqlFiles
 from jdbcstore.options import DatabaseStoreOptions
 from journal.errors import JournalIOError
 from tests.broker.bench import message
-from tests.broker.test_recovery import Life, durable
+from tests.broker.test_recovery import BrokerRun, durable
 
 MIB = 1 << 20
 SIZE = 3 * MIB + 17
@@ -66,7 +66,7 @@ def copying(monkeypatch):
     gate.may_pass.set()
 
 
-class World(Life):
+class World(BrokerRun):
     """A broker on SQLite with a queue `q`, from which messages go to `to` one way or another."""
 
     def __init__(self, folder, how="killed"):

@@ -8,7 +8,7 @@ from broker.protocols.core import packet_connection as connections
 from broker.protocols.core import packet_message as messages
 from broker.transport.acceptor import AcceptorOptions
 from tests.broker.full_journal import full_journals
-from tests.broker.test_recovery import Life
+from tests.broker.test_recovery import BrokerRun
 from tests.broker.wire_client import Refused, WireClient
 
 ACKNOWLEDGE_REF = 33
@@ -47,13 +47,13 @@ def second_client(port):
 def test_an_acknowledgement_that_comes_back_is_not_believed(tmp_path, monkeypatch, wants_answer):
     made = full_journals(monkeypatch)
 
-    async def life(work, *arguments):
+    async def run(work, *arguments):
         acceptor = AcceptorOptions(host="127.0.0.1", port=0)
-        async with Life(tmp_path / "data", acceptors=(acceptor,)) as one:
+        async with BrokerRun(tmp_path / "data", acceptors=(acceptor,)) as one:
             return await asyncio.to_thread(work, one.broker.acceptors[0].port, *arguments)
 
     async def both():
-        await life(lambda port: first_client(port, made[-1], wants_answer))
-        return await life(second_client)
+        await run(lambda port: first_client(port, made[-1], wants_answer))
+        return await run(second_client)
 
     assert asyncio.run(both()) == ["0", "1"]

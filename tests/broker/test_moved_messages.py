@@ -8,7 +8,7 @@ from broker.settings.settings import AddressSettings
 from broker.settings.settings_repository import SettingsRepository
 from journal.errors import RecordTooLarge
 from tests.broker.bench import Bench, done, message
-from tests.broker.test_recovery import Life, durable
+from tests.broker.test_recovery import BrokerRun, durable
 
 
 def at_once(moving):
@@ -32,7 +32,7 @@ def test_a_target_that_is_gone_takes_nothing():
     assert (queue.message_count, queue.delivering_count) == (1, 1)
 
 
-class Narrow(Life):
+class Narrow(BrokerRun):
     """A broker with messages that just fit its files."""
 
     def __init__(self, folder, **settings):
@@ -72,65 +72,63 @@ def content(reference):
 
 @pytest.mark.parametrize("how", ["expired", "killed", "moved"])
 def test_a_message_that_just_fitted_is_kept_as_a_large_one(tmp_path, how):
-    async def lives():
-        async with Narrow(tmp_path, expiry_address="to", dead_letter_address="to") as life:
+    async def runs():
+        async with Narrow(tmp_path, expiry_address="to", dead_letter_address="to") as run:
             for name in ("q", "t", "to"):
-                await life.queue(name)
-            body = await life.send_largest(colour="red")
-            queue = life.queue_of("q")
+                await run.queue(name)
+            body = await run.send_largest(colour="red")
+            queue = run.queue_of("q")
             (reference,) = queue.references()
             if how == "expired":
                 reference.message.expiration = 1
                 queue.has_expiring = True
-                life.scan_expired()
+                run.scan_expired()
             elif how == "killed":
-                life.broker.dead_letters.kill(reference)
+                run.broker.dead_letters.kill(reference)
             else:
-                assert at_once(
-                    life.broker.dead_letters.move_to_queue(reference, life.queue_of("to"))
-                )
-            await durable(life.broker.storage.after)
+                assert at_once(run.broker.dead_letters.move_to_queue(reference, run.queue_of("to")))
+            await durable(run.broker.storage.after)
             assert (queue.message_count, queue.delivering_count) == (0, 0)
-            (moved,) = life.queue_of("to").references()
+            (moved,) = run.queue_of("to").references()
             assert content(moved) == body
-        async with Narrow(tmp_path) as life:
-            (found,) = life.queue_of("to").references()
+        async with Narrow(tmp_path) as run:
+            (found,) = run.queue_of("to").references()
             assert content(found) == body
             assert found.message.is_large
             assert found.message.get("colour") == "red"
             assert found.message.get("_AMQ_ORIG_QUEUE") == "q"
             assert found.message.get("_AMQ_LARGE_SIZE") == len(body)
-            sink = life.consume("to")
+            sink = run.consume("to")
             assert [one.get("_AMQ_ORIG_QUEUE") for one in sink.got] == ["q"]
 
-    asyncio.run(lives())
+    asyncio.run(runs())
 
 
 @pytest.mark.parametrize("how", ["expired", "moved"])
 def test_where_there_is_no_room_for_large_ones_either(tmp_path, how, caplog):
-    async def lives():
-        async with Narrow(tmp_path, expiry_address="to") as life:
+    async def runs():
+        async with Narrow(tmp_path, expiry_address="to") as run:
             for name in ("q", "t", "to"):
-                await life.queue(name)
-            life.broker.dead_letters._large = None
-            body = await life.send_largest()
-            queue = life.queue_of("q")
+                await run.queue(name)
+            run.broker.dead_letters._large = None
+            body = await run.send_largest()
+            queue = run.queue_of("q")
             (reference,) = queue.references()
             if how == "expired":
                 reference.message.expiration = 1
                 queue.has_expiring = True
-                life.scan_expired()
-                await durable(life.broker.storage.after)
+                run.scan_expired()
+                await durable(run.broker.storage.after)
                 assert "is dropped" in caplog.text
                 assert queue.message_count == 0
             else:
                 with pytest.raises(RecordTooLarge):
-                    at_once(life.broker.dead_letters.move_to_queue(reference, life.queue_of("to")))
+                    at_once(run.broker.dead_letters.move_to_queue(reference, run.queue_of("to")))
                 assert [content(one) for one in queue.references()] == [body]
                 assert queue.message_count == 1
             assert queue.delivering_count == 0
-            assert life.queue_of("to").message_count == 0
-            await life.send(message("2"))
-            assert life.broker.failure is None
+            assert run.queue_of("to").message_count == 0
+            await run.send(message("2"))
+            assert run.broker.failure is None
 
-    asyncio.run(lives())
+    asyncio.run(runs())

@@ -18,7 +18,7 @@ from broker.model.routing_type import RoutingType
 from broker.records.binding_records import Divert
 from broker.routing.divert import DivertBinding
 from tests.broker.bench import START_MS, Bench, done
-from tests.broker.test_recovery import Life, durable
+from tests.broker.test_recovery import BrokerRun, durable
 
 NAMES = (
     *("_AMQ_SCHED_DELIVERY", "_AMQ_GROUP_ID", "_AMQ_GROUP_SEQUENCE", "_AMQ_LVQ_NAME"),
@@ -114,25 +114,25 @@ DIVERT = Divert(
 
 
 def test_through_the_journal_and_a_restart(tmp_path):
-    async def lives():
-        async with Life(tmp_path) as life:
+    async def runs():
+        async with BrokerRun(tmp_path) as run:
             for name, attributes in QUEUES.items():
-                await life.queue(name, **attributes)
-                session = life.session()
+                await run.queue(name, **attributes)
+                session = run.session()
                 for message in odd_messages(name):
                     with contextlib.suppress(BrokerError):
                         session.send(message, done)
                 await durable(session.context.after)
-            assert life.broker.failure is None
-        async with Life(tmp_path) as life:
+            assert run.broker.failure is None
+        async with BrokerRun(tmp_path) as run:
             for name in QUEUES:
-                sink = life.consume(name)
-                life.broker.clients.close_session(sink.session, has_failed=True)
-            await durable(life.session().context.after)
-            assert life.broker.failure is None
-            assert len(life.bodies("plain")) > 100
+                sink = run.consume(name)
+                run.broker.clients.close_session(sink.session, has_failed=True)
+            await durable(run.session().context.after)
+            assert run.broker.failure is None
+            assert len(run.bodies("plain")) > 100
 
-    asyncio.run(lives())
+    asyncio.run(runs())
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def options(folder, **changes):
     return BrokerOptions(**{"store": store, "acceptors": (), "settings": settings, **changes})
 
 
-class Life:
+class BrokerRun:
     """One run of a broker in this process, and sessions whose requests are awaited."""
 
     def __init__(self, folder, **changes):
@@ -106,16 +106,16 @@ async def durable(request, *arguments):
 def over_a_restart(tmp_path, how, before, after, **changes):
     """Run `before`, stop or crash, run `after` on what is left."""
 
-    async def lives():
+    async def runs():
         folder = tmp_path / "data"
-        async with Life(folder, **changes) as life:
-            await before(life)
+        async with BrokerRun(folder, **changes) as run:
+            await before(run)
             if how == "crash":
-                folder = life.crash_copy("copy")
-        async with Life(folder, **changes) as life:
-            await after(life)
+                folder = run.crash_copy("copy")
+        async with BrokerRun(folder, **changes) as run:
+            await after(run)
 
-    asyncio.run(lives())
+    asyncio.run(runs())
 
 
 HOWS = pytest.mark.parametrize("how", ["stop", "crash"])
@@ -123,21 +123,21 @@ HOWS = pytest.mark.parametrize("how", ["stop", "crash"])
 
 @HOWS
 def test_messages_queues_and_what_was_acknowledged(tmp_path, how):
-    async def before(life):
-        await life.queue(max_consumers=7)
-        await life.send(*(message(body) for body in "123"))
-        await life.send(message("fleeting", durable=False))
-        sink = life.consume()
+    async def before(run):
+        await run.queue(max_consumers=7)
+        await run.send(*(message(body) for body in "123"))
+        await run.send(message("fleeting", durable=False))
+        sink = run.consume()
         await durable(lambda done: sink.session.acknowledge(0, sink.ids[0], done))
 
-    async def after(life):
-        assert life.bodies() == ["2", "3"]
-        queue = life.broker.postoffice.addresses.queues["q"]
+    async def after(run):
+        assert run.bodies() == ["2", "3"]
+        queue = run.broker.postoffice.addresses.queues["q"]
         assert queue.binding.max_consumers == 7
-        assert life.broker.postoffice.addresses.memory.count == 2
-        sink = life.consume()
+        assert run.broker.postoffice.addresses.memory.count == 2
+        sink = run.consume()
         await durable(lambda done: sink.session.acknowledge(0, sink.ids[1], done))
-        assert len(life.broker._stores.messages) == 0
+        assert len(run.broker._stores.messages) == 0
 
     over_a_restart(tmp_path, how, before, after)
 
@@ -146,14 +146,14 @@ def test_messages_queues_and_what_was_acknowledged(tmp_path, how):
 def test_ids_are_never_given_twice(tmp_path, how):
     seen = []
 
-    async def before(life):
-        await life.queue()
-        await life.send(message("1"))
-        seen.extend(life.consume().ids)
+    async def before(run):
+        await run.queue()
+        await run.send(message("1"))
+        seen.extend(run.consume().ids)
 
-    async def after(life):
-        await life.send(message("2"))
-        ids = life.consume().ids
+    async def after(run):
+        await run.send(message("2"))
+        ids = run.consume().ids
         assert ids[0] == seen[0]
         assert ids[1] > seen[0]
 
@@ -161,110 +161,110 @@ def test_ids_are_never_given_twice(tmp_path, how):
 
 
 def test_delivery_counts_and_scheduled_times(tmp_path):
-    async def before(life):
-        await life.queue()
-        await life.send(message("counted"))
-        session = life.session(auto_commit_sends=False, auto_commit_acks=False)
-        sink = life.consume(session=session)
+    async def before(run):
+        await run.queue()
+        await run.send(message("counted"))
+        session = run.session(auto_commit_sends=False, auto_commit_acks=False)
+        sink = run.consume(session=session)
         session.acknowledge(0, sink.ids[0], lambda error: None)
         session.stop()
         await durable(session.rollback)
-        later = life.broker.clock_ms() + 3_600_000
-        await life.send(message("later", _AMQ_SCHED_DELIVERY=later))
+        later = run.broker.clock_ms() + 3_600_000
+        await run.send(message("later", _AMQ_SCHED_DELIVERY=later))
 
-    async def after(life):
-        queue = life.broker.postoffice.addresses.queues["q"]
+    async def after(run):
+        queue = run.broker.postoffice.addresses.queues["q"]
         assert queue.scheduled_count == 1
-        assert life.consume().counts == [2]
+        assert run.consume().counts == [2]
 
     over_a_restart(tmp_path, "crash", before, after)
 
 
 @pytest.mark.parametrize("persists", [True, False])
 def test_duplicate_ids(tmp_path, persists):
-    async def before(life):
-        await life.queue()
+    async def before(run):
+        await run.queue()
         for value in "abc":
-            await life.send(message(value, _AMQ_DUPL_ID=value))
-        session = life.session(auto_commit_sends=False, auto_commit_acks=False)
+            await run.send(message(value, _AMQ_DUPL_ID=value))
+        session = run.session(auto_commit_sends=False, auto_commit_acks=False)
         session.send(message("t", _AMQ_DUPL_ID="t"), lambda error: None)
         await durable(session.commit)
 
-    async def after(life):
-        await life.send(*(message(value, _AMQ_DUPL_ID=value) for value in "tcba"))
+    async def after(run):
+        await run.send(*(message(value, _AMQ_DUPL_ID=value) for value in "tcba"))
         # Of a circle of three the oldest was overwritten.
         repeated = ["a"] if persists else ["t", "c", "b", "a"]
-        assert life.bodies() == ["a", "b", "c", "t", *repeated]
+        assert run.bodies() == ["a", "b", "c", "t", *repeated]
 
     over_a_restart(tmp_path, "crash", before, after, id_cache_size=3, persist_id_cache=persists)
 
 
 @pytest.mark.parametrize("decision", ["commit", "rollback"])
 def test_prepared_transactions(tmp_path, decision):
-    async def before(life):
-        await life.queue()
-        await life.send(message("old"), message("rest"))
-        session = life.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
+    async def before(run):
+        await run.queue()
+        await run.send(message("old"), message("rest"))
+        session = run.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
         session.xa.start(XID)
-        sink = life.consume(session=session)
+        sink = run.consume(session=session)
         session.acknowledge(0, sink.ids[0], lambda error: None)
         session.send(message("new", _AMQ_DUPL_ID="x"), lambda error: None)
         session.xa.end(XID, has_failed=False)
         await durable(lambda done: session.xa.prepare(XID, done))
 
-    async def after(life):
-        session = life.session(is_xa=True)
+    async def after(run):
+        session = run.session(is_xa=True)
         assert session.xa.in_doubt() == (XID,)
-        assert life.bodies() == ["rest"]
+        assert run.bodies() == ["rest"]
         if decision == "commit":
             await durable(lambda done: session.xa.commit(XID, False, done))
-            assert life.bodies() == ["rest", "new"]
+            assert run.bodies() == ["rest", "new"]
         else:
             await durable(lambda done: session.xa.rollback(XID, done))
-            assert life.bodies() == ["old", "rest"]
-        await life.send(message("again", _AMQ_DUPL_ID="x"))
-        assert ("again" in life.bodies()) == (decision == "rollback")
+            assert run.bodies() == ["old", "rest"]
+        await run.send(message("again", _AMQ_DUPL_ID="x"))
+        assert ("again" in run.bodies()) == (decision == "rollback")
 
     over_a_restart(tmp_path, "crash", before, after)
 
 
 def test_what_was_not_committed_is_gone(tmp_path):
-    async def before(life):
-        await life.queue()
-        session = life.session(auto_commit_sends=False, auto_commit_acks=False)
+    async def before(run):
+        await run.queue()
+        session = run.session(auto_commit_sends=False, auto_commit_acks=False)
         session.send(message("lost"), lambda error: None)
-        await life.send(message("kept"))
+        await run.send(message("kept"))
 
-    async def after(life):
-        assert life.bodies() == ["kept"]
+    async def after(run):
+        assert run.bodies() == ["kept"]
 
     over_a_restart(tmp_path, "crash", before, after)
 
 
 def test_deleted_paused_and_temporary_queues(tmp_path):
-    async def before(life):
+    async def before(run):
         for name in ("gone", "paused"):
-            await life.queue(name)
-        await life.queue("temporary", is_temporary=True, is_durable=False)
-        await life.send(message("1", "gone"), message("2", "paused"))
-        addresses = life.broker.postoffice.addresses
+            await run.queue(name)
+        await run.queue("temporary", is_temporary=True, is_durable=False)
+        await run.send(message("1", "gone"), message("2", "paused"))
+        addresses = run.broker.postoffice.addresses
         addresses.delete_queue("gone")
         addresses.pause_queue(addresses.queues["paused"], is_paused=True, is_kept=True)
-        await durable(life.session().context.after)
-        await durable(life.broker.storage.after)
+        await durable(run.session().context.after)
+        await durable(run.broker.storage.after)
 
-    async def after(life):
-        queues = life.broker.postoffice.addresses.queues
+    async def after(run):
+        queues = run.broker.postoffice.addresses.queues
         assert list(queues) == ["paused"]
         assert queues["paused"].is_paused
-        assert life.consume("paused").bodies == []
+        assert run.consume("paused").bodies == []
 
     over_a_restart(tmp_path, "crash", before, after)
 
 
 def test_a_second_broker_is_refused(tmp_path):
     async def both():
-        async with Life(tmp_path):
+        async with BrokerRun(tmp_path):
             with pytest.raises(JournalLocked):
                 await Broker(options(tmp_path)).start()
 
@@ -272,12 +272,12 @@ def test_a_second_broker_is_refused(tmp_path):
 
 
 def test_no_client_gets_a_success_after_the_storage_failed(tmp_path):
-    async def life_and_death():
-        life = Life(tmp_path)
-        await life.broker.start()
-        await life.queue()
-        session = life.session()
-        storage = life.broker.storage
+    async def run_and_crash():
+        run = BrokerRun(tmp_path)
+        await run.broker.start()
+        await run.queue()
+        session = run.session()
+        storage = run.broker.storage
         told = []
         failure = JournalIOError(5, "the disk is gone")
         session.send(message("1"), told.append)
@@ -285,12 +285,12 @@ def test_no_client_gets_a_success_after_the_storage_failed(tmp_path):
         session.send(message("2"), told.append)
 
         assert told == [failure, failure]
-        assert await life.broker.failed() is failure
+        assert await run.broker.failed() is failure
         with pytest.raises(BrokerError):
-            life.session()
-        await life.broker.stop()
+            run.session()
+        await run.broker.stop()
 
-    asyncio.run(life_and_death())
+    asyncio.run(run_and_crash())
 
 
 def test_spilled_messages_are_as_they_were(tmp_path, monkeypatch):
@@ -300,50 +300,50 @@ def test_spilled_messages_are_as_they_were(tmp_path, monkeypatch):
     monkeypatch.setattr(spill_file, "SEGMENT_SIZE", 10_000)
     numbers = [str(number) for number in range(300)]
 
-    async def all_of(life, name, count):
-        sink = life.consume(name)
+    async def all_of(run, name, count):
+        sink = run.consume(name)
         async with asyncio.timeout(60):
             while len(sink.got) < count:  # noqa: ASYNC110 -- the loop has to turn
                 await asyncio.sleep(0)
         return sink
 
-    async def first(life):
-        await life.queue()
-        await life.queue("other", address="topic", routing_type=RoutingType.MULTICAST)
-        await life.queue("third", address="topic", routing_type=RoutingType.MULTICAST)
-        session = life.session()
+    async def first(run):
+        await run.queue()
+        await run.queue("other", address="topic", routing_type=RoutingType.MULTICAST)
+        await run.queue("third", address="topic", routing_type=RoutingType.MULTICAST)
+        session = run.session()
         await asyncio.gather(
             *(durable(session.send, message(one)) for one in numbers),
             *(durable(session.send, message(one, address="topic")) for one in numbers),
         )
 
-    async def second(life):
-        assert life.bodies() == life.bodies("other") == life.bodies("third") == numbers
-        sink = await all_of(life, "q", 300)
+    async def second(run):
+        assert run.bodies() == run.bodies("other") == run.bodies("third") == numbers
+        sink = await all_of(run, "q", 300)
         await durable(lambda done: sink.session.acknowledge(0, sink.ids[99], done))
         sink.session.close(has_failed=False)
-        queue = life.broker.postoffice.addresses.queues["other"]
+        queue = run.broker.postoffice.addresses.queues["other"]
         for reference in list(queue.references())[:50]:
             reference.message.copy()
-        sink = await all_of(life, "other", 300)
+        sink = await all_of(run, "other", 300)
         assert sink.bodies == numbers
         await durable(lambda done: sink.session.acknowledge(0, sink.ids[-1], done))
 
-    async def third(life):
-        assert life.bodies() == numbers[100:]
-        assert life.bodies("other") == []
-        sink = await all_of(life, "third", 300)
+    async def third(run):
+        assert run.bodies() == numbers[100:]
+        assert run.bodies("other") == []
+        sink = await all_of(run, "third", 300)
         assert sink.bodies == numbers
         assert sink.got[7].address == "topic"
         await durable(lambda done: sink.session.acknowledge(0, sink.ids[-1], done))
-        sink = await all_of(life, "q", 200)
+        sink = await all_of(run, "q", 200)
         await durable(lambda done: sink.session.acknowledge(0, sink.ids[-1], done))
-        assert len(life.broker._stores.messages) == 0
-        assert life.broker.postoffice.addresses.memory.size == 0
+        assert len(run.broker._stores.messages) == 0
+        assert run.broker.postoffice.addresses.memory.size == 0
 
-    async def lives():
+    async def runs():
         for part in (first, second, third):
-            async with Life(tmp_path / "data") as life:
-                await part(life)
+            async with BrokerRun(tmp_path / "data") as run:
+                await part(run)
 
-    asyncio.run(lives())
+    asyncio.run(runs())

@@ -329,7 +329,7 @@ def test_permissions_that_an_operator_gave_stay(instance):
             f'roles="{role}"/></security-setting></security-settings>'
         )
 
-    async def life():
+    async def broker_run():
         instance.write(of("configured"), head="")
         async with instance.serving() as broker:
             broker.stored_permissions.add("a", {Permission.SEND: "given"})
@@ -338,4 +338,4 @@ def test_permissions_that_an_operator_gave_stay(instance):
             found = dict(broker.security.permissions.items())
             assert found["a"].roles == {Permission.SEND: frozenset({"given"})}
 
-    asyncio.run(life())
+    asyncio.run(broker_run())

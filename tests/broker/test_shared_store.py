@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hang_up import heeds_hang_ups
+from tests.sighup import default_sighup
 
 ROOT = Path(__file__).resolve().parents[2]
 END_S = 60
@@ -51,7 +51,7 @@ class Member:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=heeds_hang_ups,
+            preexec_fn=default_sighup,
         )
 
     def says(self, text):

@@ -118,7 +118,7 @@ async def receive_slowly(consumer):
 
 
 def test_a_client_that_is_killed_does_not_come_back():
-    async def life():
+    async def run():
         settings = SettingsRepository()
         settings.add(
             "q",
@@ -149,4 +149,4 @@ def test_a_client_that_is_killed_does_not_come_back():
         finally:
             await broker.stop()
 
-    asyncio.run(life())
+    asyncio.run(run())

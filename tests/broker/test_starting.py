@@ -28,8 +28,8 @@ from jdbcstore import Database, NodeManager
 from jdbcstore.options import DatabaseStoreOptions
 from journal.errors import JournalClosed
 from tests.broker.management.test_web import get
-from tests.hang_up import heeds_hang_ups
 from tests.interop.asynchronous import asynchronous
+from tests.sighup import default_sighup
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 60
@@ -328,7 +328,7 @@ def test_broker_run_that_waits_stops_when_told_with_status_0(tmp_path, kind):
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=heeds_hang_ups,
+            preexec_fn=default_sighup,
         )
         try:
             said = []

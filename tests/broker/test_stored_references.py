@@ -13,40 +13,40 @@ from broker.queues.reference_lists import StoredRun
 from broker.storage import pinned_files, spill_file
 from journal.errors import JournalIOError
 from tests.broker.bench import message
-from tests.broker.test_recovery import Life, durable
+from tests.broker.test_recovery import BrokerRun, durable
 
 XID = Xid(1, b"b", b"g")
 FAR_MS = 4_000_000_000_000
 END_S = 60
 
 
-async def send_all(life, messages):
-    session = life.session()
+async def send_all(run, messages):
+    session = run.session()
     await asyncio.gather(*(durable(session.send, one) for one in messages))
 
 
-async def taken(life, count, name="q"):
+async def taken(run, count, name="q"):
     """A consumer that was given so many."""
-    sink = life.consume(name)
+    sink = run.consume(name)
     async with asyncio.timeout(END_S):
         while len(sink.got) < count:  # noqa: ASYNC110 -- the loop has to turn
             await asyncio.sleep(0)
     return sink
 
 
-def queue_of(life, name="q"):
-    return life.broker.postoffice.addresses.queues[name]
+def queue_of(run, name="q"):
+    return run.broker.postoffice.addresses.queues[name]
 
 
-def memory_of(life):
-    memory = life.broker.postoffice.addresses.memory
+def memory_of(run):
+    memory = run.broker.postoffice.addresses.memory
     return memory.size, memory.count
 
 
-def parts_of(life, name="q"):
+def parts_of(run, name="q"):
     """How many references are not made, by priority and part."""
     found = []
-    for level in queue_of(life, name).waiting.levels:
+    for level in queue_of(run, name).waiting.levels:
         reference = level.head
         while reference is not None:
             if isinstance(reference, StoredRun):
@@ -66,11 +66,11 @@ def open_files(folder):
     return [one for one in found if one.startswith(f"{folder}/") and ".amq" in one]
 
 
-def lives(*parts, folder):
+def runs(*parts, folder):
     async def all_of_them():
         for part in parts:
-            async with Life(folder) as life:
-                await part(life)
+            async with BrokerRun(folder) as run:
+                await part(run)
 
     asyncio.run(all_of_them())
 
@@ -79,26 +79,26 @@ def test_a_start_makes_no_object_of_a_plain_message(tmp_path):
     numbers = [str(number) for number in range(2000)]
     known = []
 
-    async def first(life):
-        await life.queue()
-        await send_all(life, map(message, numbers))
-        known.append(memory_of(life))
+    async def first(run):
+        await run.queue()
+        await send_all(run, map(message, numbers))
+        known.append(memory_of(run))
 
-    async def second(life):
-        assert sum(parts_of(life)) == queue_of(life).message_count == 2000
-        assert memory_of(life) == known[0]
-        head = queue_of(life).waiting.head()
+    async def second(run):
+        assert sum(parts_of(run)) == queue_of(run).message_count == 2000
+        assert memory_of(run) == known[0]
+        head = queue_of(run).waiting.head()
         assert bytes(head.message.body) == b"0"
         # The first part alone was made, of more than this one.
-        assert 0 < sum(parts_of(life)) < 2000
-        sink = await taken(life, 2000)
+        assert 0 < sum(parts_of(run)) < 2000
+        sink = await taken(run, 2000)
         assert sink.bodies == numbers
-        assert parts_of(life) == []
+        assert parts_of(run) == []
         await durable(lambda done: sink.session.acknowledge(0, sink.ids[-1], done))
-        assert memory_of(life) == (0, 0)
-        assert len(life.broker._stores.messages) == 0
+        assert memory_of(run) == (0, 0)
+        assert len(run.broker._stores.messages) == 0
 
-    lives(first, second, folder=tmp_path / "data")
+    runs(first, second, folder=tmp_path / "data")
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -117,45 +117,45 @@ def test_all_kinds_of_messages_keep_their_order(tmp_path, seed):
     ]
     known = {}
 
-    def all_of(life):
-        return {name: life.bodies(name) for name in ("q", "one", "two")}
+    def all_of(run):
+        return {name: run.bodies(name) for name in ("q", "one", "two")}
 
-    async def first(life):
-        await life.queue()
+    async def first(run):
+        await run.queue()
         for name in ("one", "two"):
-            await life.queue(name, address="both", routing_type=RoutingType.MULTICAST)
+            await run.queue(name, address="both", routing_type=RoutingType.MULTICAST)
         await send_all(
-            life,
+            run,
             (message(str(number), **kinds[chance.randrange(len(kinds))]) for number in range(600)),
         )
-        known.update(bodies=all_of(life), memory=memory_of(life))
+        known.update(bodies=all_of(run), memory=memory_of(run))
 
-    async def second(life):
-        assert memory_of(life) == known["memory"]
-        sink = life.consume("q")
+    async def second(run):
+        assert memory_of(run) == known["memory"]
+        sink = run.consume("q")
         async with asyncio.timeout(END_S):
             while len(sink.got) < 100:  # noqa: ASYNC110 -- the loop has to turn
                 await asyncio.sleep(0)
         assert sink.bodies[:100] == known["bodies"]["q"][:100]
         # All of a group is given to one; what was given comes back in its order.
         sink.session.close(has_failed=False)
-        assert all_of(life) == known["bodies"]
-        removed = chance.sample(list(queue_of(life).references()), 50)
+        assert all_of(run) == known["bodies"]
+        removed = chance.sample(list(queue_of(run).references()), 50)
         for reference in removed:
-            queue_of(life).remove(reference)
+            queue_of(run).remove(reference)
         gone = {bytes(one.message.body).decode() for one in removed}
         known["bodies"]["q"] = [one for one in known["bodies"]["q"] if one not in gone]
 
-    async def third(life):
-        assert all_of(life) == known["bodies"]
-        queue_of(life).remove_all()
-        assert life.bodies() == []
+    async def third(run):
+        assert all_of(run) == known["bodies"]
+        queue_of(run).remove_all()
+        assert run.bodies() == []
 
-    async def fourth(life):
+    async def fourth(run):
         known["bodies"]["q"] = []
-        assert all_of(life) == known["bodies"]
+        assert all_of(run) == known["bodies"]
 
-    lives(first, second, third, fourth, folder=tmp_path / "data")
+    runs(first, second, third, fourth, folder=tmp_path / "data")
 
 
 def test_bytes_stay_while_a_compaction_moves_records(tmp_path, monkeypatch):
@@ -163,38 +163,38 @@ def test_bytes_stay_while_a_compaction_moves_records(tmp_path, monkeypatch):
     folder = tmp_path / "data"
     numbers = [f"{number:05}" * 200 for number in range(400)]
 
-    async def first(life):
-        await life.queue()
-        await life.queue("gone")
+    async def first(run):
+        await run.queue()
+        await run.queue("gone")
         await send_all(
-            life,
+            run,
             (
                 message(one, address=("q", "gone")[at % 2])
                 for at, one in enumerate(one for one in numbers for _ in range(2))
             ),
         )
-        sink = await taken(life, 400, "gone")
+        sink = await taken(run, 400, "gone")
         await durable(lambda done: sink.session.acknowledge(0, sink.ids[-1], done))
 
-    async def second(life):
+    async def second(run):
         assert len(open_files(folder)) > 4
-        journal = life.broker._stores.messages
+        journal = run.broker._stores.messages
         pinned = set(journal.pool.pinned)
         assert await asyncio.to_thread(journal.compact)
         assert any("(deleted)" in name for name in open_files(folder))
         assert not pinned & {file.name for file in journal.pool.free}
         # More records, in files that are used again.
-        await send_all(life, (message("x" * 1000, address="gone") for _ in range(300)))
-        sink = await taken(life, 400)
+        await send_all(run, (message("x" * 1000, address="gone") for _ in range(300)))
+        sink = await taken(run, 400)
         assert sink.bodies == numbers
         await durable(lambda done: sink.session.acknowledge(0, sink.ids[-1], done))
         del sink.got[:]
 
-    async def third(life):
-        assert life.bodies() == []
-        assert len(life.bodies("gone")) == 300
+    async def third(run):
+        assert run.bodies() == []
+        assert len(run.bodies("gone")) == 300
 
-    lives(first, second, third, folder=folder)
+    runs(first, second, third, folder=folder)
     # What leads in circles in a broker that has stopped.
     gc.collect()
     assert open_files(folder) == []
@@ -204,15 +204,15 @@ def test_bytes_stay_while_a_compaction_moves_records(tmp_path, monkeypatch):
 def test_a_prepared_transaction_finds_what_it_has_taken(tmp_path, decision):
     numbers = [str(number) for number in range(300)]
 
-    async def first(life):
-        await life.queue()
-        await send_all(life, map(message, numbers))
-        sink = await taken(life, 300)
+    async def first(run):
+        await run.queue()
+        await send_all(run, map(message, numbers))
+        sink = await taken(run, 300)
         ids = sink.ids[:2]
         sink.session.close(has_failed=False)
-        session = life.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
+        session = run.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
         session.xa.start(XID)
-        sink = life.consume("q", session)
+        sink = run.consume("q", session)
         async with asyncio.timeout(END_S):
             while len(sink.got) < 2:  # noqa: ASYNC110 -- the loop has to turn
                 await asyncio.sleep(0)
@@ -220,18 +220,18 @@ def test_a_prepared_transaction_finds_what_it_has_taken(tmp_path, decision):
         session.xa.end(XID, has_failed=False)
         await durable(lambda done: session.xa.prepare(XID, done))
 
-    async def second(life):
-        assert life.bodies() == numbers[2:]
-        assert queue_of(life).message_count == 300
-        session = life.session(is_xa=True)
+    async def second(run):
+        assert run.bodies() == numbers[2:]
+        assert queue_of(run).message_count == 300
+        session = run.session(is_xa=True)
         if decision == "commit":
             await durable(lambda done: session.xa.commit(XID, False, done))
-            assert life.bodies() == numbers[2:]
+            assert run.bodies() == numbers[2:]
         else:
             await durable(lambda done: session.xa.rollback(XID, done))
-            assert life.bodies() == numbers
+            assert run.bodies() == numbers
 
-    lives(first, second, folder=tmp_path / "data")
+    runs(first, second, folder=tmp_path / "data")
 
 
 def test_without_descriptors_messages_are_copied_as_before(tmp_path, monkeypatch, caplog):
@@ -239,16 +239,16 @@ def test_without_descriptors_messages_are_copied_as_before(tmp_path, monkeypatch
     monkeypatch.setattr(spill_file, "KEPT_SIZE", 0)
     numbers = [str(number) for number in range(300)]
 
-    async def first(life):
-        await life.queue()
-        await send_all(life, map(message, numbers))
+    async def first(run):
+        await run.queue()
+        await send_all(run, map(message, numbers))
 
-    async def second(life):
-        assert parts_of(life) == []
-        assert life.broker._data.aside.size > 0
-        assert life.bodies() == numbers
+    async def second(run):
+        assert parts_of(run) == []
+        assert run.broker._data.aside.size > 0
+        assert run.bodies() == numbers
 
-    lives(first, second, folder=tmp_path / "data")
+    runs(first, second, folder=tmp_path / "data")
     assert "copied out of the journal's files: too many files are open" in caplog.text
 
 
@@ -256,39 +256,39 @@ def test_who_looks_for_expired_messages_makes_no_others(tmp_path):
     numbers = [str(number) for number in range(700)]
     expiring = {"expiration": FAR_MS}
 
-    async def first(life):
-        await life.queue()
+    async def first(run):
+        await run.queue()
         await send_all(
-            life, (message(one, **(expiring if one in ("3", "400") else {})) for one in numbers)
+            run, (message(one, **(expiring if one in ("3", "400") else {})) for one in numbers)
         )
 
-    async def second(life):
-        before = parts_of(life)
+    async def second(run):
+        before = parts_of(run)
         assert sum(before) == 698
-        queue_of(life).clock_ms = lambda: FAR_MS + 1
-        life.scan_expired()
+        queue_of(run).clock_ms = lambda: FAR_MS + 1
+        run.scan_expired()
         async with asyncio.timeout(END_S):
-            while queue_of(life).message_count > 698:  # noqa: ASYNC110 -- the loop has to turn
+            while queue_of(run).message_count > 698:  # noqa: ASYNC110 -- the loop has to turn
                 await asyncio.sleep(0)
-        assert parts_of(life) == before
-        assert life.bodies() == [one for one in numbers if one not in ("3", "400")]
+        assert parts_of(run) == before
+        assert run.bodies() == [one for one in numbers if one not in ("3", "400")]
 
-    lives(first, second, folder=tmp_path / "data")
+    runs(first, second, folder=tmp_path / "data")
 
 
 def test_a_file_that_is_used_again_is_an_error(tmp_path):
-    async def first(life):
-        await life.queue()
-        await send_all(life, map(message, "abc"))
+    async def first(run):
+        await run.queue()
+        await send_all(run, map(message, "abc"))
 
-    async def second(life):
+    async def second(run):
         for path in (tmp_path / "data" / "journal").glob("*.amq"):
             with path.open("r+b") as file:
                 file.seek(8)
                 file.write(b"\xff" * 8)
         with pytest.raises(JournalIOError, match="changed while messages in it wait"):
-            queue_of(life).waiting.head()
+            queue_of(run).waiting.head()
         # Nothing was taken out of the list.
-        assert queue_of(life).message_count == sum(parts_of(life)) == 3
+        assert queue_of(run).message_count == sum(parts_of(run)) == 3
 
-    lives(first, second, folder=tmp_path / "data")
+    runs(first, second, folder=tmp_path / "data")

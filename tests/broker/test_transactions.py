@@ -7,8 +7,6 @@ import pytest
 from broker.errors import BrokerError, ErrorCode
 from broker.model.routing_type import RoutingType
 from broker.model.xid import Xid
-from broker.records.binding_records import Divert
-from broker.routing.divert import DivertBinding
 from broker.routing.postoffice import Routing
 from broker.security.allow_all import AllowAll
 from broker.settings.policies import AddressFullPolicy
@@ -520,17 +518,7 @@ def test_an_unknown_address_is_made_with_its_queue():
 @pytest.mark.parametrize("is_exclusive", [True, False])
 def test_diverts(bench, is_exclusive):
     bench.queue("copy")
-    record = Divert(
-        name="d",
-        address="q",
-        forwarding_address="copy",
-        routing_name="r",
-        exclusive=is_exclusive,
-        filter="kind = 'x'",
-        routing_type=RoutingType.STRIP,
-        transformer=None,
-    )
-    bench.addresses.bind(DivertBinding(record, parse_filter=bench.parse_filter))
+    bench.divert("q", "copy", is_exclusive=is_exclusive, filter="kind = 'x'")
     session = bench.session()
     session.send(message("1", kind="x"), done)
     session.send(message("2", kind="y"), done)

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from journal.compaction_recovery import plan_recovery
 from journal.folder import JournalName
 from journal.index import RecordIndex
 from journal.loader import Loader
-from journal.recovery import plan_recovery
 
 
 @dataclass

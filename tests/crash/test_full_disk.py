@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from journal.options import JournalType
-from tests.crash.full_disk_life import FILE_SIZE
+from tests.crash.full_disk_run import FILE_SIZE
 from tests.crash.small_disk import FILE_SYSTEMS, fill, small_disk
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,7 +42,7 @@ class Process:
 
     def __init__(self, folder, kind):
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.full_disk_life", str(folder), kind],
+            [sys.executable, "-m", "tests.crash.full_disk_run", str(folder), kind],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

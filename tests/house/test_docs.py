@@ -11,6 +11,7 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 MAKE = re.compile(r"(?:^ {4}|`)make ([a-z][a-z-]*)", re.MULTILINE)
 # In backquotes, with a slash: a place in the tree, unless something in it stands for a name.
 PLACE = re.compile(r"`([\w.-]+/[\w./-]*)`")
+DECISIONS = ROOT / "docs/decisions"
 OWN_ROOMS = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"build"}
 
 
@@ -53,12 +54,38 @@ def test_every_package_is_typed():
 
 
 def test_decisions_are_numbered_without_gaps_and_have_every_part():
-    records = sorted((ROOT / "docs/decisions").glob("*.md"))
+    records = sorted(DECISIONS.glob("[0-9]*.md"))
 
     assert [int(record.name[:4]) for record in records] == list(range(1, len(records) + 1))
     for record in records:
         for part in ("Context", "Decision", "What it costs", "Rejected", "How we would notice"):
             assert f"**{part}" in record.read_text(), f"{record.name} lacks {part}"
+
+
+def test_the_index_of_decisions_has_the_title_of_each():
+    listed = re.findall(
+        r"^\| \[(\d+)\]\((.+)\) \| (.+) \|$", (DECISIONS / "README.md").read_text(), re.M
+    )
+
+    titled = []
+    for record in sorted(DECISIONS.glob("[0-9]*.md")):
+        number, title = re.match(r"# (\d+)\. (.+)\n", record.read_text()).groups()
+        titled.append((f"{number:0>4}", record.name, title))
+    assert listed == titled
+
+
+def test_the_glossary_has_each_word_once_and_in_order():
+    _, *groups = (ROOT / "docs/glossary.md").read_text().split("\n## ")
+
+    assert [group.split("\n")[0] for group in groups] == [
+        "Journal",
+        "SQL store",
+        "Broker",
+        "Pipeline",
+    ]
+    for group in groups:
+        words = re.findall(r"^\| ([^|]+) \| [^|]+ \|$", group, re.M)[1:]
+        assert words == sorted(set(words), key=str.lower)
 
 
 def test_the_python_in_the_readme_runs_and_runs_again(tmp_path, monkeypatch, capsys):

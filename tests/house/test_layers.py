@@ -282,7 +282,7 @@ def test_every_cython_module_has_a_row_in_the_table():
         ("journal/commands/session.py", "journal.cli.main"),
         ("journal/tools/stat.py", "journal.commands.progress"),
         ("broker/cli/data.py", "journal.cli.main"),
-        ("broker/server/server.py", "journal.commands.guard"),
+        ("broker/server/server.py", "journal.commands.exit_status"),
         ("pipeline/places.py", "journal.commands.sources"),
         ("pipeline/cli/replay.py", "broker.cli.connect"),
         ("benchmarks/bench_broker_start.py", "broker.cli.run"),

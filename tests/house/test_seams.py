@@ -137,7 +137,7 @@ def uses_of(source):
 
 
 def uses_of_cython(source):
-    """As `uses_of`, of a .pyx: it is no Python, so words are looked for."""
+    """As `uses_of`, of a .pyx, which is not Python: words are looked for."""
     code = re.sub(r"#.*|\"\"\".*?\"\"\"", "", source, flags=re.DOTALL if '"""' in source else 0)
     return {found[0] for found in re.finditer(rf"(?<![\w.])(?:{WATCHED.pattern})", code)}
 

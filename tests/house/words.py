@@ -108,6 +108,8 @@ def texts_of_cython(source):
     """The same of .pyx and .pxd."""
     for found in re.finditer(r'"""(.*?)"""', source, re.DOTALL):
         yield source.count("\n", 0, found.start()) + 1, found[1], True
+    for found in re.finditer(r"^[^\n#\"]*\S[^\n#\"]*#([^\n]*)$", source, re.MULTILINE):
+        yield source.count("\n", 0, found.start()) + 1, found[1].strip(), True
     for found in re.finditer(r"(?:^[ \t]*#[^\n]*\n)+", source, re.MULTILINE):
         lines = [one.strip().lstrip("#").strip() for one in found[0].strip().split("\n")]
         yield source.count("\n", 0, found.start()) + 1, "\n".join(lines), True

@@ -4,9 +4,9 @@ Used by the tests of this folder and by benchmarks/peers. Nothing is fetched unt
 called; what was fetched stays in the user's cache folder.
 
 Environment:
-    QUIVER_REFERENCE_JARS: folder with the jars (such as `lib/` of Artemis's distribution,
+    QUIVER_ARTEMIS_JARS: folder with the jars (such as `lib/` of Artemis's distribution,
         plus an slf4j binding to java.util.logging); nothing is fetched then.
-    QUIVER_REFERENCE_JAVA_OPTIONS: options for the JVM, separated by spaces.
+    QUIVER_ARTEMIS_JAVA_OPTIONS: options for the JVM, separated by spaces.
     XDG_CACHE_HOME: where the cache folder `quiver/` lies; `~/.cache` when unset.
 """
 
@@ -23,6 +23,7 @@ from tests.interop.fetched import (
     ArtemisUnavailableError,
     cache_folder,
     compiled,
+    given,
     jars_of,
     publish,
     tool,
@@ -51,9 +52,9 @@ def jars(version: str = VERSION) -> Path:
     Raises:
         ArtemisUnavailableError: no Maven, or Maven Central cannot be reached.
     """
-    given = os.environ.get("QUIVER_REFERENCE_JARS")
-    if given:
-        return Path(given)
+    folder = given("JARS")
+    if folder:
+        return Path(folder)
     group = "org.apache.activemq" if version == FORMER_VERSION else "org.apache.artemis"
     properties = (f"-Dartemis.group={group}", f"-Dartemis.version={version}")
     return jars_of(JAVA_SOURCES / "pom.xml", _cached("jars", version), *properties)
@@ -97,7 +98,7 @@ class Artemis:
 
     def __init__(self, version: str = VERSION) -> None:
         class_path = f"{classes(version)}:{jars(version)}/*"
-        options = os.environ.get("QUIVER_REFERENCE_JAVA_OPTIONS", "-Xmx3g").split()
+        options = (given("JAVA_OPTIONS") or "-Xmx3g").split()
         options.append(f"-Djava.library.path={native_libraries(version)}")
         self._process = subprocess.Popen(
             [tool("java"), *options, "-cp", class_path, "interop.Server"],

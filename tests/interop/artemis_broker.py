@@ -1,7 +1,7 @@
 """Artemis's broker, run in a process of its own on a port of ours.
 
 Environment:
-    QUIVER_REFERENCE_BROKER: folder of Artemis's unpacked distribution; none is fetched then.
+    QUIVER_ARTEMIS_BROKER: folder of Artemis's unpacked distribution; none is fetched then.
     XDG_CACHE_HOME: where the cache folder `quiver/` lies; `~/.cache` when unset.
 """
 
@@ -25,6 +25,7 @@ from tests.interop.fetched import (
     cache_folder,
     cache_root,
     compiled,
+    given,
     jars_of,
     tool,
 )
@@ -54,9 +55,9 @@ def distribution() -> Path:
         ArtemisUnavailableError: no Java, or Maven Central cannot be reached.
     """
     tool("java")
-    given = os.environ.get("QUIVER_REFERENCE_BROKER")
-    if given:
-        return Path(given)
+    unpacked = given("BROKER")
+    if unpacked:
+        return Path(unpacked)
     folder = cache_root() / f"apache-artemis-{VERSION}"
     if not folder.exists():
         partial = folder.with_name(f"{folder.name}.{os.getpid()}")

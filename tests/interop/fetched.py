@@ -1,6 +1,7 @@
 """What the tests fetch from Maven Central or compile, kept in the user's cache folder.
 
 Environment:
+    QUIVER_ARTEMIS_*: what is taken instead of fetching it: see `given()`.
     XDG_CACHE_HOME: where the cache folder `quiver/` lies; `~/.cache` when unset.
 """
 
@@ -22,6 +23,11 @@ COPY_JARS = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-depende
 
 class ArtemisUnavailableError(Exception):
     """Java, Maven or Maven Central is not there; the message says which."""
+
+
+def given(name: str) -> str | None:
+    """The value of QUIVER_ARTEMIS_<name>, or of its old name QUIVER_REFERENCE_<name>."""
+    return os.environ.get(f"QUIVER_ARTEMIS_{name}") or os.environ.get(f"QUIVER_REFERENCE_{name}")
 
 
 def cache_root() -> Path:

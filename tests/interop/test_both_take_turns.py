@@ -11,7 +11,7 @@ from tests.interop.work import Work, append, script
 FILE_SIZE = 65536
 TYPES = ["NIO", "ASYNCIO", "MAPPED", "IO_URING"]
 SETTINGS = {"file_size": FILE_SIZE, "type": "NIO"}
-REFERENCE_SETTINGS = [
+ARTEMIS_SETTINGS = [
     SETTINGS,
     {"file_size": FILE_SIZE, "type": "MAPPED"},
     {"file_size": FILE_SIZE, "type": "ASYNCIO", "max_io": 500},
@@ -124,7 +124,7 @@ def test_many_turns(artemis, folder, kind, seed):
     work = Work(seed)
     for _ in range(8):
         turn = work.chance.choice(["ours", "ours crash", "theirs", "theirs crash", "compact"])
-        settings = work.chance.choice(REFERENCE_SETTINGS)
+        settings = work.chance.choice(ARTEMIS_SETTINGS)
         if turn.startswith("ours"):
             checksums = work.chance.random() < 0.8
             our_turn(folder, kind, work.turn(80), crash="crash" in turn, checksums=checksums)

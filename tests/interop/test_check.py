@@ -2,7 +2,7 @@
 
 import uuid
 
-from broker.cli.guard import run
+from broker.cli.exit_status import run
 from broker.cli.main import broker as commands
 
 

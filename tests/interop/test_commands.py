@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from broker.cli.guard import run
+from broker.cli.exit_status import run
 from broker.cli.main import broker as commands
 
 pytestmark = pytest.mark.slow

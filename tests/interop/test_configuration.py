@@ -6,7 +6,7 @@ import urllib.request
 
 import pytest
 
-from broker.cli.guard import run
+from broker.cli.exit_status import run
 from broker.cli.main import broker
 from broker.config import ConfigError, load
 from broker.config.unsupported import without_effect

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli.guard import run
+from broker.cli.exit_status import run
 from broker.cli.main import broker as commands
 from broker.client import Client
 from broker.model.properties import Property, PropertyType

@@ -37,7 +37,7 @@ class Table:
     """The table MESSAGES of one database, for Artemis."""
 
     def __init__(self, artemis, database, folder):
-        self._reference = artemis
+        self._artemis = artemis
         self._folder = folder
         self._settings = {
             "url": database.jdbc_url,
@@ -48,10 +48,10 @@ class Table:
     def run(self, script):
         path = self._folder / "script"
         path.write_text(script)
-        return self._reference.call("sql-run", self._folder, script=path, **self._settings)
+        return self._artemis.call("sql-run", self._folder, script=path, **self._settings)
 
     def load(self):
-        return self._reference.call("sql-load", self._folder, **self._settings)
+        return self._artemis.call("sql-load", self._folder, **self._settings)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ class Theirs:
     """One node manager of Artemis."""
 
     def __init__(self, artemis, database, name, **settings):
-        self._reference = artemis
+        self._artemis = artemis
         self._settings = {
             "url": database.jdbc_url,
             "driver": DRIVERS[database.server.kind],
@@ -32,7 +32,7 @@ class Theirs:
         self.node_id = self("open")
 
     def __call__(self, action):
-        return self._reference.call("node", ".", action=action, **self._settings)
+        return self._artemis.call("node", ".", action=action, **self._settings)
 
     def until_done(self):
         while not self("done"):

@@ -30,17 +30,17 @@ def options(url):
 
 
 def main():
-    url, life = sys.argv[1], int(sys.argv[2])
+    url, run = sys.argv[1], int(sys.argv[2])
     store = SqlStore(options(url))
     view, result = open_and_load(store)
     live = {record for record, is_update, _, _ in view[0] if not is_update}
     for tx in result.prepared:
         store.rollback(tx.tx_id, sync=True)
     # Never an id that a killed process may have used without a trace in the table.
-    next_id = (life + 1) * 100_000
+    next_id = (run + 1) * 100_000
     assert next_id > result.max_id
     say("READY")
-    rng, number = random.Random(life), 0
+    rng, number = random.Random(run), 0
     while True:
         number += 1
         next_id = step(store, rng, live, number, next_id)

@@ -35,7 +35,7 @@ MEASURES_EACH = {"text": "AS bytes", "but": "count("}
 def small_pages(monkeypatch):
     monkeypatch.setattr(row_pages, "PAGE_ROWS", 10)
     monkeypatch.setattr(row_pages, "PAGE_SIZE", 4000)
-    monkeypatch.setattr(row_pages, "AIM", 3600)
+    monkeypatch.setattr(row_pages, "PAGE_SIZE_TARGET", 3600)
 
 
 @pytest.fixture

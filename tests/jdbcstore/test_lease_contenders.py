@@ -21,7 +21,7 @@ import pytest
 
 from jdbcstore.clocks import boot_clock
 from jdbcstore.url import sqlalchemy_url
-from tests.jdbcstore.contender import EXPIRATION_MS
+from tests.jdbcstore.lease_contender import EXPIRATION_MS
 from tests.jdbcstore.leases import KINDS
 from tests.proxy import Proxy
 
@@ -49,7 +49,7 @@ class Contest:
         self.processes = [
             subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "tests.jdbcstore.contender"),
+                    *(sys.executable, "-m", "tests.jdbcstore.lease_contender"),
                     *(self.url(), str(log), str(seed + i), clock, fence),
                 ],
                 cwd=ROOT,

@@ -102,7 +102,7 @@ def test_a_pool_without_a_free_connection_names_the_parameter_to_raise(tmp_path)
 def test_who_waits_for_a_connection_for_ever_is_told_once_which_parameter_to_raise(
     tmp_path, monkeypatch, caplog
 ):
-    monkeypatch.setattr("jdbcstore.database._POOL_PATIENCE_S", 0.01)
+    monkeypatch.setattr("jdbcstore.database._POOL_TIMEOUT_S", 0.01)
     options = DatabaseStoreOptions(
         connection_url=f"sqlite:///{tmp_path}/a.db", data_source_properties={"maxTotal": "1"}
     )

@@ -242,7 +242,7 @@ def test_a_user_of_sqlite_is_refused_in_one_line(changes):
     [
         ("sqlite://me:pw@/a.db", "SQLite has no users"),
         ("sqlite:///a.db?user=me", "SQLite has no users"),
-        ("sqlite://a.db", "SQLite is on no host: 'a.db'"),
+        ("sqlite://a.db", "SQLite has no host: 'a.db'"),
     ],
 )
 def test_a_sqlite_url_has_a_path_alone(url, words):

@@ -58,8 +58,8 @@ class Built:
             crc = google_crc32c.value(header + integer(sectors))
             self.data += seven_bits(HEADER_LEADER, crc, sectors)
 
-    def append(self, record, *, by_reference=False):
-        if self.has_leaders and not by_reference:
+    def append(self, record, *, by_artemis=False):
+        if self.has_leaders and not by_artemis:
             if len(self.data) % SECTOR + 19 > SECTOR:
                 self.data += bytes(SECTOR - len(self.data) % SECTOR)
             self.data += leader(self.file_id, self.ordinal, record)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from journal.compaction_recovery import read_control_file
 from journal.control import ControlList, decode_control_list, encode_control_list
-from journal.recovery import read_control_file
 from journal.replacement import control_file
 
 LISTS = [

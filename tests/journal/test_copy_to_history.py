@@ -60,10 +60,10 @@ def test_without_a_history_there_is_nothing_to_ask_for(tmp_path):
 
 
 def test_whatever_goes_wrong_with_a_copy_ends_the_journal(tmp_path, monkeypatch):
-    def keep(self, file, file_id):
+    def copy(self, file, file_id):
         raise ZeroDivisionError(file)
 
-    monkeypatch.setattr(History, "keep", keep)
+    monkeypatch.setattr(History, "copy", copy)
     history = tmp_path / "history"
     journal = journal_of(tmp_path, retention_directory=history, retention_period_ms=10**9)
     journal.open()

@@ -2,11 +2,11 @@
 
 import pytest
 
+from journal.compaction_recovery import apply_recovery, plan_recovery
 from journal.errors import UnsupportedFormat
 from journal.folder import JournalName
 from journal.index import RecordIndex
 from journal.loader import Loader
-from journal.recovery import apply_recovery, plan_recovery
 from tests.journal.golden import is_body, scenarios, unsigned
 
 SCENARIOS = scenarios()

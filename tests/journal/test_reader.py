@@ -306,8 +306,8 @@ def test_header_says_the_size_in_whole_sectors_where_it_fits(size):
 def test_record_appended_by_artemis_is_live(tmp_path):
     built = Built()
     built.add(1)
-    built.add(2, by_reference=True)
-    built.add(3, by_reference=True)
+    built.add(2, by_artemis=True)
+    built.add(3, by_artemis=True)
 
     view = read_file(built.save(tmp_path))
 
@@ -321,7 +321,7 @@ def test_record_appended_by_artemis_at_a_block_is_live(tmp_path):
     built.add(1)
     built.mark()
     built.pad(4096)
-    built.add(2, by_reference=True)
+    built.add(2, by_artemis=True)
 
     view = read_file(built.save(tmp_path))
 
@@ -332,7 +332,7 @@ def test_record_appended_by_artemis_at_a_block_is_live(tmp_path):
 def test_ours_after_those_of_artemis_after_ours_are_all_live(tmp_path):
     built = Built()
     built.add(1)
-    built.add(2, by_reference=True)
+    built.add(2, by_artemis=True)
     built.mark()
     built.add(3)
 
@@ -348,7 +348,7 @@ def test_record_far_behind_our_last_one_is_not_of_artemis(tmp_path):
     built.add(1)
     built.mark()
     built.data += bytes(100)
-    built.add(666, by_reference=True)
+    built.add(666, by_artemis=True)
 
     view = read_file(built.save(tmp_path))
 
@@ -369,9 +369,9 @@ def torn_then(*, tear_at=100, body=600):
     return built, offset
 
 
-def overtaken(built, *, is_newest=True):
+def appended_behind(built, *, is_newest=True):
     data = bytes(built.data).ljust(built.size, b"\0")
-    return FileView("overtaken", data, is_newest=is_newest)
+    return FileView("appended_behind", data, is_newest=is_newest)
 
 
 @pytest.mark.parametrize("is_newest", [True, False])
@@ -380,10 +380,10 @@ def test_record_right_at_the_end_of_our_last_whole_one_is_of_artemis(is_newest):
     built, offset = torn_then()
     torn = bytes(built.data[offset - 18 :])
     del built.data[offset - 18 :]
-    built.add(50, by_reference=True)
+    built.add(50, by_artemis=True)
     built.data += torn[45:]
 
-    view = overtaken(built, is_newest=is_newest)
+    view = appended_behind(built, is_newest=is_newest)
 
     assert ids(view) == [1, 50]
     assert all(damage.torn and damage.size == 0 for damage in view.damages)
@@ -396,9 +396,9 @@ def test_whole_records_of_the_torn_tail_count_once_artemis_went_on(is_newest):
     built.pad()
     built.data += bytes(512)
     built.add(3)
-    built.add(50, by_reference=True)
+    built.add(50, by_artemis=True)
 
-    view = overtaken(built, is_newest=is_newest)
+    view = appended_behind(built, is_newest=is_newest)
 
     assert ids(view) == [1, 3, 50]
     assert [damage.torn for damage in view.damages] == [True]
@@ -412,9 +412,9 @@ def test_bad_record_of_the_torn_tail_stays_out_when_artemis_went_on():
     built.mark()
     offset = built.add(2)
     built.data[offset + 20] ^= 0xFF
-    built.add(50, by_reference=True)
+    built.add(50, by_artemis=True)
 
-    view = overtaken(built)
+    view = appended_behind(built)
 
     assert ids(view) == [1, 50]
     assert ids(view, "torn") == [2]
@@ -423,9 +423,9 @@ def test_bad_record_of_the_torn_tail_stays_out_when_artemis_went_on():
 def test_record_at_a_block_beyond_what_the_torn_one_claims_is_live():
     built, _ = torn_then(body=200)
     built.pad()
-    built.add(50, by_reference=True)
+    built.add(50, by_artemis=True)
 
-    view = overtaken(built)
+    view = appended_behind(built)
 
     assert ids(view) == [1, 50]
     assert [damage.torn for damage in view.damages] == [True]
@@ -434,11 +434,11 @@ def test_record_at_a_block_beyond_what_the_torn_one_claims_is_live():
 def test_records_that_run_past_what_the_torn_one_claims_are_live():
     built, _ = torn_then(body=600)
     built.pad()
-    built.add(50, bytes(400), by_reference=True)
+    built.add(50, bytes(400), by_artemis=True)
     built.pad()
-    built.add(51, by_reference=True)
+    built.add(51, by_artemis=True)
 
-    view = overtaken(built)
+    view = appended_behind(built)
 
     assert ids(view) == [1, 50, 51]
     assert [damage.torn for damage in view.damages] == [True]
@@ -449,9 +449,9 @@ def test_record_at_a_block_within_what_the_torn_one_claims_stops_the_load(is_new
     """It may be Artemis's or part of the torn body: not believed, and never cut."""
     built, _ = torn_then(body=4000)
     built.pad()
-    built.add(50, by_reference=True)
+    built.add(50, by_artemis=True)
 
-    view = overtaken(built, is_newest=is_newest)
+    view = appended_behind(built, is_newest=is_newest)
 
     assert ids(view) == [1]
     assert ids(view, "suspect") == [50]
@@ -462,10 +462,10 @@ def test_record_at_a_block_within_what_the_torn_one_claims_stops_the_load(is_new
 def test_record_off_every_block_within_a_torn_body_is_cut_with_it():
     built, _ = torn_then(body=4000)
     built.data += bytes(3)
-    built.add(666, by_reference=True)
-    built.add(667, by_reference=True)
+    built.add(666, by_artemis=True)
+    built.add(667, by_artemis=True)
 
-    view = overtaken(built)
+    view = appended_behind(built)
 
     assert ids(view) == [1]
     assert ids(view, "torn") == [666, 667]
@@ -475,13 +475,13 @@ def test_record_off_every_block_within_a_torn_body_is_cut_with_it():
 def test_artemis_record_before_our_torn_tail_is_not_cut_with_it():
     built = Built()
     built.add(1)
-    built.add(50, by_reference=True)
+    built.add(50, by_artemis=True)
     end = len(built.data)
     built.add(2)
     built.add(3)
     built.data[end : end + 36] = bytes(36)
 
-    view = overtaken(built)
+    view = appended_behind(built)
 
     assert ids(view) == [1, 50]
     assert ids(view, "torn") == [3]

@@ -50,7 +50,7 @@ def test_copy_is_named_by_time_and_id(tmp_path):
     clock = Clock()
     clock.time = datetime.fromisoformat("1972-01-19T04:05:07")
 
-    name = history_of(tmp_path, clock).keep("activemq-data-1.amq", 1)
+    name = history_of(tmp_path, clock).copy("activemq-data-1.amq", 1)
 
     assert name == "activemq-data-19720119040507-1.amq"
     assert (tmp_path / "history" / name).read_bytes() == b"\x01" * 4096
@@ -63,7 +63,7 @@ def test_copies_older_than_the_period_go(tmp_path):
     clock = Clock()
     history = history_of(tmp_path, clock, period_ms=10_000)
     for number in range(1, 5):
-        history.keep(f"activemq-data-{number}.amq", number)
+        history.copy(f"activemq-data-{number}.amq", number)
         clock.time += timedelta(seconds=4)
 
     history.clean()
@@ -76,7 +76,7 @@ def test_a_period_that_began_before_all_calendars_keeps_everything(tmp_path, day
     journal_folder(tmp_path)
     history = history_of(tmp_path, Clock(), period_ms=days * 86_400_000)
     for number in range(1, 4):
-        history.keep(f"activemq-data-{number}.amq", number)
+        history.copy(f"activemq-data-{number}.amq", number)
 
     assert [copy.file_id for copy in history.copies()] == [1, 2, 3]
 
@@ -86,7 +86,7 @@ def test_the_oldest_of_too_many_go(tmp_path):
     clock = Clock()
     history = history_of(tmp_path, clock, max_bytes=3 * 4096 + 100)
     for number in range(1, 13):
-        history.keep(f"activemq-data-{number}.amq", number)
+        history.copy(f"activemq-data-{number}.amq", number)
 
     assert [copy.file_id for copy in history.copies()] == [10, 11, 12]
 
@@ -96,9 +96,9 @@ def test_the_newest_stays_though_the_clock_was_set_back(tmp_path, limits):
     journal_folder(tmp_path)
     clock = Clock()
     history = history_of(tmp_path, clock, **limits)
-    history.keep("activemq-data-1.amq", 1)
+    history.copy("activemq-data-1.amq", 1)
     clock.time -= timedelta(hours=1)
-    history.keep("activemq-data-2.amq", 2)
+    history.copy("activemq-data-2.amq", 2)
     clock.time += timedelta(hours=2)
 
     history.clean()
@@ -110,7 +110,7 @@ def test_limit_below_one_file_is_ignored(tmp_path):
     journal_folder(tmp_path)
     history = history_of(tmp_path, Clock(), max_bytes=4095)
     for number in range(1, 4):
-        history.keep(f"activemq-data-{number}.amq", number)
+        history.copy(f"activemq-data-{number}.amq", number)
 
     assert len(history.copies()) == 3
 
@@ -122,8 +122,8 @@ def test_only_names_of_this_journal_count(tmp_path):
     for name in foreign:
         (tmp_path / "history" / name).write_bytes(b"")
 
-    history.keep("activemq-data-1.amq", 1)
-    history.keep("activemq-data-2.amq", 2)
+    history.copy("activemq-data-1.amq", 1)
+    history.copy("activemq-data-2.amq", 2)
 
     assert set(foreign) < set(os.listdir(tmp_path / "history"))
     assert [copy.file_id for copy in history.copies()] == [2]
@@ -145,7 +145,7 @@ def test_failed_copy_leaves_nothing(tmp_path):
     history = history_of(tmp_path, Clock())
 
     with pytest.raises(JournalIOError):
-        history.keep("activemq-data-9.amq", 9)
+        history.copy("activemq-data-9.amq", 9)
 
     assert os.listdir(tmp_path / "history") == []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from journal.cli.main import journal as commands
-from journal.commands.guard import run
+from journal.commands.exit_status import run
 from journal.errors import WrongUse
 from pipeline.session import check_installed
 from tests.journal.golden import GOLDEN, scenarios

@@ -7,7 +7,7 @@ import sys
 import threading
 from pathlib import Path
 
-from broker.cli.guard import run
+from broker.cli.exit_status import run
 from broker.cli.main import broker as commands
 from broker.client import Client
 

@@ -15,7 +15,7 @@ from broker.records.records import encode_prepared, encode_record
 from broker.records.stored_messages import CoreMessage, MessageHeaders
 from journal import Journal, JournalOptions
 from pipeline.audit import FINDINGS, NEEDED, Limits, findings, summary
-from pipeline.cli.guard import run
+from pipeline.cli.exit_status import run
 from pipeline.cli.main import pipeline as commands
 
 NOW_MS = 1_800_000_000_000

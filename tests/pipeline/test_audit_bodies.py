@@ -9,7 +9,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark
 
 from broker.records.records import encode_record
 from broker.records.stored_messages import CoreMessage, LargeCoreMessage, MessageHeaders
-from pipeline.cli.guard import run
+from pipeline.cli.exit_status import run
 from pipeline.cli.main import pipeline as commands
 from tests.pipeline.planted import ACK, MESSAGE, NOW_MS, ORDERS, REF, Node
 from tests.pipeline.test_page_rows import entry, page

@@ -12,7 +12,7 @@ from broker.records.records import encode_prepared
 from journal.folder import JournalName
 from journal.retention import list_history
 from pipeline.audit import FINDINGS
-from pipeline.cli.guard import run
+from pipeline.cli.exit_status import run
 from pipeline.cli.main import pipeline as commands
 from tests.pipeline.planted import (
     ACK,

@@ -1,12 +1,7 @@
 """A query from a broker into a broker is killed and started again: each message comes out once."""
 
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -16,33 +11,16 @@ from broker.client import Client
 from journal.errors import WrongUse
 from pipeline.session import check_installed
 from tests.pipeline.outages import Outages, Persistent
-
-ROOT = Path(__file__).resolve().parents[2]
-WAIT_S = 300
+from tests.pipeline.programs import Program
 
 
 def start(root, port, how):
-    # A group of its own, so that a kill takes Java and the workers along.
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.pipeline.relayed", str(root), str(port), how],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=(root / "relayed.log").open("ab"),
-        start_new_session=True,
-    )
+    return Program(root / "relayed.log", "tests.pipeline.relayed", root, port, how)
 
 
 def numbers(root, log):
     folder = root / "checkpoint" / log
     return {int(path.name) for path in folder.glob("[0-9]*")} if folder.exists() else set()
-
-
-def wait_until(process, root, holds, wait_s=WAIT_S):
-    end = time.monotonic() + wait_s
-    while not holds():
-        assert process.poll() is None, (root / "relayed.log").read_text()[-3000:]
-        assert time.monotonic() < end, "no batch comes"
-        time.sleep(0.002)
 
 
 @pytest.mark.slow
@@ -75,26 +53,33 @@ def test_a_query_goes_on_while_its_broker_is_killed_and_started_again(tmp_path, 
     except WrongUse as missing:
         pytest.skip(str(missing))
     broker = Outages(tmp_path / "broker")
-    process = None
+    program = None
     try:
         create_queues(broker)
         with Persistent(broker.url, "in") as producer:
-            process = start(tmp_path, broker.port, "forever")
-            wait_until(process, tmp_path, lambda: len(numbers(tmp_path, "commits")) > 1)
+            program = begin(tmp_path, broker.port)
             kills = effort(20, least=2)
             broker.begin(kills, random.Random(9), lambda: len(numbers(tmp_path, "commits")))
-            wait_until(process, tmp_path, lambda: broker.is_over, wait_s=3600)
+            assert program.wait_until(lambda: broker.is_over, wait_s=3600)
             broker.check()
         # The one query that there was, and it still runs.
-        assert process.poll() is None
-        stop(process)
+        assert program.is_running
+        program.kill()
         end_relay(tmp_path, broker.port)
         check_relayed(broker, producer)
         assert broker.count == kills
     finally:
-        if process is not None:
-            stop(process)
+        if program is not None:
+            program.kill()
         broker.stop()
+
+
+def begin(root, port):
+    """A query that has come to its second batch."""
+    while True:
+        program = start(root, port, "forever")
+        if program.wait_until(lambda: len(numbers(root, "commits")) > 1):
+            return program
 
 
 def create_queues(broker):
@@ -113,35 +98,37 @@ def check_relayed(broker, producer):
 def relay(root, port, restarts):
     """Let a query be killed so often; how often it was in the middle of a batch."""
     luck = random.Random(5)
-    interrupted = 0
-    for number in range(restarts):
-        process = start(root, port, "forever")
+    interrupted = number = 0
+    while number < restarts:
+        program = start(root, port, "forever")
         try:
-            done = numbers(root, "commits")
-            wait_until(
-                process, root, lambda before=done: len(numbers(root, "commits") - before) > 1
-            )
-            if number % 2:
-                time.sleep(luck.random())
-            else:
-                # What is planned is not done.
-                wait_until(
-                    process, root, lambda: numbers(root, "offsets") - numbers(root, "commits")
-                )
-                time.sleep(luck.random() / 10)
+            # Where Spark gave it up it is started again: a restart, but not one of ours.
+            number += relays(program, root, luck, is_planned=number % 2 == 0)
         finally:
-            stop(process)
+            program.kill()
         interrupted += bool(numbers(root, "offsets") - numbers(root, "commits"))
     return interrupted
 
 
-def stop(process):
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def relays(program, root, luck, *, is_planned):
+    """Until a query has done two batches more and, perhaps, has planned another one.
+
+    Returns:
+        False where Spark gave up the query's Python.
+    """
+    before = numbers(root, "commits")
+    if not program.wait_until(lambda: len(numbers(root, "commits") - before) > 1):
+        return False
+    if not is_planned:
+        time.sleep(luck.random())
+        return True
+    # What is planned is not done.
+    came = program.wait_until(lambda: numbers(root, "offsets") - numbers(root, "commits"))
+    time.sleep(luck.random() / 10)
+    return came
 
 
 def end_relay(root, port):
     """Let a query read what is left."""
-    last = start(root, port, "available-now")
-    assert last.wait(WAIT_S) == 0, (root / "relayed.log").read_text()[-3000:]
+    while not start(root, port, "available-now").finish():
+        pass

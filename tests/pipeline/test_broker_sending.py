@@ -7,7 +7,7 @@ import pytest
 from broker.client import ClientError
 from journal.errors import OptionError, WrongUse
 from pipeline.broker_options import BrokerOptions
-from pipeline.broker_sending import Sender, overfull
+from pipeline.broker_sending import Sender, overloaded_id_caches
 from tests.broker.serve import BrokerProcess
 
 
@@ -88,7 +88,7 @@ def test_rows_for_an_address_that_nobody_makes_are_refused(options):
 
 
 def test_a_batch_that_could_not_be_repeated_is_told():
-    (told,) = overfull({"a": 3, "b": 2}, {"a": 2, "b": 2})
+    (told,) = overloaded_id_caches({"a": 3, "b": 2}, {"a": 2, "b": 2})
 
     assert told.startswith("3 rows were sent to address a, which keeps 2 duplicate ids")
 

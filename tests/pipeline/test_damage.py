@@ -67,7 +67,7 @@ def test_damage_is_a_row_and_the_rest_is_there(kind, live_rows, damaged):
 def test_spark_says_so_in_one_line(spark, damaged):
     from pyspark.errors import PySparkException
 
-    from pipeline.cli.guard import plain_error
+    from pipeline.cli.exit_status import plain_error
 
     folder, name, offset = damaged
     with pytest.raises(PySparkException) as raised:

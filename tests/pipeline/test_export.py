@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from journal.errors import OptionError
-from pipeline.cli.guard import run
+from pipeline.cli.exit_status import run
 from pipeline.cli.main import COMMANDS
 from pipeline.cli.main import pipeline as commands
 from pipeline.export import Target, export, with_hour

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
+from journal.compaction_recovery import apply_recovery, plan_recovery
 from journal.folder import guess_name
-from journal.recovery import apply_recovery, plan_recovery
 from tests.journal.golden import scenarios
 from tests.pipeline.conftest import rows_by
 

@@ -8,11 +8,11 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark
 
 import pipeline.live_journal
 from journal import Journal, JournalOptions, JournalType
+from journal.compaction_recovery import plan_recovery
 from journal.errors import JournalIOError
 from journal.folder import JournalName
 from journal.loader import Loader
-from journal.recovery import plan_recovery
-from pipeline.live_journal import ATTEMPTS_MAX, FolderJournal, steady_plan
+from pipeline.live_journal import ATTEMPTS_MAX, FolderJournal, stable_plan
 from pipeline.options import SourceOptions
 from pipeline.place import Place
 from pipeline.sources.journal import LiveReader
@@ -126,7 +126,7 @@ def test_a_listing_that_a_compaction_changes_is_made_again(journal, tmp_path, mo
     monkeypatch.setattr(pipeline.live_journal, "plan_recovery", listed)
     folder = tmp_path / "journal"
 
-    plan = steady_plan(folder, JournalName())
+    plan = stable_plan(folder, JournalName())
 
     assert plan.files == plan_recovery(folder, JournalName()).files != calls[0].files
 

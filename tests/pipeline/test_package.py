@@ -16,7 +16,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark
 import pyspark
 
 from journal.errors import WrongUse
-from pipeline.cli.guard import run
+from pipeline.cli.exit_status import run
 from pipeline.cli.main import pipeline as commands
 from pipeline.package import package, requirements
 from pipeline.session import check_installed

@@ -18,7 +18,7 @@ from jdbcstore.pages import PageStores
 from jdbcstore.store import SqlStore
 from journal import Journal, JournalOptions
 from journal.cli.main import journal as commands
-from journal.commands.guard import run
+from journal.commands.exit_status import run
 from journal.errors import OptionError
 from pipeline.errors import DataLoss
 from pipeline.options import SourceOptions

@@ -7,11 +7,11 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
-from broker.cli.guard import run
+from broker.cli.exit_status import run
 from broker.cli.main import broker as commands
 from journal import Journal, JournalOptions
 from journal.errors import JournalLocked, OptionError, WrongUse
-from pipeline.cli.guard import run as run_pipeline
+from pipeline.cli.exit_status import run as run_pipeline
 from pipeline.cli.main import pipeline as pipeline_commands
 from pipeline.options import SourceOptions
 from pipeline.places import find_histories, find_places
@@ -220,7 +220,7 @@ def test_a_broker_s_tables_hold_messages_and_bindings(
     from jdbcstore.options import DatabaseStoreOptions
     from jdbcstore.store import SqlStore
     from journal.cli.main import journal as journal_commands
-    from journal.commands.guard import run as run_journal
+    from journal.commands.exit_status import run as run_journal
 
     database = new_database(new_database_of)
     for part, table in (("journal", "MESSAGES"), ("bindings", "BINDINGS")):

@@ -13,9 +13,9 @@ from broker.paging.paged_part import PagedPart
 from broker.paging.recovered_transactions import RecoveredTransactionHistory
 from broker.recovery.loaded_messages import decode_message
 from pipeline.audit_queues import frame_of
+from pipeline.message_traces import read_steps, trace_messages
 from pipeline.registration import register
-from pipeline.replay import Asked, select
-from pipeline.story import read_steps, tell
+from pipeline.replay import ReplayRequest, select
 from tests.broker.bench import message
 from tests.broker.management.test_replay import (
     DECIDED,
@@ -27,7 +27,7 @@ from tests.broker.management.test_replay import (
     replay,
     with_history,
 )
-from tests.broker.test_recovery import Life, durable
+from tests.broker.test_recovery import BrokerRun, durable
 
 COUNT = 12
 UNDONE = Xid(1, b"b", b"undone")
@@ -40,18 +40,18 @@ async def story(folder, monkeypatch):
     prepared, does not come back.
     """
 
-    def life_in(place):
-        return Life(place, store=with_history(place), settings=paging_soon())
+    def run_in(place):
+        return BrokerRun(place, store=with_history(place), settings=paging_soon())
 
-    async with life_in(folder) as life:
+    async with run_in(folder) as run:
         for name in ("q", "copies"):
-            await life.queue(name)
-        await life.send(*(message(f"{n} {FILLER}") for n in range(5)))
-        await prepare(life, REFUSED, message(f"refused {FILLER}"))
-        await prepare(life, DECIDED, *(message(f"{n} {FILLER}", mine=True) for n in range(COUNT)))
-        await prepare(life, UNDONE, message(f"undone {FILLER}", other=True))
-        folder = life.crash_copy("prepared")
-    async with life_in(folder) as life:
+            await run.queue(name)
+        await run.send(*(message(f"{n} {FILLER}") for n in range(5)))
+        await prepare(run, REFUSED, message(f"refused {FILLER}"))
+        await prepare(run, DECIDED, *(message(f"{n} {FILLER}", mine=True) for n in range(COUNT)))
+        await prepare(run, UNDONE, message(f"undone {FILLER}", other=True))
+        folder = run.crash_copy("prepared")
+    async with run_in(folder) as run:
         crashed, held = [], []
         all_are_held, is_copied = asyncio.Event(), asyncio.Event()
         real, committing = RecoveredTransactionHistory.__init__, PagedPart.committing
@@ -70,17 +70,17 @@ async def story(folder, monkeypatch):
             has_notes = bool(part.notes)
             committing(part)
             if has_notes:
-                life.broker.storage.sync()
-                crashed.append(life.crash_copy("noted"))
+                run.broker.storage.sync()
+                crashed.append(run.crash_copy("noted"))
                 is_copied.set()
 
         with monkeypatch.context() as patched:
             patched.setattr(RecoveredTransactionHistory, "__init__", hold)
             patched.setattr(PagedPart, "committing", crash)
-            session = life.session(auto_commit_sends=False)
-            await life.send(message(f"unheard of {FILLER}", other=True), session=session)
+            session = run.session(auto_commit_sends=False)
+            await run.send(message(f"unheard of {FILLER}", other=True), session=session)
             decided = [
-                asyncio.ensure_future(durable(life.session(is_xa=True).xa.commit, xid, False))
+                asyncio.ensure_future(durable(run.session(is_xa=True).xa.commit, xid, False))
                 for xid in (DECIDED, UNDONE)
             ]
             await asyncio.wait_for(all_are_held.wait(), 60)
@@ -90,15 +90,15 @@ async def story(folder, monkeypatch):
                 then()
             await asyncio.gather(*decided, ended)
     (folder,) = crashed
-    async with life_in(folder) as life:
-        session = life.session(is_xa=True)
+    async with run_in(folder) as run:
+        session = run.session(is_xa=True)
         assert set(session.xa.in_doubt()) == {DECIDED, REFUSED, UNDONE}
         for xid in (REFUSED, UNDONE):
             await durable(session.xa.rollback, xid)
         await durable(session.xa.commit, DECIDED, False)
         # The broker's own; it has the files copied, too.
-        await replay(life, "broker", "q", "copies", None)
-        queues = life.broker.postoffice.addresses.queues
+        await replay(run, "broker", "q", "copies", None)
+        queues = run.broker.postoffice.addresses.queues
         assert queues["copies"].message_count == 5 + COUNT
     return folder
 
@@ -114,7 +114,7 @@ def test_it_counts_once_from_its_commit_on(spark, tmp_path, monkeypatch):
         if record.kind == "event" and record.user_type == RecordType.ADD_MESSAGE_PROTOCOL
     ]
     noted = Counter(text.message_id for text in texts if text.get("mine"))
-    # By each of the two lives that were asked to commit.
+    # By each of the two runs that were asked to commit.
     assert list(noted.values()) == [2] * COUNT
     assert len([text for text in texts if text.get("other")]) == 2
     (prepared_at,) = {
@@ -124,7 +124,7 @@ def test_it_counts_once_from_its_commit_on(spark, tmp_path, monkeypatch):
     }
 
     steps = read_steps(spark, [], [str(folder / "history")], {})
-    rows = tell(steps, frame_of(spark, []), {}).rows.collect()
+    rows = trace_messages(steps, frame_of(spark, []), {}).rows.collect()
     sent = [row for row in rows if row.place is not None and row.address == "q"]
     # The first ones stay in memory.
     routed = [row for row in rows if row.paged is not None or row.routed is not None]
@@ -133,5 +133,5 @@ def test_it_counts_once_from_its_commit_on(spark, tmp_path, monkeypatch):
     assert len(sent) == len(places) == len(routed) == 5 + COUNT
     assert {row.message_id for row in routed} == set(places)
     assert all(places[message_id] > prepared_at for message_id in noted)
-    selection = select([every], {"": ""}, Asked("q", None, None, None, 0))
+    selection = select([every], {"": ""}, ReplayRequest("q", None, None, None, 0))
     assert {found.message_id for found in selection.messages()} == set(places)

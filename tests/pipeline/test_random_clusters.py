@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: quiver-mq[spark] brings it")
 
-from pipeline.cli.guard import run
+from pipeline.cli.exit_status import run
 from pipeline.cli.main import pipeline as commands
 from tests.pipeline.planted import NOW_MS
 from tests.pipeline.random_clusters import make_clusters

@@ -11,7 +11,7 @@ from broker.records.stored_messages import AmqpMessageV3
 from jdbcstore import SqlStore
 from jdbcstore.options import DatabaseStoreOptions
 from journal.reader import read_file
-from pipeline.cli.guard import run
+from pipeline.cli.exit_status import run
 from pipeline.cli.main import pipeline as commands
 from pipeline.cli.replay import Moment
 from pipeline.replay_progress import ReplayProgress

@@ -4,12 +4,7 @@ The history is a real broker's, of which nothing is left but that: it paged, had
 transactions, and all was consumed.
 """
 
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 
 import pytest
@@ -20,12 +15,12 @@ from broker.client import AckMode
 from broker.model.routing_type import RoutingType
 from journal.errors import WrongUse
 from pipeline.session import check_installed
-from tests.pipeline.instances import ROOT, Instance
+from tests.pipeline.instances import Instance
+from tests.pipeline.programs import WAIT_S, Program
 
 COUNT = 3000
 LARGE = 7
 LARGE_SIZE = 250_000
-WAIT_S = 300
 HISTORY = (
     '<journal-retention-directory unit="DAYS" period="7">data/retention'
     "</journal-retention-directory>"
@@ -75,15 +70,7 @@ def start(instance, target, tmp_path):
     words += ["--conf", f"spark.local.dir={tmp_path / 'local'}"]
     words += ["--conf", "spark.driver.bindAddress=127.0.0.1"]
     words += ["--conf", "spark.driver.host=127.0.0.1"]
-    # A group of its own, so that a kill takes Java and the workers along.
-    return subprocess.Popen(
-        [sys.executable, "-m", "pipeline.cli.main", *map(str, words)],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=(tmp_path / "replay.log").open("ab"),
-        start_new_session=True,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
-    )
+    return Program(tmp_path / "replay.log", "pipeline.cli.main", *words)
 
 
 def count_of(target):
@@ -91,20 +78,9 @@ def count_of(target):
         return session.attribute("queue.out", "messageCount")
 
 
-def wait_for(target, count, process):
+def wait_for(target, count, program):
     """Until the queue has so many, or the replay has ended."""
-    end = time.monotonic() + WAIT_S
-    while process.poll() is None and count_of(target) < count:
-        assert time.monotonic() < end, "nothing comes"
-        time.sleep(0.005)
-
-
-def kill_group(process):
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        assert process.poll() is not None
-    process.wait()
+    program.wait_until(lambda: not program.is_running or count_of(target) >= count)
 
 
 @pytest.mark.slow
@@ -131,26 +107,22 @@ def test_each_message_is_sent_once_over_kills(tmp_path, effort):
             session.create_queue("out", routing_type=RoutingType.ANYCAST)
         rounds = effort(8, least=2)
         for number in range(rounds):
-            process = start(source, target, tmp_path)
+            program = start(source, target, tmp_path)
             try:
                 before = count_of(target)
                 step = luck.randint(1, 2 * (len(sent) - before) // (rounds - number + 1) + 1)
-                wait_for(target, min(before + step, len(sent) - 1), process)
-                interrupted += process.poll() is None
+                wait_for(target, min(before + step, len(sent) - 1), program)
+                interrupted += program.is_running
                 if number % 2 == 0:
-                    is_running = process.poll() is None
+                    was_running = program.is_running
                     target.kill()
                     target.start()
                     # It goes on by itself.
-                    wait_for(target, min(before + 2 * step, len(sent) - 1), process)
-                    assert not is_running or process.poll() in (None, 0)
+                    wait_for(target, min(before + 2 * step, len(sent) - 1), program)
+                    assert not was_running or program.exit_status in (None, 0)
             finally:
-                kill_group(process)
-        last = start(source, target, tmp_path)
-        try:
-            assert last.wait(WAIT_S) == 0, (tmp_path / "replay.log").read_text()[-3000:]
-        finally:
-            kill_group(last)
+                program.kill()
+        assert start(source, target, tmp_path).finish()
         found = []
         with (
             target.client() as client,

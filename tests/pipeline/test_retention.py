@@ -80,7 +80,7 @@ def test_spark_filters_by_the_time_of_the_copy(spark, history):
 
 
 def test_an_instance_names_its_history(tmp_path):
-    from broker.cli.guard import run
+    from broker.cli.exit_status import run
     from broker.cli.main import broker as commands
 
     instance = tmp_path / "shop"

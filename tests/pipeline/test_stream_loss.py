@@ -154,7 +154,7 @@ def test_a_folder_that_goes_leaves_the_others(tmp_path):
 
 
 def test_compacted_files_are_not_in_memory_together(tmp_path, monkeypatch):
-    monkeypatch.setattr(pipeline.stream, "HELD_MAX", 1)
+    monkeypatch.setattr(pipeline.stream, "SPOOLED_IN_MEMORY_MAX", 1)
     folder = tmp_path / "node" / "journal"
     with opened(folder, file_size=1 << 18) as journal:
         journal.load()

@@ -1,14 +1,9 @@
 """Queries that follow a writing, compacting journal are killed and started again."""
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -22,15 +17,12 @@ from journal.folder import JournalName, list_files
 from journal.reader import read_file, read_folder
 from journal.retention import list_history
 from pipeline.session import check_installed
+from tests.pipeline.programs import Program
 
-ROOT = Path(__file__).resolve().parents[2]
 # Of so many adds one stays for good.
 KEPT_EACH = 8
 BODY = bytes(200)
 ADDS_AT_ONCE = 10
-WAIT_S = 300
-# Spark gives a worker ten seconds to import PySpark and Arrow, which a busy machine may exceed.
-TOO_LATE = "Timed out while waiting for the Python worker to connect back"
 
 
 class Writer:
@@ -80,36 +72,22 @@ class Writer:
 
 
 def start(root, how):
-    # A group of its own, so that a kill takes Java and the workers along.
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.pipeline.followed", str(root), how],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=(root / "followed.log").open("ab"),
-        start_new_session=True,
-    )
+    return Program(root / "followed.log", "tests.pipeline.followed", root, how)
 
 
 def committed(root, source):
     return len(list((root / f"{source}.checkpoint" / "commits").glob("[0-9]*")))
 
 
-def wait_for_batches(process, root, count, log_start):
+def wait_for_batches(program, root, count):
     """Until each of both queries has committed so many batches more; whether they have.
 
-    They have not where Spark gave up a worker: a restart like others, but not one of ours. It says
-    so in the log, from place `log_start` on.
+    They have not where Spark gave up a worker: a restart like others, but not one of ours.
     """
     before = {source: committed(root, source) for source in ("journal", "retention")}
-    end = time.monotonic() + WAIT_S
-    while any(committed(root, source) < before[source] + count for source in before):
-        if process.poll() is not None:
-            said = (root / "followed.log").read_bytes()[log_start:].decode()
-            assert TOO_LATE in said, said[-8000:]
-            return False
-        assert time.monotonic() < end, "no batch is committed"
-        time.sleep(0.05)
-    return True
+    return program.wait_until(
+        lambda: all(committed(root, source) >= before[source] + count for source in before)
+    )
 
 
 def written(folder):
@@ -165,19 +143,15 @@ def test_each_record_comes_once_over_restarts(tmp_path, effort):
     luck = random.Random(5)
     left = effort(20, least=2)
     while left:
-        log = tmp_path / "followed.log"
-        log_start = log.stat().st_size if log.exists() else 0
-        process = start(tmp_path, "forever")
+        program = start(tmp_path, "forever")
         try:
-            left -= wait_for_batches(process, tmp_path, 2, log_start)
+            left -= wait_for_batches(program, tmp_path, 2)
             time.sleep(luck.random())
         finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            program.kill()
     writer.stop()
-    last = start(tmp_path, "available-now")
-    assert last.wait(WAIT_S) == 0, (tmp_path / "followed.log").read_text()[-3000:]
+    while not start(tmp_path, "available-now").finish():
+        pass
 
     seen = {source: written(tmp_path / f"{source}.parquet") for source in ("journal", "retention")}
 

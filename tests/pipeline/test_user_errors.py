@@ -144,6 +144,22 @@ def test_the_command_says_in_a_line_that_no_master_is_there(golden):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # Spark itself asks for a minute.
+def test_what_answers_and_is_no_master_is_told_in_a_line(golden):
+    try:
+        check_installed()
+    except WrongUse as missing:
+        pytest.skip(str(missing))
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        url = f"spark://127.0.0.1:{mute.getsockname()[1]}"
+
+        status, lines, _ = pipeline("audit", golden / "broker_basic", "--master", url)
+
+    assert status == 2
+    assert lines[-1].startswith(f"pipeline: what answers at {url} is no master of Spark")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "status", "count"),
     [
@@ -190,8 +206,17 @@ def test_settings_of_java_are_kept(monkeypatch):
     assert taken[name].startswith("-Xss4m -Dlog4j2.configurationFile=file:///")
     open_session("local[1]", {name: "-Dlog4j2.configurationFile=mine"})
     assert taken[name] == "-Dlog4j2.configurationFile=mine"
-    # A short job is over before Java's second compiler pays.
+    # A short job is over before Java's second compiler pays. What a user asks for comes behind.
+    ours = "spark.driver.defaultJavaOptions"
     open_session("local[1]", size=SMALL - 1)
-    assert "-XX:TieredStopAtLevel=1" in taken[name]
+    assert "-XX:TieredStopAtLevel=1" in taken[ours]
+    open_session("local[1]", {name: "-Xss8m"}, size=SMALL - 1)
+    assert "-XX:TieredStopAtLevel=1" in taken[ours]
+    assert taken[name].startswith("-Xss8m ")
+    # Java refuses to have two collectors.
+    taken.clear()
+    open_session("local[1]", {name: "-XX:+UseG1GC"}, size=SMALL - 1)
+    assert ours not in taken
     open_session("local[1]", size=SMALL)
+    assert ours not in taken
     assert "-XX:" not in taken[name]

@@ -1,4 +1,4 @@
-"""The verdict on a history, in Jepsen's words and two of ours; see tests/broker/history/verdict.py.
+"""The verdict on a history, in Jepsen's words and two of ours; see tests/broker/history/checker.py.
 
     lost  unexpected  duplicated  changed  torn  reordered  unmarked  stranded      violations
     unknown    asked for, and never answered: it may count or not                   counted
@@ -13,8 +13,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tests.broker.history.checker import problems, told_of
 from tests.broker.history.record import Outcome
-from tests.broker.history.verdict import problems, told_of
 
 if TYPE_CHECKING:
     from tests.broker.history.record import History, Unit

@@ -245,7 +245,7 @@ class Node:
     Attributes:
         process: that runs; None while none does.
         ended: a future that ends with the process.
-        life: which process it is, from 1.
+        process_number: which process it is, from 1.
         broker: of that process.
     """
 
@@ -267,7 +267,7 @@ class Node:
         self.broker_type = broker_type
         self.process: Process | None = None
         self.broker: Broker | None = None
-        self.life = 0
+        self.process_number = 0
         self.ended: asyncio.Future[None] = self.loop.create_future()
 
     @property
@@ -282,7 +282,7 @@ class Node:
             JournalError, BrokerError: as Broker.start().
         """
         assert self.process is None, "it runs"
-        self.life += 1
+        self.process_number += 1
         process = self.process = self.loop.process(self.name, self.host)
         self.loop.note(b"start %b" % self.name.encode())
         starting = process.spawn(self._start(process))

@@ -71,7 +71,7 @@ def told(text):
         words = line.split()
         kind = words.pop(0)
         if kind == "crash":
-            story.life += 1
+            story.run += 1
         elif kind == "wait":
             began = story.moment()
         elif kind == "over":
@@ -111,8 +111,8 @@ def test_a_violation_tells_the_whole_way_of_its_message():
 
     assert str(verdict.violations[0]).splitlines()[1:] == [
         "    sent by p, number 0: done, tried at 1, done at 2",
-        "    taken from q: life 1, at 3, copy 1, count 1, undone, rolled back",
-        "    taken from q: life 1, at 4, copy 1, count 1, done, tried at 5, done at 6",
+        "    taken from q: run 1, at 3, copy 1, count 1, undone, rolled back",
+        "    taken from q: run 1, at 4, copy 1, count 1, done, tried at 5, done at 6",
     ]
 
 

@@ -56,11 +56,11 @@ OPTIONS = {
 }
 
 _STYLE: contextvars.ContextVar[str] = contextvars.ContextVar("style", default="operator")
-_LIFE: contextvars.ContextVar[int] = contextvars.ContextVar("life", default=0)
+_BROKER_RUN: contextvars.ContextVar[int] = contextvars.ContextVar("broker_run", default=0)
 
 
 class _Client(AsyncClient):
-    """Knows which life of the broker its sessions are of."""
+    """Knows which run of the broker its sessions are of."""
 
     def __init__(self, node: Node, uri: str, **options: Any) -> None:
         super().__init__(uri, **options)
@@ -68,7 +68,7 @@ class _Client(AsyncClient):
 
     async def session(self, *args: Any, **options: Any) -> AsyncSession:
         made = await super().session(*args, **options)
-        _LIFE.set(self._node.life)
+        _BROKER_RUN.set(self._node.process_number)
         return made
 
 
@@ -112,12 +112,12 @@ class SimWorld(World):
         self.history = _History()
 
     @property
-    def life(self) -> int:  # type: ignore[override] # set by the base, read here.
+    def broker_run(self) -> int:  # type: ignore[override] # set by the base, read here.
         """Of the broker, when the client that asks had connected."""
-        return _LIFE.get()
+        return _BROKER_RUN.get()
 
-    @life.setter
-    def life(self, value: int) -> None:
+    @broker_run.setter
+    def broker_run(self, value: int) -> None:
         """The base sets it once; it follows from the node here."""
 
     @contextlib.asynccontextmanager

@@ -1,4 +1,4 @@
-"""All that a broker has stored, at rest, into one document; as Artemis's `data exp`.
+"""Exports all stored data of a stopped broker into one document, as Artemis's `data exp`.
 
     bindings ─▶ addresses, queues      messages of the journal, by id ─▶ messages of the pages
 

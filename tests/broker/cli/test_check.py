@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from broker.cli.guard import run
+from broker.cli.exit_status import run
 from broker.cli.main import broker as commands
 from broker.client import Client
 from tests.broker.serve import BrokerProcess

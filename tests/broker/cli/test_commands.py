@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from broker.cli.guard import run
+from broker.cli.exit_status import run
 from broker.cli.main import COMMANDS, broker
 from broker.config import load
 from broker.config.unsupported import without_effect

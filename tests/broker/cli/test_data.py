@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli.guard import run
+from broker.cli.exit_status import run
 from broker.cli.main import broker as commands
 from tests.unpack import unpack
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli.guard import run
+from broker.cli.exit_status import run
 from broker.cli.main import broker as commands
 from broker.client import AckMode, Client, make_message
 from broker.model.message_types import Persister

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli.guard import run
+from broker.cli.exit_status import run
 from broker.cli.main import broker as commands
 from tests.unpack import unpack
 
@@ -65,7 +65,7 @@ def test_a_bare_journal_is_enough(folder, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("data/journal/inside", "which is not to be touched"),
+        ("data/journal/inside", "which must not change"),
         ("data/bindings", "is not empty"),
     ],
 )

@@ -8,7 +8,7 @@ import sys
 import pytest
 from rich.cells import cell_len
 
-from broker.cli.guard import run
+from broker.cli.exit_status import run
 from broker.cli.main import broker as commands
 from broker.client import Client
 from broker.client.errors import AnswerTimeout

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli.guard import run
+from broker.cli.exit_status import run
 from broker.cli.latencies import Latencies
 from broker.cli.load import Measured
 from broker.cli.main import broker as commands
@@ -174,7 +174,7 @@ def test_the_disk_of_an_instance_is_measured(tmp_path, capsys):
         (("client", "mail://q"), "neither queue://NAME nor topic://NAME"),
         (("producer", "--max-pending", 0), "'--max-pending'"),
         (("consumer", "--duration", "long"), "'--duration'"),
-        (("producer", "--message-size", "-1"), "-1 bytes are fewer than none"),
+        (("producer", "--message-size", "-1"), "-1 is not a valid size: 0 or more"),
         (("producer", "--consumers", 2), "No such option"),
         (("client", "--message-count", 1, "--consumer-url", "http://x"), "--url: "),
     ],

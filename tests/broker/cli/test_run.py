@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from broker.client import Client
-from tests.hang_up import heeds_hang_ups
+from tests.sighup import default_sighup
 
 ROOT = Path(__file__).resolve().parents[3]
 END_S = 60
@@ -26,7 +26,7 @@ def broker(*words, **options):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=heeds_hang_ups,
+        preexec_fn=default_sighup,
         **options,
     )
 
@@ -95,7 +95,7 @@ def test_a_second_signal_ends_the_wait_for_clients(instance):
         status, said = ended(running)
 
     assert status == 0
-    assert "told again to stop: no client is waited for" in said
+    assert "stopping at once after a second signal: clients are not waited for" in said
 
 
 def test_under_nohup_a_closed_terminal_stops_nothing(instance):

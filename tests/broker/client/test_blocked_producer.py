@@ -12,7 +12,7 @@ from broker.transport.acceptor import AcceptorOptions
 def test_it_tells_why_it_waits(monkeypatch, caplog):
     monkeypatch.setattr(producer, "_CREDITS_CHECK_S", 0.05)
 
-    async def life():
+    async def run():
         broker = Broker(BrokerOptions(acceptors=(AcceptorOptions(host="127.0.0.1", port=0),)))
         await broker.start()
         try:
@@ -33,7 +33,7 @@ def test_it_tells_why_it_waits(monkeypatch, caplog):
         finally:
             await broker.stop()
 
-    asyncio.run(life())
+    asyncio.run(run())
     assert "address 'q' are blocked" in caplog.text
 
 
@@ -41,7 +41,7 @@ def test_what_is_sent_when_credits_come_does_not_overtake_what_waited_for_them(m
     later = []
     real = AddressCredits.granted
 
-    async def life():
+    async def run():
         broker = Broker(BrokerOptions(acceptors=(AcceptorOptions(host="127.0.0.1", port=0),)))
         await broker.start()
         try:
@@ -65,4 +65,4 @@ def test_what_is_sent_when_credits_come_does_not_overtake_what_waited_for_them(m
         finally:
             await broker.stop()
 
-    asyncio.run(life())
+    asyncio.run(run())

@@ -9,7 +9,6 @@ import dataclasses
 import pytest
 
 from broker.config import BrokerConfig
-from broker.config.binding import _items
 from broker.config.cluster import BridgeConfig, BroadcastGroup, ClusterConnection, DiscoveryGroup
 from broker.config.core import (
     CriticalAnalyzerPolicy,
@@ -20,6 +19,7 @@ from broker.config.core import (
     WatchConfig,
 )
 from broker.config.persistence import PersistenceConfig
+from broker.config.xml_fields import _items
 from journal.options import JournalType
 
 DEFAULTS = {

@@ -98,7 +98,7 @@ class Take:
     Attributes:
         copy: the broker's number of it; a message that was sent twice has two.
         count: how often it was delivered, by the broker's word.
-        life: of the broker.
+        run: of the broker.
         unit: that acknowledges it.
         returned: see Return.
     """
@@ -108,7 +108,7 @@ class Take:
     key: str
     copy: int
     count: int
-    life: int
+    run: int
     unit: Unit
     is_whole: bool = True
     returned: Return | None = None
@@ -152,12 +152,12 @@ class History:
         message.sends.append(made)
         return made
 
-    def take(self, unit: Unit, queue: str, copy: int, count: int, life: int, body: bytes) -> Take:
+    def take(self, unit: Unit, queue: str, copy: int, count: int, run: int, body: bytes) -> Take:
         """Note what a client got."""
         key = body.partition(b"|")[0].decode(errors="replace")
         known = self.messages.get(key)
         is_whole = known is not None and known.body == body
-        made = Take(next(self._moments), queue, key, copy, count, life, unit, is_whole)
+        made = Take(next(self._moments), queue, key, copy, count, run, unit, is_whole)
         unit.takes.append(made)
         self.takes.append(made)
         return made

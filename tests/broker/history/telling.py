@@ -1,7 +1,7 @@
 """A history told in a few words, for tests of the checker."""
 
+from tests.broker.history.checker import problems
 from tests.broker.history.record import History, Return
-from tests.broker.history.verdict import problems
 
 QUEUE = "q"
 ORDERED = frozenset({QUEUE})
@@ -10,7 +10,7 @@ ORDERED = frozenset({QUEUE})
 class Story(History):
     """A history told in a few words; messages are numbered per producer."""
 
-    life = 1
+    run = 1
 
     def sent(self, *keys, queues=(QUEUE,), producer="p", outcome="done", **more):
         """Send messages in one unit."""
@@ -28,7 +28,7 @@ class Story(History):
         for key in keys:
             number = copy or hash(key)
             whole = body or self.messages[key].body
-            self.take(unit, queue, number, count, self.life, whole)
+            self.take(unit, queue, number, count, self.run, whole)
         self.ends(unit, outcome)
         return unit
 

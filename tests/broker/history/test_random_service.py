@@ -13,7 +13,7 @@ import pytest
 
 from broker.client import AckMode
 from tests.broker.history import consumers, producers
-from tests.broker.history.verdict import problems
+from tests.broker.history.checker import problems
 from tests.broker.history.world import ADDRESSES, ORDERED, QUEUES, World
 from tests.interop.our_broker import OurBroker
 
@@ -47,28 +47,28 @@ SHORT_LEASE = (
 
 
 class Service:
-    """One broker through many lives, and its clients."""
+    """One broker through many runs, and its clients."""
 
     def __init__(self, broker, world, *, is_kept):
         self.broker = broker
         self.world = world
         self.is_kept = is_kept
-        self.lives = dict.fromkeys(("kills", "kills_while_starting", "stops"), 0)
+        self.runs = dict.fromkeys(("kills", "kills_while_starting", "stops"), 0)
         world.user, world.password = broker.USER, broker.PASSWORD
 
     async def start(self):
         await asyncio.to_thread(self.broker.start)
         world = self.world
-        world.life += 1
+        world.broker_run += 1
         world.uri = self.broker.uri
         world.is_over = False
-        if world.life == 1 or not self.is_kept:
+        if world.broker_run == 1 or not self.is_kept:
             await world.make_queues()
         async with world.client() as client, await client.session(AckMode.XA) as session:
             await world.decide(session)
 
     async def live(self, *, is_whole):
-        """A life under load, to its end; a whole one goes on without load."""
+        """A run under load, to its end; a whole one goes on without load."""
         world = self.world
         seeded = world.seeded
         await self.start()
@@ -92,23 +92,23 @@ class Service:
                 await self.end(signal.SIGKILL if world.chance(0.75) else signal.SIGTERM)
             # Else everybody goes home.
             world.is_over = True
-        world.end_life()
+        world.end_run()
 
     async def end(self, how):
         world = self.world
         if how == signal.SIGTERM:
             # What is refused from here on is refused with a reason.
             world.is_over = True
-            self.lives["stops"] += 1
+            self.runs["stops"] += 1
         else:
-            self.lives["kills"] += 1
+            self.runs["kills"] += 1
         status = await asyncio.to_thread(self.broker.end, how)
         world.is_over = True
         if status != (0 if how == signal.SIGTERM else -how):
             world.history.problems.append(f"ended: with status {status}")
 
     async def die_while_starting(self):
-        self.lives["kills_while_starting"] += 1
+        self.runs["kills_while_starting"] += 1
         await asyncio.to_thread(self.broker.start_and_kill, self.world.seeded.uniform(0.05, 1.5))
 
     async def empty(self):
@@ -135,7 +135,7 @@ class Service:
         return problems(self.world.history, ORDERED)
 
     async def run_without_store(self, seconds):
-        """The same of a broker that keeps nothing: each life is checked alone."""
+        """The same of a broker that keeps nothing: each run is checked alone."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             is_whole = self.world.chance(0.5)
@@ -146,7 +146,7 @@ class Service:
             found = problems(self.world.history, ORDERED, is_complete=is_whole)
             if found:
                 return found
-            # What comes of this life in the next one was never sent.
+            # What comes of this run in the next one was never sent.
             self.world.begin_anew()
         return []
 
@@ -183,7 +183,7 @@ def test_random_clients_and_kills_lose_and_double_nothing(service, effort, figur
 
     figures(
         f"random clients, kept in {request.node.callspec.params['service']}",
-        **service.lives,
+        **service.runs,
         **world.counts,
     )
     shown = "\n".join(found[:SHOWN])

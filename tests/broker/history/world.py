@@ -61,7 +61,7 @@ class World:
         addresses: each with the queues that get what is sent there.
 
     Attributes:
-        life: number of the broker's life.
+        broker_run: number of the broker's run.
         is_over: the broker is about to end, or has: no client begins anything.
         undecided: XA transactions that were, or may have been, prepared.
         again: messages whose send got no answer, to be sent once more.
@@ -79,7 +79,7 @@ class World:
         self.addresses = addresses
         self.queues = tuple(itertools.chain.from_iterable(addresses.values()))
         self.has_large = has_large
-        self.life = 0
+        self.broker_run = 0
         self.is_over = False
         self.uri = self.user = self.password = ""
         self._names = itertools.count()
@@ -99,7 +99,7 @@ class World:
         return self.seeded.random() < share
 
     def name(self, what: str) -> str:
-        return f"{what}-{self.life}.{next(self._names)}"
+        return f"{what}-{self.broker_run}.{next(self._names)}"
 
     @contextlib.asynccontextmanager
     async def client(self) -> AsyncIterator[AsyncClient]:
@@ -164,7 +164,7 @@ class World:
         while self.history.waiting > WAITING_MAX and not self.is_over:  # noqa: ASYNC110 -- many may
             await asyncio.sleep(0.02)
 
-    def end_life(self) -> None:
+    def end_run(self) -> None:
         """What was not asked for does not count; what was tried once may be tried again."""
         undecided = set(self.undecided.values())
         for unit in itertools.islice(self.history.units, self._ended, None):
@@ -227,6 +227,6 @@ class World:
             queue,
             received.message_id,  # type: ignore[attr-defined] # of AsyncReceived
             received.delivery_count,  # type: ignore[attr-defined]
-            self.life,
+            self.broker_run,
             body,
         )

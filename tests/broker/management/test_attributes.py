@@ -18,7 +18,7 @@ from broker.server.server import Broker
 from tests.broker.certificates import Authority
 from tests.broker.management.managed import Failed, ManagedBench
 from tests.broker.management.test_complete import BRIDGES, CLUSTERS, ROWS
-from tests.broker.test_recovery import Life, durable
+from tests.broker.test_recovery import BrokerRun, durable
 
 RESOURCES = {
     "ActiveMQServerControl": "broker",
@@ -135,15 +135,15 @@ def test_what_is_configured_is_told(options):
 
 
 def test_directories_of_a_broker_without_a_file_are_those_in_use(tmp_path):
-    async def life():
-        async with Life(tmp_path) as life:
-            control = Resources(life.broker).find("broker")
+    async def run():
+        async with BrokerRun(tmp_path) as run:
+            control = Resources(run.broker).find("broker")
             return [
                 control.invoke(f"get{name}Directory", ())
                 for name in ("Journal", "Bindings", "Paging", "LargeMessages")
             ]
 
-    journal, bindings, paging, large = asyncio.run(life())
+    journal, bindings, paging, large = asyncio.run(run())
     assert journal.startswith(str(tmp_path))
     assert len({journal, bindings, paging, large}) == 4
 
@@ -228,21 +228,21 @@ def test_connectors_are_listed_added_and_removed(options):
 
 
 def test_connectors_last_over_a_restart(tmp_path):
-    def call(life, *arguments):
-        return Resources(life.broker).find("broker").invoke(arguments[0], arguments[1:])
+    def call(run, *arguments):
+        return Resources(run.broker).find("broker").invoke(arguments[0], arguments[1:])
 
-    async def lives():
-        async with Life(tmp_path) as life:
-            call(life, "addConnector", "a", "tcp://one:1")
-            call(life, "addConnector", "a", "tcp://two:2")
-            call(life, "addConnector", "b", "tcp://three:3")
-            call(life, "removeConnector", "b")
-            await durable(life.broker.storage.after)
-        async with Life(tmp_path) as life:
-            ((name, _, parameters),) = call(life, "getConnectors")
+    async def runs():
+        async with BrokerRun(tmp_path) as run:
+            call(run, "addConnector", "a", "tcp://one:1")
+            call(run, "addConnector", "a", "tcp://two:2")
+            call(run, "addConnector", "b", "tcp://three:3")
+            call(run, "removeConnector", "b")
+            await durable(run.broker.storage.after)
+        async with BrokerRun(tmp_path) as run:
+            ((name, _, parameters),) = call(run, "getConnectors")
             assert (name, parameters) == ("a", {"host": "two", "port": "2"})
 
-    asyncio.run(lives())
+    asyncio.run(runs())
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ async def is_open(port):
 
 
 def test_an_acceptor_stops_and_starts_at_its_port(options):
-    async def life():
+    async def run():
         broker = Broker(replace(options, store=None, web=()))
         await broker.start()
         try:
@@ -310,7 +310,7 @@ def test_an_acceptor_stops_and_starts_at_its_port(options):
         finally:
             await broker.stop()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
 def test_an_acceptor_takes_another_certificate(tmp_path):
@@ -330,7 +330,7 @@ def test_an_acceptor_takes_another_certificate(tmp_path):
         writer.close()
         return name
 
-    async def life():
+    async def run():
         broker = Broker(replace(broker_options(load(tmp_path / "broker.xml")), store=None, web=()))
         await broker.start()
         try:
@@ -347,11 +347,11 @@ def test_an_acceptor_takes_another_certificate(tmp_path):
         finally:
             await broker.stop()
 
-    asyncio.run(life())
+    asyncio.run(run())
 
 
 def test_the_web_server_stops_and_starts(options):
-    async def life():
+    async def run():
         broker = Broker(BrokerOptions(acceptors=(), web=(WebOptions(host="127.0.0.1", port=0),)))
         await broker.start()
         try:
@@ -370,4 +370,4 @@ def test_the_web_server_stops_and_starts(options):
         finally:
             await broker.stop()
 
-    asyncio.run(life())
+    asyncio.run(run())

@@ -10,6 +10,7 @@ from broker.model.xid import Xid
 from broker.notifications import Origin
 from tests.broker.bench import Sink, done, message
 from tests.broker.management.managed import Failed, ManagedBench
+from tests.broker.remote_queue_binding import RemoteQueueBinding
 
 
 @pytest.fixture
@@ -422,6 +423,23 @@ def test_wildcards_and_types_of_queues_are_told(bench):
     assert bench.call("broker", "getQueueNames", "multicast") == ["m"]
     assert "name=q" in bench.call("broker", "listBindingsForAddress", "q")
     assert bench.call("broker", "listAddresses", ",").split(",")[0] == "answers"
+
+
+def test_all_that_is_bound_to_an_address_is_listed(bench):
+    bench.divert("q", "other")
+    outgoing = bench.addresses.queues["other"]
+    bench.addresses.bind(RemoteQueueBinding("there", "q", outgoing, distance=2))
+
+    assert bench.get("address.q", "queueNames") == ["q"]
+    assert bench.get("address.q", "remoteQueueNames") == ["there@2"]
+    assert bench.get("address.q", "allQueueNames") == ["q", "there@2"]
+    assert bench.get("address.q", "queueCount") == 1
+    # By type, whatever came first.
+    assert bench.get("address.q", "bindingNames") == ["q", "there@2", "q to other"]
+    assert bench.call("broker", "listBindingsForAddress", "q") == (
+        "Queue [name=q, address=q],RemoteQueueBinding [name=there@2, address=q],"
+        "Divert [name=q to other]"
+    )
 
 
 def test_a_broker_whose_disk_is_full_can_be_managed(bench):

@@ -8,6 +8,7 @@ from broker.notifications import NotificationType, Origin
 from broker.options import BrokerOptions, NotificationOptions
 from tests.broker.bench import done, message
 from tests.broker.management.managed import Failed, ManagedBench
+from tests.broker.remote_queue_binding import RemoteQueueBinding
 
 ORIGIN = Origin("0a1b2c3d", "1.2.3.4:5", "0.0.0.0:61616", "me", "CORE", 7)
 COMMON = {"_AMQ_NotifType", "_AMQ_NotifTimestamp"}
@@ -53,6 +54,49 @@ def test_queues_that_come_change_and_go():
         ("BINDING_UPDATED", common),
         ("BINDING_REMOVED", common),
     ]
+
+
+def test_diverts_that_come_and_go():
+    bench = Heard()
+    bench.queue("a")
+    bench.call("broker", "createDivert", "d", "r", "a", "q", False, "x = 1", None)
+    divert = bench.addresses.find_divert("d")
+    bench.call("broker", "destroyDivert", "d")
+
+    common = {
+        "_AMQ_Address": "a",
+        "_AMQ_ClusterName": "dnode",
+        "_AMQ_RoutingName": "r",
+        "_AMQ_Binding_ID": divert.binding_id,
+        "_AMQ_Distance": 0,
+        "_AMQ_FilterString": "x = 1",
+    }
+    told = [one for one in bench.told if one[1].get("_AMQ_RoutingName") == "r"]
+    assert told == [
+        ("BINDING_ADDED", {**common, "_AMQ_Binding_Type": 2}),
+        ("BINDING_REMOVED", common),
+    ]
+    assert bench.addresses.find_divert("d") is None
+
+
+def test_a_queue_of_another_broker_is_told_of_like_a_queue_of_this_one():
+    bench = Heard()
+    outgoing = bench.queue("sf", "a")
+    wanted = bench.parse_filter("x = 1")
+    remote = RemoteQueueBinding("q", "a", outgoing, 7, distance=2, filter=wanted)
+    assert len(bench.told) == 1
+    bench.notifications.binding(NotificationType.BINDING_ADDED, remote)
+
+    properties = {
+        "_AMQ_Address": "a",
+        "_AMQ_ClusterName": "q@2node",
+        "_AMQ_RoutingName": "a",
+        "_AMQ_Binding_ID": 7,
+        "_AMQ_Distance": 2,
+        "_AMQ_FilterString": "x = 1",
+        "_AMQ_Binding_Type": 1,
+    }
+    assert bench.told == [("BINDING_ADDED", properties)]
 
 
 def test_consumers_and_sessions_that_come_and_go():

@@ -18,7 +18,7 @@ from journal.folder import JournalName
 from journal.reader import read_file
 from journal.retention import TIME_FORMAT, list_history
 from tests.broker.bench import message
-from tests.broker.test_recovery import Life, durable
+from tests.broker.test_recovery import BrokerRun, durable
 
 
 def with_history(folder):
@@ -34,26 +34,28 @@ def with_history(folder):
     )
 
 
-async def replay(life, resource, *arguments):
+async def replay(broker_run, resource, *arguments):
     """Do it, a part in each turn, as the management's own messages would."""
-    work = Resources(life.broker).find(resource).invoke("replay", arguments)
+    work = Resources(broker_run.broker).find(resource).invoke("replay", arguments)
     for delay_s in work:
         await asyncio.sleep(delay_s or 0)
-    await durable(life.broker.storage.after)
+    await durable(broker_run.broker.storage.after)
 
 
 def run(tmp_path, story, **changes):
-    async def lives():
-        async with Life(tmp_path, **{"store": with_history(tmp_path), **changes}) as life:
-            await life.queue("q")
-            await life.queue("copies")
-            await story(life)
+    async def runs():
+        async with BrokerRun(
+            tmp_path, **{"store": with_history(tmp_path), **changes}
+        ) as broker_run:
+            await broker_run.queue("q")
+            await broker_run.queue("copies")
+            await story(broker_run)
 
-    asyncio.run(lives())
+    asyncio.run(runs())
 
 
-async def consume_all(life, name="q"):
-    sink = life.consume(name)
+async def consume_all(broker_run, name="q"):
+    sink = broker_run.consume(name)
     await asyncio.sleep(0)
     for one in list(sink.ids):
         await durable(lambda done, one=one: sink.session.acknowledge(0, one, done))
@@ -61,55 +63,55 @@ async def consume_all(life, name="q"):
 
 
 def test_what_was_acknowledged_comes_back_to_its_address(tmp_path):
-    async def story(life):
-        await life.send(*(message(f"{n}", n=n) for n in range(50)))
-        await life.send(message("other", address="copies"))
-        await consume_all(life)
-        assert life.bodies() == []
+    async def story(broker_run):
+        await broker_run.send(*(message(f"{n}", n=n) for n in range(50)))
+        await broker_run.send(message("other", address="copies"))
+        await consume_all(broker_run)
+        assert broker_run.bodies() == []
 
-        await replay(life, "broker", "q", None, None)
+        await replay(broker_run, "broker", "q", None, None)
 
-        assert life.bodies() == [f"{n}" for n in range(50)]
-        assert life.bodies("copies") == ["other"]
+        assert broker_run.bodies() == [f"{n}" for n in range(50)]
+        assert broker_run.bodies("copies") == ["other"]
         assert list_history(tmp_path / "history", JournalName())
 
     run(tmp_path, story)
 
 
 def test_a_filter_and_another_address(tmp_path):
-    async def story(life):
-        await life.send(*(message(f"{n}", n=n) for n in range(10)))
+    async def story(broker_run):
+        await broker_run.send(*(message(f"{n}", n=n) for n in range(10)))
 
-        await replay(life, "broker", "q", "copies", "n > 6")
-        await replay(life, "address.q", "copies", "n = 1")
+        await replay(broker_run, "broker", "q", "copies", "n > 6")
+        await replay(broker_run, "address.q", "copies", "n = 1")
 
-        assert life.bodies("copies") == ["7", "8", "9", "1"]
-        assert len(life.bodies()) == 10
+        assert broker_run.bodies("copies") == ["7", "8", "9", "1"]
+        assert len(broker_run.bodies()) == 10
 
     run(tmp_path, story)
 
 
 def test_what_was_rolled_back_was_never_sent(tmp_path):
-    async def story(life):
+    async def story(broker_run):
         for end in ("rollback", "commit"):
-            session = life.session(auto_commit_sends=False)
-            await life.send(message(end), session=session)
+            session = broker_run.session(auto_commit_sends=False)
+            await broker_run.send(message(end), session=session)
             await durable(getattr(session, end))
 
-        await replay(life, "broker", "q", "copies", None)
+        await replay(broker_run, "broker", "q", "copies", None)
 
-        assert life.bodies("copies") == ["commit"]
+        assert broker_run.bodies("copies") == ["commit"]
 
     run(tmp_path, story)
 
 
 def test_a_duplicate_id_refuses_nothing(tmp_path):
-    async def story(life):
-        await life.send(message("1", _AMQ_DUPL_ID="one"))
+    async def story(broker_run):
+        await broker_run.send(message("1", _AMQ_DUPL_ID="one"))
 
-        await replay(life, "broker", "q", "", None)
+        await replay(broker_run, "broker", "q", "", None)
 
-        assert life.bodies() == ["1", "1"]
+        assert broker_run.bodies() == ["1", "1"]
 
     run(tmp_path, story)
 
@@ -120,19 +122,19 @@ def test_times_choose_files_by_their_copy(tmp_path):
     def at(hours):
         return (now + timedelta(hours=hours)).strftime(TIME_FORMAT)
 
-    async def story(life):
-        await life.send(message("1"))
+    async def story(broker_run):
+        await broker_run.send(message("1"))
 
-        await replay(life, "broker", at(-2), at(-1), "q", "copies", None)
-        assert life.bodies("copies") == []
-        await replay(life, "broker", at(-1), at(1), "q", "copies", None)
-        assert life.bodies("copies") == ["1"]
-        await replay(life, "address.q", at(1), at(2), "copies", None)
-        assert life.bodies("copies") == ["1"]
+        await replay(broker_run, "broker", at(-2), at(-1), "q", "copies", None)
+        assert broker_run.bodies("copies") == []
+        await replay(broker_run, "broker", at(-1), at(1), "q", "copies", None)
+        assert broker_run.bodies("copies") == ["1"]
+        await replay(broker_run, "address.q", at(1), at(2), "copies", None)
+        assert broker_run.bodies("copies") == ["1"]
 
         for wrong in (("soon", at(1)), (at(1), at(-1)), (at(1)[:-1], at(1))):
             with pytest.raises(ManagementError):
-                await replay(life, "broker", *wrong, "q", "copies", None)
+                await replay(broker_run, "broker", *wrong, "q", "copies", None)
 
     run(tmp_path, story)
 
@@ -140,8 +142,8 @@ def test_times_choose_files_by_their_copy(tmp_path):
 def test_a_large_message_has_its_body_again(tmp_path):
     body = "large" * 100_000
 
-    async def story(life):
-        session = life.session()
+    async def story(broker_run):
+        session = broker_run.session()
         large = message("")
         large.is_large = True
         session.uploads.begin(large)
@@ -149,16 +151,16 @@ def test_a_large_message_has_its_body_again(tmp_path):
         session.uploads.finish(lambda: None)
         await durable(session.uploads.end, -1)
 
-        await replay(life, "broker", "q", "copies", None)
+        await replay(broker_run, "broker", "q", "copies", None)
 
-        (found,) = life.broker.postoffice.addresses.queues["copies"].references()
+        (found,) = broker_run.broker.postoffice.addresses.queues["copies"].references()
         assert found.message.large.read(0, 1 << 20).decode() == body
 
     run(tmp_path, story)
 
 
-async def send_large(life, body, session=None):
-    session = session or life.session()
+async def send_large(broker_run, body, session=None):
+    session = session or broker_run.session()
     large = message("")
     large.is_large = True
     session.uploads.begin(large)
@@ -171,17 +173,17 @@ async def send_large(life, body, session=None):
 def test_a_large_message_that_is_gone_comes_back_whole(tmp_path):
     body = bytes(range(256)) * 1000
 
-    async def story(life):
-        await send_large(life, body)
-        await consume_all(life)
+    async def story(broker_run):
+        await send_large(broker_run, body)
+        await consume_all(broker_run)
         assert not list((tmp_path / "largemessages").iterdir())
 
         # The second time from what the first one left in the history.
-        await replay(life, "broker", "q", "copies", None)
-        await consume_all(life, "copies")
-        await replay(life, "broker", "copies", "q", None)
+        await replay(broker_run, "broker", "q", "copies", None)
+        await consume_all(broker_run, "copies")
+        await replay(broker_run, "broker", "copies", "q", None)
 
-        (found,) = life.broker.postoffice.addresses.queues["q"].references()
+        (found,) = broker_run.broker.postoffice.addresses.queues["q"].references()
         assert found.message.large.read(0, len(body) + 1) == body
 
     run(tmp_path, story)
@@ -190,16 +192,16 @@ def test_a_large_message_that_is_gone_comes_back_whole(tmp_path):
 def test_a_body_of_which_a_part_is_gone_is_not_sent(tmp_path, caplog):
     body = b"x" * 300_000
 
-    async def story(life):
-        await send_large(life, body)
-        await consume_all(life)
-        await replay(life, "broker", "copies", None, None)
+    async def story(broker_run):
+        await send_large(broker_run, body)
+        await consume_all(broker_run)
+        await replay(broker_run, "broker", "copies", None, None)
         # Of the files that it is in, the oldest is too old.
         min(list_history(tmp_path / "history", JournalName())).path.unlink()
 
-        await replay(life, "broker", "q", "copies", None)
+        await replay(broker_run, "broker", "q", "copies", None)
 
-        assert life.bodies("copies") == []
+        assert broker_run.bodies("copies") == []
         assert not list((tmp_path / "largemessages").iterdir())
 
     run(tmp_path, story)
@@ -213,19 +215,19 @@ def paging_soon():
 
 
 def test_what_went_into_pages_comes_back(tmp_path):
-    async def story(life):
-        await life.send(*(message(f"{n}", n=n) for n in range(20)))
+    async def story(broker_run):
+        await broker_run.send(*(message(f"{n}", n=n) for n in range(20)))
         for end in ("rollback", "commit"):
-            session = life.session(auto_commit_sends=False)
-            await life.send(message(end, n=0), session=session)
+            session = broker_run.session(auto_commit_sends=False)
+            await broker_run.send(message(end, n=0), session=session)
             await durable(getattr(session, end))
-        assert life.broker.paging.stores["q"].is_paging
+        assert broker_run.broker.paging.stores["q"].is_paging
 
-        await replay(life, "broker", "q", "copies", None)
+        await replay(broker_run, "broker", "q", "copies", None)
 
-        queue = life.broker.postoffice.addresses.queues["copies"]
+        queue = broker_run.broker.postoffice.addresses.queues["copies"]
         assert queue.message_count == 21
-        history = life.broker.history
+        history = broker_run.broker.history
         told = [one for one in history.messages() if one is not None]
         texts = [decode_message(one.message_id, one.body) for one in told]
         sent = [one.get("n") for one in texts if one.address == "q"]
@@ -237,56 +239,58 @@ def test_what_went_into_pages_comes_back(tmp_path):
 def test_a_crash_leaves_the_history_what_pages_have(tmp_path):
     """What a sender was told of is there, whenever the broker was killed."""
 
-    async def lives():
+    async def runs():
         folder = tmp_path / "first"
-        async with Life(folder, store=with_history(folder), settings=paging_soon()) as life:
-            await life.queue("q")
-            await life.queue("copies")
-            await life.send(*(message(f"{n}") for n in range(20)))
-            copy = life.crash_copy("crashed")
-        async with Life(copy, store=with_history(copy), settings=paging_soon()) as life:
-            await replay(life, "broker", "q", "copies", None)
-            assert life.broker.postoffice.addresses.queues["copies"].message_count == 20
+        async with BrokerRun(
+            folder, store=with_history(folder), settings=paging_soon()
+        ) as broker_run:
+            await broker_run.queue("q")
+            await broker_run.queue("copies")
+            await broker_run.send(*(message(f"{n}") for n in range(20)))
+            copy = broker_run.crash_copy("crashed")
+        async with BrokerRun(copy, store=with_history(copy), settings=paging_soon()) as broker_run:
+            await replay(broker_run, "broker", "q", "copies", None)
+            assert broker_run.broker.postoffice.addresses.queues["copies"].message_count == 20
 
-    asyncio.run(lives())
+    asyncio.run(runs())
 
 
 def test_a_large_message_that_was_prepared_in_a_page_comes_back_whole(tmp_path):
     body = bytes(range(256)) * 1000
     options = {"store": with_history(tmp_path), "settings": paging_soon()}
 
-    async def lives():
-        async with Life(tmp_path, **options) as life:
-            await life.queue("q")
-            await life.queue("copies")
-            await life.send(*(message(f"{n}", n=n) for n in range(5)))
-            session = life.session(is_xa=True, auto_commit_sends=False)
+    async def runs():
+        async with BrokerRun(tmp_path, **options) as broker_run:
+            await broker_run.queue("q")
+            await broker_run.queue("copies")
+            await broker_run.send(*(message(f"{n}", n=n) for n in range(5)))
+            session = broker_run.session(is_xa=True, auto_commit_sends=False)
             session.xa.start(DECIDED)
-            await send_large(life, body, session)
+            await send_large(broker_run, body, session)
             session.xa.end(DECIDED, has_failed=False)
             await durable(session.xa.prepare, DECIDED)
-        async with Life(tmp_path, **options) as life:
-            await durable(life.session(is_xa=True).xa.commit, DECIDED, False)
+        async with BrokerRun(tmp_path, **options) as broker_run:
+            await durable(broker_run.session(is_xa=True).xa.commit, DECIDED, False)
             # Its file goes with its page.
-            queue = life.broker.postoffice.addresses.queues["q"]
+            queue = broker_run.broker.postoffice.addresses.queues["q"]
             async with asyncio.timeout(60):
                 while queue.message_count or list((tmp_path / "largemessages").iterdir()):
-                    await consume_all(life)
-            await replay(life, "broker", "q", "copies", "n IS NULL")
-            (found,) = life.broker.postoffice.addresses.queues["copies"].references()
+                    await consume_all(broker_run)
+            await replay(broker_run, "broker", "q", "copies", "n IS NULL")
+            (found,) = broker_run.broker.postoffice.addresses.queues["copies"].references()
             assert found.message.large.read(0, len(body) + 1) == body
 
-    asyncio.run(lives())
+    asyncio.run(runs())
 
 
 DECIDED, REFUSED = Xid(1, b"b", b"decided"), Xid(1, b"b", b"refused")
 FILLER = "x" * 1000
 
 
-async def prepare(life, xid, *messages):
-    session = life.session(is_xa=True, auto_commit_sends=False)
+async def prepare(broker_run, xid, *messages):
+    session = broker_run.session(is_xa=True, auto_commit_sends=False)
     session.xa.start(xid)
-    await life.send(*messages, session=session)
+    await broker_run.send(*messages, session=session)
     session.xa.end(xid, has_failed=False)
     await durable(session.xa.prepare, xid)
 
@@ -306,39 +310,39 @@ def test_what_was_prepared_in_pages_is_sent_at_its_commit_after_a_restart(
     monkeypatch.setattr("broker.paging.loading._COUNTED_AT_ONCE", counted_at_once)
     texts = [f"prepared {number} {FILLER}" for number in range(20)]
 
-    def life_in(folder):
-        return Life(folder, store=with_history(folder), settings=paging_soon())
+    def run_in(folder):
+        return BrokerRun(folder, store=with_history(folder), settings=paging_soon())
 
-    async def lives():
+    async def runs():
         folder = tmp_path / "first"
-        async with life_in(folder) as life:
+        async with run_in(folder) as broker_run:
             for name in ("q", "copies"):
-                await life.queue(name)
-            await life.send(*(message(f"{n} {FILLER}") for n in range(5)))
+                await broker_run.queue(name)
+            await broker_run.send(*(message(f"{n} {FILLER}") for n in range(5)))
             # Two in turn share pages; not all of them are durable.
-            await prepare(life, REFUSED, message(f"refused {FILLER}"))
-            await prepare(life, DECIDED, *map(message, texts), message("weak", durable=False))
-            await prepare(life, Xid(1, b"b", b"open"), message(f"open {FILLER}"))
-            assert len(life.broker.paging.stores["q"].pages) > 3
+            await prepare(broker_run, REFUSED, message(f"refused {FILLER}"))
+            await prepare(broker_run, DECIDED, *map(message, texts), message("weak", durable=False))
+            await prepare(broker_run, Xid(1, b"b", b"open"), message(f"open {FILLER}"))
+            assert len(broker_run.broker.paging.stores["q"].pages) > 3
             if how == "crash":
-                folder = life.crash_copy("crashed")
-        async with life_in(folder) as life:
-            session = life.session(is_xa=True)
+                folder = broker_run.crash_copy("crashed")
+        async with run_in(folder) as broker_run:
+            session = broker_run.session(is_xa=True)
             # All at once: the others wait for it, and come behind it.
             decided = durable(session.xa.commit, DECIDED, False)
             await asyncio.gather(decided, durable(session.xa.rollback, REFUSED))
-            await life.send(message("later"))
-            await replay(life, "broker", "q", "copies", None)
-            queues = life.broker.postoffice.addresses.queues
+            await broker_run.send(message("later"))
+            await replay(broker_run, "broker", "q", "copies", None)
+            queues = broker_run.broker.postoffice.addresses.queues
             assert queues["copies"].message_count == 5 + 20 + 1
             assert queues["q"].message_count == 5 + 21 + 1
-        async with life_in(folder) as life:
-            await replay(life, "broker", "q", "copies", None)
-            queues = life.broker.postoffice.addresses.queues
+        async with run_in(folder) as broker_run:
+            await replay(broker_run, "broker", "q", "copies", None)
+            queues = broker_run.broker.postoffice.addresses.queues
             assert queues["copies"].message_count == 2 * (5 + 20 + 1)
         return folder
 
-    folder = asyncio.run(lives())
+    folder = asyncio.run(runs())
     records = records_of(folder)
     found = {}
     for place, record in enumerate(records):
@@ -369,9 +373,9 @@ def test_what_was_prepared_in_pages_is_sent_at_its_commit_after_a_restart(
 
 
 def test_there_has_to_be_a_history(tmp_path):
-    async def lives():
-        async with Life(tmp_path) as life:
+    async def runs():
+        async with BrokerRun(tmp_path) as broker_run:
             with pytest.raises(BrokerError, match="journal-retention-directory"):
-                await replay(life, "broker", "q", None, None)
+                await replay(broker_run, "broker", "q", None, None)
 
-    asyncio.run(lives())
+    asyncio.run(runs())

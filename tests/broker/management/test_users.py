@@ -16,7 +16,7 @@ from broker.security.permission import Permission, RoleTable
 from broker.security.users import ROLES_FILE, USERS_FILE, Users
 from broker.server.stored_permissions import StoredPermissions
 from tests.broker.management.managed import Failed, ManagedBench
-from tests.broker.test_recovery import Life, durable
+from tests.broker.test_recovery import BrokerRun, durable
 
 
 @pytest.fixture
@@ -186,18 +186,18 @@ def test_logins_and_permissions_are_counted(bench):
 
 
 def test_permissions_last_over_a_restart(tmp_path, etc):
-    def call(life, *arguments):
-        return Resources(life.broker).find("broker").invoke(arguments[0], arguments[1:])
+    def call(run, *arguments):
+        return Resources(run.broker).find("broker").invoke(arguments[0], arguments[1:])
 
-    async def lives():
-        async with Life(tmp_path / "data") as life:
-            call(life, "addSecuritySettings", "a", "one", *("",) * 6)
-            call(life, "addSecuritySettings", "a", "two", *("",) * 6)
-            call(life, "addSecuritySettings", "b", "one", *("",) * 6)
-            call(life, "removeSecuritySettings", "b")
-            await durable(life.broker.storage.after)
-        async with Life(tmp_path / "data") as life:
-            found = dict(life.broker.security.permissions.items())
+    async def runs():
+        async with BrokerRun(tmp_path / "data") as run:
+            call(run, "addSecuritySettings", "a", "one", *("",) * 6)
+            call(run, "addSecuritySettings", "a", "two", *("",) * 6)
+            call(run, "addSecuritySettings", "b", "one", *("",) * 6)
+            call(run, "removeSecuritySettings", "b")
+            await durable(run.broker.storage.after)
+        async with BrokerRun(tmp_path / "data") as run:
+            found = dict(run.broker.security.permissions.items())
             assert found == {"a": RoleTable({Permission.SEND: frozenset({"two"})})}
 
-    asyncio.run(lives())
+    asyncio.run(runs())

@@ -30,7 +30,7 @@ OPTIONS = BrokerOptions(name="b", acceptors=(), web=(WebOptions(host="127.0.0.1"
 
 
 def test_a_broker_tells_what_it_counts_and_whether_it_serves():
-    async def life():
+    async def run():
         broker = Broker(OPTIONS)
         await broker.start()
         try:
@@ -48,7 +48,7 @@ def test_a_broker_tells_what_it_counts_and_whether_it_serves():
             await asyncio.open_connection("127.0.0.1", port)
         return answers, none, late
 
-    answers, none, late = asyncio.run(life())
+    answers, none, late = asyncio.run(run())
 
     assert [status for status, _, _ in answers] == [200] * 4
     assert answers[0][1].startswith("text/plain; version=")

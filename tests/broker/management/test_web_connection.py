@@ -15,7 +15,7 @@ END_S = 60
 def serving(work):
     """What a coroutine gives that is run with the port of a broker's web server."""
 
-    async def life():
+    async def run():
         broker = Broker(OPTIONS)
         await broker.start()
         try:
@@ -23,7 +23,7 @@ def serving(work):
         finally:
             await broker.stop()
 
-    return asyncio.run(life())
+    return asyncio.run(run())
 
 
 async def half_sent(port, count, sent=HALF):

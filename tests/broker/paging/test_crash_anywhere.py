@@ -46,9 +46,9 @@ def options(chance):
 class Taker(Sink):
     """A consumer: what it has got and not acknowledged, by number."""
 
-    def __init__(self, life, queue, session):
+    def __init__(self, broker_run, queue, session):
         super().__init__()
-        self._life = life
+        self._run = broker_run
         self.queue = queue
         self.session = session
         self.has = {}
@@ -58,7 +58,7 @@ class Taker(Sink):
 
     def deliver(self, consumer, message, delivery_count):
         number = message.get("n")
-        units = self._life.ledger.acknowledged.get((self.queue, number), ())
+        units = self._run.ledger.acknowledged.get((self.queue, number), ())
         assert not any(unit.state == DONE for unit in units), f"{number} came again"
         self.has[number] = message.message_id
         return 100
@@ -346,7 +346,7 @@ async def live_and_crash(world, seed):
 
 
 def run(folder, seed, monkeypatch):
-    """One life, and what each of its crashes left."""
+    """One broker_run, and what each of its crashes left."""
     chance = chance_of(seed)
     monkeypatch.setattr(loading, "_COUNTED_AT_ONCE", chance.choice([0, 1 << 25]))
     monkeypatch.setattr(page_writer, "_FILLING_SIZE_MAX", chance.choice([500, 1 << 24]))

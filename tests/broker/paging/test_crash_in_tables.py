@@ -38,7 +38,7 @@ class Killed(Exception):
 
 
 class TableWorld(worlds.World):
-    """A life whose pages are in tables, and that ends with its crash."""
+    """A run whose pages are in tables, and that ends with its crash."""
 
     def __init__(self, url, folder, chance, monkeypatch, crash=None, **options):
         self._url = url
@@ -109,7 +109,7 @@ async def live_and_die(world, seed):
 
 
 def empty(url):
-    """Drop what an earlier life left."""
+    """Drop what an earlier run left."""
     engine = sqlalchemy.create_engine(url)
     try:
         found = sqlalchemy.MetaData()
@@ -120,7 +120,7 @@ def empty(url):
 
 
 def run(url, folder, seed, monkeypatch):
-    """One life, and what its crash left; whether there was one."""
+    """One broker_run, and what its crash left; whether there was one."""
     chance = chance_of(seed)
     monkeypatch.setattr(loading, "_COUNTED_AT_ONCE", chance.choice([0, 1 << 25]))
     monkeypatch.setattr(page_writer, "_FILLING_SIZE_MAX", chance.choice([500, 1 << 24]))
@@ -129,7 +129,7 @@ def run(url, folder, seed, monkeypatch):
     empty(url)
     settings = options(chance)
 
-    def life(at, crash, part):
+    def broker_run(at, crash, part):
         with monkeypatch.context() as patched:
             world = TableWorld(url, at, chance, patched, crash, **settings)
             try:
@@ -138,11 +138,13 @@ def run(url, folder, seed, monkeypatch):
                 world.database.close()
         return world
 
-    world = life(folder / "data", None, lambda world: live_and_die(world, seed))
+    world = broker_run(folder / "data", None, lambda world: live_and_die(world, seed))
     for crash in world.crashes:
-        looked = life(crash.folder, crash, lambda world, crash=crash: look_at(world, seed, crash))
+        looked = broker_run(
+            crash.folder, crash, lambda world, crash=crash: look_at(world, seed, crash)
+        )
         rest = Crash(crash.folder, looked.bindings.ops, looked.messages.ops, None)
-        life(crash.folder, rest, look_at_the_rest)
+        broker_run(crash.folder, rest, look_at_the_rest)
     return len(world.crashes)
 
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from broker.records.page_records import NO_TX, entries
-from tests.broker.paging.lives import Life, durable
+from tests.broker.paging.runs import BrokerRun, durable
 from tests.unpack import unpack
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "broker_paging"
@@ -47,22 +47,22 @@ def test_what_artemis_has_in_pages_is_found_and_comes(tmp_path):
     assert prepared_count
 
     async def live():
-        async with Life(folder) as life:
-            queues = life.broker.postoffice.addresses.queues_by_id
+        async with BrokerRun(folder) as run:
+            queues = run.broker.postoffice.addresses.queues_by_id
             found = {one: queues[one].pages.unread_count for one in QUEUE_IDS}
-            (xid,) = life.broker.transactions.in_doubt()
-            session = life.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
+            (xid,) = run.broker.transactions.in_doubt()
+            session = run.session(is_xa=True, auto_commit_sends=False, auto_commit_acks=False)
             await durable(session.xa.commit, xid, False)
             more = queues[7].pages.unread_count - found[7]
             for one in QUEUE_IDS:
-                sink = life.consume(queues[one].name)
+                sink = run.consume(queues[one].name)
                 while queues[one].message_count:
                     count = len(sink.acknowledged) if hasattr(sink, "acknowledged") else 0
-                    await life.until(lambda sink=sink, count=count: len(sink.got) > count)
+                    await run.until(lambda sink=sink, count=count: len(sink.got) > count)
                     sink.acknowledged = list(sink.ids)
-                    await life.acknowledge(sink, sink.ids[-1])
+                    await run.acknowledge(sink, sink.ids[-1])
                 assert len(set(sink.ids)) == len(sink.ids)
-            await life.until(lambda: not list(folder.glob("paging/*/*.page")))
+            await run.until(lambda: not list(folder.glob("paging/*/*.page")))
             return found, more
 
     found, more = asyncio.run(live())

@@ -8,15 +8,15 @@ from broker.model.message import Message
 from broker.model.properties import PropertyType
 from tests.broker.bench import done
 from tests.broker.management.managed import text_body
-from tests.broker.paging.lives import lives
+from tests.broker.paging.runs import runs
 
 
 class Manager:
     """Asks, and waits for the answers."""
 
-    def __init__(self, life):
-        self._life = life
-        self._sink = life.consume("answers")
+    def __init__(self, run):
+        self._run = run
+        self._sink = run.consume("answers")
 
     async def __call__(self, resource, operation, *arguments):
         request = Message("activemq.management", text_body(json.dumps(arguments)), type=3)
@@ -27,7 +27,7 @@ class Manager:
         ):
             request.set(name, PropertyType.STRING, value)
         self._sink.session.send(request, done)
-        await self._life.until(lambda: self._sink.got)
+        await self._run.until(lambda: self._sink.got)
         answer = self._sink.got.pop()
         self._sink.session.acknowledge(0, answer.message_id, done)
         text = BodyReader(answer.body).read_nullable(BodyReader.read_simple_string)
@@ -35,21 +35,21 @@ class Manager:
         return None if text is None else json.loads(text)[0]
 
 
-async def filled(life, count=300):
-    await life.queue("answers", is_durable=False)
-    await life.queue()
+async def filled(run, count=300):
+    await run.queue("answers", is_durable=False)
+    await run.queue()
     for number in range(count):
-        await life.send_numbers([number], n=number, half=f"{number % 2}")
-    assert life.pages()
-    return Manager(life)
+        await run.send_numbers([number], n=number, half=f"{number % 2}")
+    assert run.pages()
+    return Manager(run)
 
 
 def test_what_lies_in_pages_is_listed_and_counted(tmp_path):
-    async def part(life):
-        manage = await filled(life)
+    async def part(run):
+        manage = await filled(run)
 
         assert await manage("address.q", "isPaging") is True
-        assert await manage("address.q", "getNumberOfPages") == len(life.pages())
+        assert await manage("address.q", "getNumberOfPages") == len(run.pages())
         assert await manage("queue.q", "countMessages", "n >= 0") == 300
         assert await manage("queue.q", "countMessages", "n > 289") == 10
         found = await manage("queue.q", "listMessages", "n > 289")
@@ -58,47 +58,47 @@ def test_what_lies_in_pages_is_listed_and_counted(tmp_path):
         assert json.loads(counts) == {"0": 150, "1": 150}
         assert await manage("queue.q", "getDurableMessageCount") == 300
         # Nothing was taken, and nothing is lost of the order.
-        assert await life.drain(300) == list(range(300))
+        assert await run.drain(300) == list(range(300))
 
-    lives(tmp_path, part)
+    runs(tmp_path, part)
 
 
 def test_what_lies_in_pages_is_removed_and_moved_by_a_filter(tmp_path, monkeypatch):
     monkeypatch.setattr(contents, "LOOK_COUNT", 7)
 
-    async def part(life):
-        manage = await filled(life)
-        await life.queue("other")
+    async def part(run):
+        manage = await filled(run)
+        await run.queue("other")
 
         assert await manage("queue.q", "removeMessages", "half = '1'") == 150
         assert await manage("queue.q", "moveMessages", "n >= 200", "other") == 50
         assert await manage("queue.q", "getMessageCount") == 100
 
-    async def after(life):
-        assert await life.drain(100) == list(range(0, 200, 2))
-        assert await life.drain(50, "other") == list(range(200, 300, 2))
+    async def after(run):
+        assert await run.drain(100) == list(range(0, 200, 2))
+        assert await run.drain(50, "other") == list(range(200, 300, 2))
 
-    lives(tmp_path, part, after)
+    runs(tmp_path, part, after)
 
 
 def test_all_that_lies_in_pages_is_removed(tmp_path):
-    async def part(life):
-        manage = await filled(life)
+    async def part(run):
+        manage = await filled(run)
 
         assert await manage("queue.q", "removeAllMessages") == 300
-        await life.until(lambda: life.queue_of().message_count == 0)
-        await life.send_numbers([7])
-        assert await life.drain(1) == [7]
+        await run.until(lambda: run.queue_of().message_count == 0)
+        await run.send_numbers([7])
+        assert await run.drain(1) == [7]
 
-    lives(tmp_path, part)
+    runs(tmp_path, part)
 
 
 def test_all_that_lies_in_pages_is_moved(tmp_path):
-    async def part(life):
-        manage = await filled(life)
-        await life.queue("other")
+    async def part(run):
+        manage = await filled(run)
+        await run.queue("other")
 
         assert await manage("queue.q", "moveMessages", "", "other") == 300
-        assert await life.drain(300, "other") == list(range(300))
+        assert await run.drain(300, "other") == list(range(300))
 
-    lives(tmp_path, part)
+    runs(tmp_path, part)

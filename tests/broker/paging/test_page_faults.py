@@ -12,7 +12,7 @@ from broker.storage import page_folders
 from broker.storage.page_folders import FileFolder, FileFolders
 from journal.errors import JournalIOError
 from tests.broker.bench import message
-from tests.broker.paging.lives import Life, copy_of, lives
+from tests.broker.paging.runs import BrokerRun, copy_of, runs
 
 
 def fill_the_disk(monkeypatch):
@@ -29,31 +29,31 @@ def fill_the_disk(monkeypatch):
 
 def test_a_full_disk_stops_the_broker_and_loses_and_doubles_nothing(tmp_path, monkeypatch):
     async def first():
-        life = Life(tmp_path / "data")
-        await life.broker.start()
-        await life.queue()
-        await life.send_numbers(range(50))
+        run = BrokerRun(tmp_path / "data")
+        await run.broker.start()
+        await run.queue()
+        await run.send_numbers(range(50))
         with monkeypatch.context() as patched:
             fill_the_disk(patched)
-            session = life.session()
+            session = run.session()
             told = await asyncio.gather(
-                *(life.send_numbers([number], session=session) for number in range(50, 60)),
+                *(run.send_numbers([number], session=session) for number in range(50, 60)),
                 return_exceptions=True,
             )
         assert [type(one) for one in told] == [JournalIOError] * 10
         assert told[0].errno == errno.ENOSPC
-        assert life.broker.failure is not None
+        assert run.broker.failure is not None
         with pytest.raises(BrokerError):
-            life.session()
-        await life.broker.stop()
+            run.session()
+        await run.broker.stop()
 
     async def second():
-        async with Life(copy_of(tmp_path / "data", tmp_path / "copy")) as life:
-            count = life.queue_of().message_count
+        async with BrokerRun(copy_of(tmp_path / "data", tmp_path / "copy")) as run:
+            count = run.queue_of().message_count
             assert 50 <= count < 60
-            await life.send_numbers([1000])
-            assert await life.drain(count + 1) == [*range(count), 1000]
-            await life.until(lambda: not life.pages())
+            await run.send_numbers([1000])
+            assert await run.drain(count + 1) == [*range(count), 1000]
+            await run.until(lambda: not run.pages())
 
     async def both():
         await first()
@@ -64,12 +64,12 @@ def test_a_full_disk_stops_the_broker_and_loses_and_doubles_nothing(tmp_path, mo
 
 def test_a_commit_is_not_recorded_where_its_pages_could_not_be_written(tmp_path, monkeypatch):
     async def first():
-        life = Life(tmp_path / "data")
-        await life.broker.start()
-        await life.queue()
-        await life.send_numbers(range(20))
-        sink = life.consume(session=life.session(auto_commit_sends=False, auto_commit_acks=False))
-        await life.until(lambda: len(sink.got) >= 10)
+        run = BrokerRun(tmp_path / "data")
+        await run.broker.start()
+        await run.queue()
+        await run.send_numbers(range(20))
+        sink = run.consume(session=run.session(auto_commit_sends=False, auto_commit_acks=False))
+        await run.until(lambda: len(sink.got) >= 10)
         session = sink.session
         session.acknowledge(0, sink.ids[9], lambda error: None)
         with monkeypatch.context() as patched:
@@ -77,14 +77,14 @@ def test_a_commit_is_not_recorded_where_its_pages_could_not_be_written(tmp_path,
             session.send(message("in the transaction"), lambda error: None)
             told = []
             session.commit(told.append)
-            await life.until(lambda: told)
+            await run.until(lambda: told)
         assert isinstance(told[0], JournalIOError)
-        await life.broker.stop()
+        await run.broker.stop()
 
     async def second():
-        async with Life(copy_of(tmp_path / "data", tmp_path / "copy")) as life:
-            assert life.queue_of().message_count == 20
-            assert await life.drain(20) == list(range(20))
+        async with BrokerRun(copy_of(tmp_path / "data", tmp_path / "copy")) as run:
+            assert run.queue_of().message_count == 20
+            assert await run.drain(20) == list(range(20))
 
     async def both():
         await first()
@@ -95,41 +95,41 @@ def test_a_commit_is_not_recorded_where_its_pages_could_not_be_written(tmp_path,
 
 @pytest.mark.parametrize("tail", [b"{", b"{\0\0\1\0half a record", b"\0" * 100])
 def test_a_torn_end_of_a_page_is_never_appended_to(tmp_path, tail):
-    async def before(life):
-        await life.queue()
-        await life.send_numbers(range(20))
+    async def before(run):
+        await run.queue()
+        await run.send_numbers(range(20))
 
-    async def after(life):
-        await life.send_numbers(range(20, 30))
-        assert await life.drain(30) == list(range(30))
-        await life.until(lambda: not life.pages())
+    async def after(run):
+        await run.send_numbers(range(20, 30))
+        assert await run.drain(30) == list(range(30))
+        await run.until(lambda: not run.pages())
 
-    lives(tmp_path, before)
+    runs(tmp_path, before)
     page = next((tmp_path / "data").glob("paging/*/*.page"))
     with page.open("ab") as file:
         file.write(tail)
-    lives(tmp_path, after)
+    runs(tmp_path, after)
 
     # What was not a record is kept for inspection.
     assert len(list((tmp_path / "data").glob("paging/*/*.invalidPage"))) == 1
 
 
 def test_a_page_store_of_an_address_that_is_gone_is_removed(tmp_path):
-    async def before(life):
-        await life.queue()
+    async def before(run):
+        await run.queue()
 
-    lives(tmp_path, before)
+    runs(tmp_path, before)
     folder = FileFolders(tmp_path / "data" / "paging").create("unknown", 0)
     folder.append(1, [encode_entry(message(), [7])])
     folder.close()
     assert len(list((tmp_path / "data" / "paging").iterdir())) == 1
-    lives(tmp_path, before_nothing)
+    runs(tmp_path, before_nothing)
 
     assert list((tmp_path / "data" / "paging").iterdir()) == []
 
 
-async def before_nothing(life):
-    assert life.paging.stores == {}
+async def before_nothing(run):
+    assert run.paging.stores == {}
 
 
 def test_a_folder_without_an_address_is_passed_over(tmp_path):

@@ -10,36 +10,36 @@ from broker.storage import page_writer
 from broker.storage.context import Admission, Completions
 from broker.storage.page_writer import PageWriter
 from tests.broker.bench import message
-from tests.broker.paging.lives import durable, lives
+from tests.broker.paging.runs import durable, runs
 
 WIDE = {"max_read_page_bytes": 1024 * 1024}
 
 
 def test_a_page_does_not_overtake_what_is_on_its_way_to_the_journal(tmp_path):
-    async def part(life):
-        await life.queue()
-        storage = life.broker.storage
+    async def part(broker_run):
+        await broker_run.queue()
+        storage = broker_run.broker.storage
         # What the journal has made durable comes into its queue only when this is open.
         admission = Admission()
         storage.new_context().after_admission(admission, lambda error: None)
-        session = life.session()
+        session = broker_run.session()
         for number in range(10):
             session.send(message(str(number)), lambda error: None)
         for number in range(10, 20):
             session.send(message(str(number), durable=False), lambda error: None)
-        page = life.paging.stores["q"].pages[1]
-        sink = life.consume()
-        await life.until(lambda: page.written_size == page.size)
+        page = broker_run.paging.stores["q"].pages[1]
+        sink = broker_run.consume()
+        await broker_run.until(lambda: page.written_size == page.size)
         for _ in range(5):
             await asyncio.sleep(0.001)
         assert sink.got == []
 
         admission.open(storage.completions.messages)
         storage.completions.run_due()
-        await life.until(lambda: len(sink.got) == 20)
+        await broker_run.until(lambda: len(sink.got) == 20)
         assert sink.bodies == [str(number) for number in range(20)]
 
-    lives(tmp_path, part, settings=WIDE)
+    runs(tmp_path, part, settings=WIDE)
 
 
 class HeldJob:
@@ -115,143 +115,143 @@ def test_an_append_that_waits_for_the_disk_calls_no_callback(monkeypatch):
 
 
 def test_a_record_that_was_damaged_after_it_was_counted_is_read_once(tmp_path, caplog):
-    async def part(life):
-        await life.queue()
-        await life.send_numbers(range(100))
-        page = life.paging.stores["q"].pages[1]
-        await life.until(lambda: page.is_read_up)
-        file = next(life.folder.glob("paging/*/000000001.page"))
+    async def part(broker_run):
+        await broker_run.queue()
+        await broker_run.send_numbers(range(100))
+        page = broker_run.paging.stores["q"].pages[1]
+        await broker_run.until(lambda: page.is_read_up)
+        file = next(broker_run.folder.glob("paging/*/000000001.page"))
         data = bytearray(file.read_bytes())
         # Its length stands, but it does not end there.
         found = list(entries(bytes(data), 0, 0))
         data[found[5].end - 1] ^= 0x55
         file.write_bytes(data)
-        sink = life.consume()
+        sink = broker_run.consume()
         missing = len(found) - 5
         with caplog.at_level(logging.ERROR, "broker"):
-            await life.until(lambda: len(sink.got) == 100 - missing)
+            await broker_run.until(lambda: len(sink.got) == 100 - missing)
         assert [int(body) for body in sink.bodies] == [*range(15), *range(15 + missing, 100)]
         assert [one.message[:9] for one in caplog.records] == ["AMQ222033"]
 
-    lives(tmp_path, part, settings=WIDE)
+    runs(tmp_path, part, settings=WIDE)
 
 
 def test_a_transaction_counts_its_durable_messages_alone(tmp_path):
-    async def part(life):
-        await life.queue()
-        await life.send_numbers(range(10))
-        session = life.session(auto_commit_sends=False)
+    async def part(broker_run):
+        await broker_run.queue()
+        await broker_run.send_numbers(range(10))
+        session = broker_run.session(auto_commit_sends=False)
         for number in range(10, 20):
             session.send(message(str(number), durable=number % 2 == 0), lambda error: None)
         sent = session.tx.paged.sent
         await durable(session.commit)
         assert sent.durable_count == 5
-        sink = life.consume()
-        await life.until(lambda: len(sink.got) == 20)
+        sink = broker_run.consume()
+        await broker_run.until(lambda: len(sink.got) == 20)
         for message_id in sink.ids[10:14]:
-            await life.acknowledge(sink, message_id, is_individual=True)
+            await broker_run.acknowledge(sink, message_id, is_individual=True)
         assert sent.durable_count == 3
-        acks = life.session(auto_commit_sends=False, auto_commit_acks=False)
+        acks = broker_run.session(auto_commit_sends=False, auto_commit_acks=False)
         sink.session.close(has_failed=False)
-        rest = life.consume(session=acks)
-        await life.until(lambda: len(rest.got) == 16)
+        rest = broker_run.consume(session=acks)
+        await broker_run.until(lambda: len(rest.got) == 16)
         acks.acknowledge(0, rest.ids[-1], lambda error: None)
         await durable(acks.commit)
         assert sent.durable_count == 0
 
-    lives(tmp_path, part, settings=WIDE)
+    runs(tmp_path, part, settings=WIDE)
 
 
 def test_a_time_of_delivery_may_be_any_number(tmp_path):
-    async def part(life):
-        await life.queue()
-        await life.send_numbers(range(20))
+    async def part(broker_run):
+        await broker_run.queue()
+        await broker_run.send_numbers(range(20))
         later = message("later")
-        due_ms = life.broker.clock_ms() + 3_600_000
+        due_ms = broker_run.broker.clock_ms() + 3_600_000
         later.set("_AMQ_SCHED_DELIVERY", PropertyType.DOUBLE, float(due_ms))
-        await durable(life.session().send, later)
-        assert await life.drain(20) == list(range(20))
-        await life.until(lambda: life.queue_of().scheduled_count == 1)
+        await durable(broker_run.session().send, later)
+        assert await broker_run.drain(20) == list(range(20))
+        await broker_run.until(lambda: broker_run.queue_of().scheduled_count == 1)
 
-    lives(tmp_path, part, settings=WIDE)
+    runs(tmp_path, part, settings=WIDE)
 
 
 def test_removing_all_removes_what_a_transaction_brought_late(tmp_path):
-    async def part(life):
-        await life.queue()
-        await life.send_numbers(range(20))
-        sessions = [life.session(auto_commit_sends=False) for _ in range(2)]
+    async def part(broker_run):
+        await broker_run.queue()
+        await broker_run.send_numbers(range(20))
+        sessions = [broker_run.session(auto_commit_sends=False) for _ in range(2)]
         for session in sessions:
             for _ in range(5):
                 session.send(message("late"), lambda error: None)
-        await life.send_numbers(range(20, 30))
-        sink = life.consume()
-        await life.until(lambda: len(sink.got) == 30)
-        await life.acknowledge(sink, sink.ids[-1])
+        await broker_run.send_numbers(range(20, 30))
+        sink = broker_run.consume()
+        await broker_run.until(lambda: len(sink.got) == 30)
+        await broker_run.acknowledge(sink, sink.ids[-1])
         sink.session.close(has_failed=False)
         # The queue has read beyond them: they are read again.
         await durable(sessions[0].commit)
-        queue = life.queue_of()
+        queue = broker_run.queue_of()
         assert queue.message_count == 5
         assert queue.remove_all() == 5
         await durable(sessions[1].commit)
-        await life.until(lambda: queue.message_count == 5)
-        later = life.consume()
-        await life.until(lambda: len(later.got) == 5)
-        await life.acknowledge(later, later.ids[-1])
-        await life.until(lambda: not life.pages())
-        await life.until(lambda: len(life.broker._stores.messages) == 0)
+        await broker_run.until(lambda: queue.message_count == 5)
+        later = broker_run.consume()
+        await broker_run.until(lambda: len(later.got) == 5)
+        await broker_run.acknowledge(later, later.ids[-1])
+        await broker_run.until(lambda: not broker_run.pages())
+        await broker_run.until(lambda: len(broker_run.broker._stores.messages) == 0)
 
-    lives(tmp_path, part, settings=WIDE)
+    runs(tmp_path, part, settings=WIDE)
 
 
 def test_what_was_put_off_comes_before_what_the_same_transaction_sent_later(tmp_path):
-    async def part(life):
-        await life.queue()
-        await life.send_numbers(range(20))
-        session = life.session(auto_commit_sends=False)
+    async def part(broker_run):
+        await broker_run.queue()
+        await broker_run.send_numbers(range(20))
+        session = broker_run.session(auto_commit_sends=False)
         for number in range(20, 23):
             session.send(message(str(number)), lambda error: None)
-        await life.send_numbers([30])
-        sink = life.consume()
+        await broker_run.send_numbers([30])
+        sink = broker_run.consume()
         # The queue has read beyond the first ones, which are of an open transaction.
-        await life.until(lambda: len(sink.got) == 21)
+        await broker_run.until(lambda: len(sink.got) == 21)
         for number in range(23, 26):
             session.send(message(str(number)), lambda error: None)
         admission = Admission()
-        storage = life.broker.storage
+        storage = broker_run.broker.storage
         storage.new_context().after_admission(admission, lambda error: None)
         session.commit(lambda error: None)
-        page = life.paging.stores["q"].pages[1]
-        await life.until(lambda: page.written_size == page.size)
-        subscription = life.queue_of().pages
+        page = broker_run.paging.stores["q"].pages[1]
+        await broker_run.until(lambda: page.written_size == page.size)
+        subscription = broker_run.queue_of().pages
         # And has come upon the others, of a commit that is not durable yet.
-        await life.until(lambda: subscription._blocking is not None)
+        await broker_run.until(lambda: subscription._blocking is not None)
         assert len(sink.got) == 21
 
         admission.open(storage.completions.messages)
         storage.completions.run_due()
-        await life.until(lambda: len(sink.got) == 27)
+        await broker_run.until(lambda: len(sink.got) == 27)
         assert sink.bodies == [str(number) for number in (*range(20), 30, *range(20, 26))]
 
-    lives(tmp_path, part, settings=WIDE)
+    runs(tmp_path, part, settings=WIDE)
 
 
 def test_the_last_of_several_acknowledgements_and_of_each_page_is_waited_for(tmp_path):
-    async def part(life):
-        await life.queue()
-        await life.send_numbers(range(100))
-        sink = life.consume()
-        await life.until(lambda: len(sink.got) == 100)
+    async def part(broker_run):
+        await broker_run.queue()
+        await broker_run.send_numbers(range(100))
+        sink = broker_run.consume()
+        await broker_run.until(lambda: len(sink.got) == 100)
         delivering = [one for one in sink.consumer.delivering if isinstance(one, PagedReference)]
         pages = {one.page.number for one in delivering}
-        counter = life.broker.storage.completions.messages
+        counter = broker_run.broker.storage.completions.messages
         known = counter.appended
         # All but the last one: its page stays, and every other one is deleted behind its record.
         sink.session.acknowledge(0, sink.ids[98], lambda error: None)
         assert counter.appended - known == len(pages)
         assert len(delivering) > 5 * len(pages)
-        await life.acknowledge(sink, sink.ids[99])
+        await broker_run.acknowledge(sink, sink.ids[99])
         assert counter.appended - known == len(pages) + 1
 
-    lives(tmp_path, part, settings=WIDE)
+    runs(tmp_path, part, settings=WIDE)

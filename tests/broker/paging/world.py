@@ -79,13 +79,13 @@ class Crash(NamedTuple):
 
 
 class World:
-    """One life of a broker on a folder.
+    """One run of a broker on a folder.
 
     Args:
         folder: of pages and large messages.
         chance: decides about everything.
-        monkeypatch: a context of it, undone after the life.
-        crash: what an earlier life left.
+        monkeypatch: a context of it, undone after the run.
+        crash: what an earlier run left.
         options: of the broker.
     """
 

@@ -1,7 +1,7 @@
 """Artemis's JMS client, driven from Python: its jar, our Java program over it, one JVM.
 
 Nothing is fetched until `jar()` is called; what was fetched stays in the user's cache folder.
-QUIVER_REFERENCE_JMS_JAR names a jar instead.
+QUIVER_ARTEMIS_JMS_JAR names a jar instead.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from tests.interop.fetched import cache_folder as cache_folder_of
-from tests.interop.fetched import cache_root, compiled, into, jars_of, publish, tool
+from tests.interop.fetched import cache_root, compiled, given, into, jars_of, publish, tool
 
 SOURCE = Path(__file__).parent / "java" / "JmsClient.java"
 # The newest under this name on Maven Central whose classes run on Java 17.
@@ -30,9 +30,9 @@ def jar():
     Raises:
         ArtemisUnavailableError: no Maven, or Maven Central cannot be reached.
     """
-    given = os.environ.get("QUIVER_REFERENCE_JMS_JAR")
-    if given:
-        return Path(given)
+    path = given("JMS_JAR")
+    if path:
+        return Path(path)
     command = [tool("mvn"), "-q", "-B", COPY, f"-Dartifact={ARTIFACT}", "-DoutputDirectory={}"]
     folder = into(cache_folder() / "jar", "fetching the JMS client", command)
     return next(folder.glob("*.jar"))

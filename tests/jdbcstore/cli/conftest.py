@@ -10,7 +10,7 @@ from jdbcstore.options import DatabaseStoreOptions
 from jdbcstore.schema import journal_table
 from jdbcstore.store import SqlStore
 from journal.cli.main import journal
-from journal.commands.guard import run
+from journal.commands.exit_status import run
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from jdbcstore.options import DatabaseStoreOptions
 from jdbcstore.tools.opener import options_of
 from journal.cli.main import journal
 from journal.commands import groups
-from journal.commands.guard import run
+from journal.commands.exit_status import run
 from journal.commands.sources import access_to
 from tests.jdbcstore.leases import KINDS, Brokers
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from journal.cli.main import journal
-from journal.commands.guard import run
+from journal.commands.exit_status import run
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from journal.commands.bench import journal_bench
-from journal.commands.guard import run
+from journal.commands.exit_status import run
 
 QUICK = ("--count", "400", "--size", "200", "--file-size", "256K", "--no-suggest")
 LATENCIES = {"p50", "p99", "p999", "max"}

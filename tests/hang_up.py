@@ -1,8 +1,0 @@
-"""What a child of a test does about SIGHUP."""
-
-import signal
-
-
-def heeds_hang_ups():
-    """In a process to be, before its program: tests may run under nohup, which it would inherit."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
