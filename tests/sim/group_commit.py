@@ -45,6 +45,8 @@ class GroupCommit:
         self._wanted = 0
         self._deadline: float | None = None
         self._is_writing = False
+        # An awaitable has ended, and its callbacks have not run.
+        self._is_resting = False
 
     # --- group commit -------------------------------------------------------------------------
 
@@ -222,7 +224,7 @@ class GroupCommit:
 
     def reap(self) -> int:
         with self._lock:
-            if self.is_dead:
+            if self.is_dead or self._is_resting:
                 return 0
             if self._loop is None:
                 self._sync_what_is_late()
@@ -235,8 +237,13 @@ class GroupCommit:
             done(self.failure)
             if isinstance(done, _Awaitable):
                 # What waits for it runs in the next turn, and before the next callback.
-                done.loop.call_soon(self.reap)
+                self._is_resting = True
+                done.loop.call_soon(self._go_on)
         return len(due)
+
+    def _go_on(self) -> None:
+        self._is_resting = False
+        self.reap()
 
     def _sync_what_is_late(self) -> None:
         """Without a loop: whoever polls does it."""

@@ -43,6 +43,7 @@ LOOK_S = 0.05
 # Clients that go home may still wait for answers, for connections, for the death of a peer.
 ENDS_S = 120.0
 DRAIN_S = 600.0
+TRANSACTION_TIMEOUT_MS = 10_000
 
 
 @dataclass(frozen=True)
@@ -283,4 +284,5 @@ def _options() -> dict[str, Any]:
             max_delivery_attempts=-1,
         ),
     )
-    return {"settings": settings}
+    # A branch that was ended and not prepared outlives its connection until its time is up.
+    return {"settings": settings, "transaction_timeout": TRANSACTION_TIMEOUT_MS}

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from tests.sim.story import Story
 
-SEEDS = 3
-TRIES_MAX = 400
+SEEDS = 6
+TRIES_MAX = 800
 LINES = 15
 MESSAGES_MIN = 5
 

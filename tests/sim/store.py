@@ -139,8 +139,9 @@ class MemoryStore(GroupCommit):
         try:
             if self.state == "loaded" and self.failure is None and not self.is_dead:
                 self._sync_now(len(self.log.entries))
+            self._is_resting = False
             while self.reap():
-                pass
+                self._is_resting = False
         finally:
             self.state = "closed"
             self._loop = None

@@ -19,7 +19,7 @@ from broker.client.errors import BrokerRefused, ClientError, QueueMissing
 from broker.model.routing_type import RoutingType
 from tests.broker.history import consumers, producers
 from tests.broker.history.consumers import consumer_of, take
-from tests.broker.history.record import Wait
+from tests.broker.history.record import History, Wait
 from tests.broker.history.world import ORDERED, World
 from tests.sim.node import PORT, environment_of
 from tests.sim.story import Client
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from broker.client.aio.session import AsyncSession
-    from tests.broker.history.record import Take, Unit
+    from tests.broker.history.record import Message, Send, Take, Unit
     from tests.sim.node import Node
     from tests.sim.run import Run
 
@@ -72,6 +72,19 @@ class _Client(AsyncClient):
         return made
 
 
+class _History(History):
+    """Knows that a plain send to several queues has a record for each, as in Artemis.
+
+    A crash before its answer may leave the first ones. With a duplicate id it is a transaction.
+    """
+
+    def send(self, unit: Unit, message: Message, producer: str, number: int) -> Send:
+        is_plain = "transactions" not in _STYLE.get() and not message.has_duplicate_id
+        if len(message.queues) > 1 and is_plain:
+            unit.is_atomic = False
+        return super().send(unit, message, producer, number)
+
+
 class SimWorld(World):
     """What the clients of one node share.
 
@@ -93,6 +106,10 @@ class SimWorld(World):
         self.refusals = 0
         # Since when the consumer of a queue gets nothing: consumer, moment, time.
         self._waiting: dict[str, tuple[object, int, float]] = {}
+
+    def begin_anew(self) -> None:
+        super().begin_anew()
+        self.history = _History()
 
     @property
     def broker_run(self) -> int:  # type: ignore[override] # set by the base, read here.

@@ -142,7 +142,7 @@ def _torn(history: History, copies: Copies) -> Iterator[str]:
     """Units without an answer count whole, or not at all."""
     seen = {(take.queue, take.key) for take in history.takes}
     for unit in history.units:
-        if unit.outcome is not Outcome.TRIED:
+        if unit.outcome is not Outcome.TRIED or not unit.is_atomic:
             continue
         counts = {
             f"{send.message.key!r} to {queue}": (queue, send.message.key) in seen

@@ -64,7 +64,7 @@ async def acknowledging(world: World, queue: str) -> None:
     ):
         for _ in range(world.seeded.randrange(1, 100)):
             received: list[tuple[Unit, AsyncReceived]] = []
-            unit = history.unit()
+            unit = history.unit(is_atomic=False)
             for _ in range(world.seeded.randrange(1, 10)):
                 if mode is AckMode.INDIVIDUAL and received:
                     unit = history.unit()
@@ -154,7 +154,7 @@ async def drain(world: World, session: AsyncSession) -> None:
         async with await session.consumer(queue) as consumer:
             rounds = 0
             while count := (await session.query_queue(queue)).message_count:
-                unit = world.history.unit()
+                unit = world.history.unit(is_atomic=False)
                 last = None
                 for _ in range(min(count, 100)):
                     received = await take(world, consumer, queue, unit)

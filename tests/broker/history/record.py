@@ -35,6 +35,8 @@ class Unit:
         held_at: prepared, and the broker had said so: no other consumer gets what it took.
         freed_at: from here on a rollback may have been done.
         is_late: decided by another client than the one that sent, so in no order with its others.
+        is_atomic: no crash leaves a part of it. An acknowledgement of all up to a message has a
+            record for each: a crash may leave the first ones.
     """
 
     outcome: Outcome = Outcome.OPEN
@@ -45,6 +47,7 @@ class Unit:
     held_at: int | None = None
     freed_at: int | None = None
     is_late: bool = False
+    is_atomic: bool = True
 
 
 @dataclass(eq=False, slots=True)
@@ -133,8 +136,8 @@ class History:
         # What the checker of the verdict need not look for itself.
         self.problems: list[str] = []
 
-    def unit(self) -> Unit:
-        made = Unit()
+    def unit(self, *, is_atomic: bool = True) -> Unit:
+        made = Unit(is_atomic=is_atomic)
         self.units.append(made)
         return made
 
