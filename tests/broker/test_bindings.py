@@ -344,4 +344,4 @@ def test_clients_are_told_of_remote_queues_of_an_address(bench):
     bench.queue("q")
     bind_remote(bench, "there")
 
-    assert bench.session().query_address("q").queues == ("q", "there@1")
+    assert bench.session().administration.query_address("q").queues == ("q", "there@1")
