@@ -60,13 +60,14 @@ class PageLoader:
         # Of the pages that these are about.
         self._last_doomed_page = 0
 
-    def load_folders(self, folders: dict[str, PageFolder]) -> None:
+    def load_folders(self) -> None:
         """Make the stores of the addresses that have pages.
 
         Raises:
             JournalIOError: the disk fails.
+            JournalDamaged: an address has two pages of one number, both in use.
         """
-        for name, folder in folders.items():
+        for name, folder in self._paging.folders.load(self._drop_unused).items():
             address = self._addresses.by_name.get(name)
             if address is None:
                 log.info("the address %s is gone: its pages are deleted", name)
@@ -80,6 +81,16 @@ class PageLoader:
             if sizes:
                 store.load(sizes)
                 store.begin(address.queues.values(), is_loaded=True)
+
+    def _drop_unused(self, folder: PageFolder, number: int) -> bool:
+        """Delete a page if no queue is left that has a message in it; whether it did."""
+        data = folder.read(number, 0, folder.sizes()[number])
+        summary = summarize(data)
+        if any(queue_id in self._addresses.queues_by_id for _, queue_id in summary.numbers):
+            return False
+        log.warning("page %d in %s is deleted: its queues are gone", number, folder.place)
+        folder.delete(number, is_invalid=summary.size != len(data))
+        return True
 
     def load_records(self, records: Iterable[tuple[int, int, bool, bytes]]) -> None:
         """Take what the journal says of pages: id, type, whether it is an update, body.

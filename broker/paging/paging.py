@@ -149,8 +149,9 @@ class Paging:
         self._doomed_records: list[int] = []
         # References that came and went since the journal was told how many there are.
         self._untold_count = _ENDS_STEP
-        # Of addresses that are deleted, while their folders are not.
+        # Of addresses that are deleted, while their folders are kept, and while these are removed.
         self._deleted_stores: dict[str, PagingStore] = {}
+        self._removed_stores: dict[str, PagingStore] = {}
 
     # --- messages -----------------------------------------------------------------------------
 
@@ -271,7 +272,12 @@ class Paging:
     def _new_store(self, name: str, memory: AddressMemory) -> PagingStore:
         deleted = self._deleted_stores.pop(name, None)
         if deleted is None:
-            return self.add_store(name, memory, self.new_folder(name))
+            store = self.add_store(name, memory, self.new_folder(name))
+            removed = self._removed_stores.get(name)
+            if removed is not None:
+                # A crash may leave both folders, which a start makes one: numbers of pages go on.
+                store.last_number = removed.last_number
+            return store
         # With a folder of its own it would have two for a while, and a start could not tell which
         # one counts. Numbers of pages go on: the old ones are deleted later.
         store = PagingStore(self, name, memory, deleted.folder, deleted.last_number)
@@ -344,9 +350,14 @@ class Paging:
             for page in pages:
                 store.page_gone(page)
 
+        def removed() -> None:
+            if self._removed_stores.get(store.address) is store:
+                del self._removed_stores[store.address]
+            gone()
+
         if self._deleted_stores.get(store.address) is store:
-            del self._deleted_stores[store.address]
-            self.change(store.folder.destroy, gone)
+            self._removed_stores[store.address] = self._deleted_stores.pop(store.address)
+            self.change(store.folder.destroy, removed)
         else:
             # The address was made anew and has the folder.
             self.change(lambda: _delete_all(store.folder, pages), gone)

@@ -195,7 +195,7 @@ def _load_diverts(
 
 def _load_pages(paging: Paging, messages: LoadedMessages) -> PageLoader:
     pages = PageLoader(paging)
-    pages.load_folders(paging.folders.load())
+    pages.load_folders()
     pages.load_records(messages.others)
     messages.others.clear()
     return pages

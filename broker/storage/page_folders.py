@@ -28,6 +28,7 @@ from journal.files.base import keep_room
 from journal.pool import NO_SPACE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 __all__ = ["ADDRESS_FILE", "FileFolder", "FileFolders", "PageFolder", "PageFolders", "page_number"]
@@ -97,8 +98,13 @@ class PageFolder(Protocol):
 class PageFolders(Protocol):
     """The pages of all addresses."""
 
-    def load(self) -> dict[str, PageFolder]:
-        """Give what is there, by address."""
+    def load(self, drop_unused: Callable[[PageFolder, int], bool]) -> dict[str, PageFolder]:
+        """Give what is there, by address.
+
+        Args:
+            drop_unused: deletes a page of a folder if no queue is left that has a message in it;
+                whether it did. Called where an address has two pages of one number.
+        """
 
     def create(self, address: str, store_id: int) -> PageFolder:
         """Give an address, which has none, a folder; nothing is written before its first page.
@@ -119,19 +125,19 @@ class FileFolders:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def load(self) -> dict[str, PageFolder]:
-        """Give the folders that have an address; two of one address become one.
+    def load(self, drop_unused: Callable[[PageFolder, int], bool]) -> dict[str, PageFolder]:
+        """Give the folders that have an address; two of one address become one; see PageFolders.
 
         Raises:
             JournalIOError: the disk fails.
-            JournalDamaged: two folders of an address have a page of the same number.
+            JournalDamaged: two folders of an address have a page of the same number, both in use.
         """
         found: dict[str, Path] = {}
         for address, path in self._paths():
             target = found.setdefault(address, path)
             if target is not path:
                 try:
-                    _merge(address, path, target)
+                    _merge(address, path, target, drop_unused)
                 except OSError as error:
                     raise _failure(error, "cannot move the pages of", path) from error
         return {address: FileFolder(path) for address, path in found.items()}
@@ -343,18 +349,23 @@ def page_number(name: str) -> int | None:
     return None if match is None else int(match[1])
 
 
-def _merge(address: str, source: Path, target: Path) -> None:
+def _merge(
+    address: str, source: Path, target: Path, drop_unused: Callable[[PageFolder, int], bool]
+) -> None:
     """Move all pages to another folder of the same address, and remove what they were in.
 
     A broker that was killed may leave two: the one that an address gave up, and its next one, where
-    numbers of pages go on. Which of their messages still count the records say. It may be called
-    again after a crash.
+    numbers of pages go on. Which of their messages still count the records say. Older brokers began
+    anew with 1 while the folder of the deleted address was being removed. It may be called again
+    after a crash.
     """
-    pages, others = FileFolder(source).sizes(), FileFolder(target).sizes()
-    both = sorted(pages.keys() & others.keys())
-    if both:
-        reason = f"address {address!r} has another page {both[0]} in {target}: move one folder away"
-        raise JournalDamaged([Damage(str(source), 0, 0, reason)])
+    ours, others = FileFolder(source), FileFolder(target)
+    for page in sorted(ours.sizes().keys() & others.sizes().keys()):
+        if not drop_unused(ours, page) and not drop_unused(others, page):
+            reason = (
+                f"address {address!r} has another page {page} in {target}: move one folder away"
+            )
+            raise JournalDamaged([Damage(str(source), 0, 0, reason)])
     log.warning("two folders of pages for address %s: %s goes to %s", address, source, target)
     for name in sorted(os.listdir(source)):
         if name != ADDRESS_FILE and not (target / name).exists():

@@ -53,11 +53,12 @@ class TableFolders:
     def __init__(self, stores: TableStores) -> None:
         self._stores = stores
 
-    def load(self) -> dict[str, PageFolder]:
-        """Give what is there, by address.
+    def load(self, drop_unused: Callable[[PageFolder, int], bool]) -> dict[str, PageFolder]:
+        """Give what is there, by address: no address has two tables, which are made in order.
 
         Raises:
             JournalIOError: the database refused.
+            JournalDamaged: an address has two tables with pages.
         """
         return {address: TableFolder(files) for address, files in self._stores.load().items()}
 

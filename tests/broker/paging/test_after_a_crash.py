@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import shutil
 import threading
-import uuid
 
 import pytest
 
@@ -13,10 +11,7 @@ from broker.model.routing_type import RoutingType
 from broker.model.xid import Xid
 from broker.paging import counting, loading
 from broker.records.page_records import entries
-from broker.settings.queue_defaults import QueueRequest
-from broker.storage.context import Admission
-from broker.storage.page_folders import ADDRESS_FILE, FileFolder, FileFolders
-from journal.errors import JournalDamaged
+from broker.storage.page_folders import FileFolder, FileFolders
 from tests.broker.bench import message
 from tests.broker.paging.runs import BrokerRun, copy_of, durable, runs
 
@@ -179,141 +174,6 @@ def test_an_address_may_go_while_its_pages_are_written(tmp_path, monkeypatch, is
         assert await run.drain(30, "other") == list(range(30))
 
     runs(tmp_path, part)
-
-
-class FolderCount:
-    """How many folders one address has at most, looked at whenever something is written."""
-
-    def __init__(self, monkeypatch, folder):
-        self.most = 0
-        real = FileFolder.append
-
-        def append(one, page, data):
-            real(one, page, data)
-            self.most = max(self.most, len(list(folder.glob(f"paging/*/{ADDRESS_FILE}"))))
-
-        monkeypatch.setattr(FileFolder, "append", append)
-
-
-def test_an_address_that_pages_again_at_once_has_one_folder(tmp_path, monkeypatch):
-    async def part(run):
-        await run.queue()
-        folders = FolderCount(monkeypatch, run.folder)
-        for start in (0, 100, 200):
-            await run.send_numbers(range(start, start + 30))
-            sink = run.consume()
-            await run.until(lambda one=sink: len(one.got) == 30)
-            sink.session.stop()
-            # In one turn: the last page is done with, and memory is full again.
-            sink.session.acknowledge(0, sink.ids[-1], lambda error: None)
-            assert not run.paging.stores["q"].is_paging
-            await run.send_numbers(range(start + 50, start + 80))
-            assert run.paging.stores["q"].is_paging
-            sink.session.close(has_failed=False)
-            assert await run.drain(30) == list(range(start + 50, start + 80))
-            await run.until(lambda: not list(run.folder.glob("paging/*")))
-        assert folders.most == 1
-
-    runs(tmp_path, part, settings=WIDE, purge_page_folders=True)
-
-
-def test_a_folder_is_not_removed_before_the_pages_of_its_next_use(tmp_path):
-    """Paging ends, begins and ends again while nothing becomes durable."""
-
-    async def part(run):
-        await run.queue()
-        await run.send_numbers(range(30))
-        sink = run.consume()
-        await run.until(lambda: len(sink.got) == 30)
-        sink.session.stop()
-        storage = run.broker.storage
-        admission = Admission()
-        storage.new_context().after_admission(admission, lambda error: None)
-        sink.session.acknowledge(0, sink.ids[-1], lambda error: None)
-        store = run.paging.stores["q"]
-        assert not store.is_paging
-        filling = run.session(auto_commit_sends=False)
-        for _ in range(10):
-            filling.send(message(), lambda error: None)
-        run.session().send(message(), lambda error: None)
-        assert store.is_paging
-        filling.rollback(lambda error: None)
-        run.broker.postoffice.addresses.delete_queue("q")
-        await run.until(lambda: not store.is_paging)
-        admission.open(storage.completions.messages)
-        storage.completions.run_due()
-        await run.until(run.is_quiet)
-        await durable(storage.after)
-        await run.until(run.is_quiet)
-        assert run.broker.failure is None
-        assert not list(run.folder.glob("paging/*"))
-
-    runs(tmp_path, part, settings=WIDE, purge_page_folders=True)
-
-
-def test_an_address_that_is_made_anew_has_one_folder(tmp_path, monkeypatch):
-    async def before(run):
-        folders = FolderCount(monkeypatch, run.folder)
-        addresses = run.broker.postoffice.addresses
-        for start in (0, 100, 200):
-            session = run.session()
-            wanted = QueueRequest(name="q", address="q", routing_type=RoutingType.ANYCAST)
-            session.administration.create_queue(wanted)
-            await run.send_numbers(range(start, start + 60), session=session)
-            # In one turn it goes, comes, and is full again.
-            addresses.delete("q", force=True)
-            if start == 100:
-                addresses.create("q", [RoutingType.ANYCAST])
-                addresses.delete("q")
-        session.administration.create_queue(wanted)
-        await run.send_numbers(range(60), session=session)
-        assert folders.most == 1
-
-    async def after(run):
-        assert run.queue_of().message_count == 60
-        assert await run.drain(60) == list(range(60))
-        await run.until(lambda: not run.pages())
-
-    runs(tmp_path, before, after, how="crash")
-
-
-def give_another_folder(folder, pages):
-    """Move pages of an address to a folder of their own, as an earlier broker could leave it."""
-    old = next(folder.glob(f"paging/*/{ADDRESS_FILE}")).parent
-    new = old.with_name(str(uuid.uuid1()))
-    new.mkdir()
-    shutil.copy(old / ADDRESS_FILE, new)
-    for page in pages:
-        shutil.move(old / f"{page:09d}.page", new)
-    return old, new
-
-
-def test_two_folders_of_an_address_become_one(tmp_path):
-    async def before(run):
-        await run.queue()
-        await run.send_numbers(range(100))
-
-    async def after(run):
-        assert await run.drain(100) == list(range(100))
-        await run.until(lambda: not run.pages())
-
-    runs(tmp_path, before)
-    folders = give_another_folder(tmp_path / "data", [2])
-    with pytest.raises(JournalDamaged, match="its broker joins them"):
-        FileFolders(tmp_path / "data" / "paging").view()
-    runs(tmp_path, after)
-    assert [folder.exists() for folder in folders].count(True) == 1
-
-
-def test_two_folders_with_the_same_page_are_refused(tmp_path):
-    for data in (b"1", b"2"):
-        folder = FileFolders(tmp_path).create("q", 0)
-        folder.append(1, [data])
-        folder.close()
-
-    with pytest.raises(JournalDamaged, match="'q' has another page 1 in"):
-        FileFolders(tmp_path).load()
-    assert len(list(tmp_path.glob("*/000000001.page"))) == 2
 
 
 def test_a_rollback_is_recorded_at_once_and_seen_by_others_later(tmp_path, monkeypatch):

@@ -138,7 +138,7 @@ def test_a_folder_without_an_address_is_passed_over(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "address.txt").write_bytes(b"")
 
-    assert FileFolders(tmp_path).load() == {}
+    assert FileFolders(tmp_path).load(lambda folder, page: False) == {}
 
 
 def test_a_page_longer_than_one_write_takes(tmp_path):
