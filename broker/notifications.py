@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from broker.model.message import Message
     from broker.model.routing_type import RoutingType
     from broker.queues.consumer import Consumer, Sink
-    from broker.queues.queue import Queue
+    from broker.queues.filter import Filter
     from broker.queues.reference import Recipient, ReferenceQueue
-    from broker.records.binding_records import Divert as DivertRecord
 
 __all__ = [
     "IN_PROCESS",
@@ -96,20 +95,36 @@ class Address(Protocol):
         """That its queues may have."""
 
 
-class Divert(Protocol):
-    """A divert, as far as it is told of; `broker.routing.divert` has it."""
+class Binding(Protocol):
+    """What is bound to an address, as far as it is told of; `broker.routing.bindings` has it."""
 
     @property
-    def record(self) -> DivertRecord:
-        """As configured or loaded."""
+    def binding_type(self) -> int:
+        """Its kind, by Artemis's numbers."""
 
     @property
-    def record_id(self) -> int:
-        """Of its record; 0 where it stands in the configuration alone."""
+    def address(self) -> str:
+        """That it is bound to."""
 
     @property
     def unique_name(self) -> str:
         """What tells it from others."""
+
+    @property
+    def routing_name(self) -> str | None:
+        """Of those that share it one gets a message."""
+
+    @property
+    def binding_id(self) -> int:
+        """Of its record; 0 where it has none."""
+
+    @property
+    def distance(self) -> int:
+        """How many brokers away it is."""
+
+    @property
+    def filter(self) -> Filter | None:
+        """Of what is routed there."""
 
 
 class Notifications(Protocol):
@@ -118,11 +133,8 @@ class Notifications(Protocol):
     hears_deliveries: bool
     """Whether each delivery is told: consumers that are made then tell."""
 
-    def queue(self, kind: NotificationType, queue: Queue) -> None:
+    def binding(self, kind: NotificationType, binding: Binding) -> None:
         """Tell of BINDING_ADDED, _REMOVED, _UPDATED."""
-
-    def divert(self, kind: NotificationType, divert: Divert, address: str) -> None:
-        """Tell of BINDING_ADDED, _REMOVED."""
 
     def address(self, kind: NotificationType, address: Address) -> None:
         """Tell of ADDRESS_ADDED, _REMOVED."""
@@ -160,10 +172,7 @@ class NullNotifier:
 
     hears_deliveries = False
 
-    def queue(self, kind: NotificationType, queue: Queue) -> None:
-        """Nothing."""
-
-    def divert(self, kind: NotificationType, divert: Divert, address: str) -> None:
+    def binding(self, kind: NotificationType, binding: Binding) -> None:
         """Nothing."""
 
     def address(self, kind: NotificationType, address: Address) -> None:

@@ -88,8 +88,8 @@ class Security(Protocol):
             queue: None for the address as a whole.
 
         Returns:
-            Until when the answer holds unless on_change() tells of a change before, in the seconds
-            of time.monotonic(); None: this time only.
+            Until when the answer holds unless on_change() tells of a change before, by
+            `Clock.monotonic_s()`; None: this time only.
 
         Raises:
             BrokerError: the user may not.

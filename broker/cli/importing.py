@@ -8,11 +8,9 @@ have it, as in Artemis's XmlDataImporter: no filter is evaluated, and no other q
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Final
 
 from broker.client.errors import BrokerRefused
-from broker.model.properties import PropertyType
 from broker.model.routing_type import RoutingType
 from broker.printing.xml.reader import (
     AddressElement,
@@ -21,6 +19,7 @@ from broker.printing.xml.reader import (
     OldBindingElement,
     QueueElement,
 )
+from broker.routing.queue_ids import set_queue_ids
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Importer"]
 
-ROUTE_TO: Final = "_AMQ_ROUTE_TO"
 # Bodies from here on go in parts, and never stand in memory whole.
 STREAMED_FROM: Final = 100 * 1024
 # Of 1.x: the topic's own binding, which was not a queue (Filter.GENERIC_IGNORED_FILTER).
@@ -143,7 +141,7 @@ class Importer:
         message = element.message
         address = self._address_of(queues[0], message.routing_type)
         ids = [self._queue_id(name, message.routing_type) for name in queues]
-        message.set(ROUTE_TO, PropertyType.BYTES, struct.pack(f">{len(ids)}q", *ids))
+        set_queue_ids(message, ids)
         if element.body_size > STREAMED_FROM:
             self._producer.send_stream(element.body, message, address=address)
         else:

@@ -7,7 +7,10 @@ names, as they stand in connection URIs, name the ones here.
 from __future__ import annotations
 
 import random
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class BalancingPolicy(Protocol):
@@ -64,16 +67,20 @@ class FirstElement:
         return 0
 
 
-_BY_NAME: Final[dict[str, type[BalancingPolicy]]] = {
+_BY_NAME: Final[dict[str, Callable[[random.Random | None], BalancingPolicy]]] = {
     "RoundRobinConnectionLoadBalancingPolicy": RoundRobin,
     "RandomConnectionLoadBalancingPolicy": Random,
     "RandomStickyConnectionLoadBalancingPolicy": RandomSticky,
-    "FirstElementConnectionLoadBalancingPolicy": FirstElement,
+    "FirstElementConnectionLoadBalancingPolicy": lambda chance: FirstElement(),
 }
 
 
-def policy_named(class_name: str) -> BalancingPolicy:
+def policy_named(class_name: str, chance: random.Random | None = None) -> BalancingPolicy:
     """Give a policy by Artemis's class name, with or without its package.
+
+    Args:
+        class_name: as it stands in a URI.
+        chance: what it chooses by; None is one of its own.
 
     Raises:
         ValueError: none of that name; one of your own is given as an object.
@@ -82,4 +89,4 @@ def policy_named(class_name: str) -> BalancingPolicy:
     if found is None:
         known = ", ".join(_BY_NAME)
         raise ValueError(f"no balancing policy {class_name!r}; known are {known}")
-    return found()
+    return found(chance)

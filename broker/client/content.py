@@ -65,6 +65,7 @@ def make_message(
     reply_to: str | None = None,
     user_id: bytes | None = None,
     properties: Mapping[str, PropertyValue | Property] | None = None,
+    now_ms: int | None = None,
 ) -> Message:
     """Give a message with this content.
 
@@ -81,11 +82,12 @@ def make_message(
         reply_to: where an answer is wanted, such as `queue://name`.
         user_id: 16 bytes, the JMS message id.
         properties: anything else; Python values, or `Property` where the type matters.
+        now_ms: its time stamp, ms since 1970; None is the machine's clock.
 
     Raises:
         TypeError: content or a property's value of a class that no message can hold.
     """
-    now = time.time_ns() // 1_000_000
+    now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     kind, body = _encode(content)
     message = Message(
         None,

@@ -22,18 +22,20 @@ ATTRIBUTE: Final = "_AMQ_Attribute"
 SUCCEEDED: Final = "_AMQ_OperationSucceeded"
 
 
-def operation_request(resource: str, operation: str, arguments: tuple[object, ...]) -> Message:
-    """Give the message that asks for an operation."""
-    return _request(resource, OPERATION_NAME, operation, json.dumps(arguments))
+def operation_request(
+    resource: str, operation: str, arguments: tuple[object, ...], now_ms: int | None = None
+) -> Message:
+    """Give the message that asks for an operation; `now_ms` as for `make_message`."""
+    return _request(resource, OPERATION_NAME, operation, json.dumps(arguments), now_ms)
 
 
-def attribute_request(resource: str, attribute: str) -> Message:
-    """Give the message that asks for an attribute."""
-    return _request(resource, ATTRIBUTE, attribute, "")
+def attribute_request(resource: str, attribute: str, now_ms: int | None = None) -> Message:
+    """Give the message that asks for an attribute; `now_ms` as for `make_message`."""
+    return _request(resource, ATTRIBUTE, attribute, "", now_ms)
 
 
-def _request(resource: str, kind: str, name: str, text: str) -> Message:
-    message = make_message(text, durable=False)
+def _request(resource: str, kind: str, name: str, text: str, now_ms: int | None) -> Message:
+    message = make_message(text, durable=False, now_ms=now_ms)
     message.set(RESOURCE_NAME, PropertyType.STRING, resource)
     message.set(kind, PropertyType.STRING, name)
     return message

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 from typing import TYPE_CHECKING, Final
-from uuid import uuid4
 
 from broker.client.channel import Channel
 from broker.client.credits import AddressCredits
@@ -38,6 +37,7 @@ from broker.protocols.core.packet_xa import XaFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from uuid import UUID
 
     from broker.client.link import Link
     from broker.model.xid import Xid
@@ -78,8 +78,15 @@ class SessionState:
         on_kill: called when the broker closed a consumer for being slow.
     """
 
-    def __init__(self, channel_id: int, options: ClientOptions, mode: AckMode) -> None:
-        self.name = str(uuid4())
+    def __init__(
+        self,
+        channel_id: int,
+        options: ClientOptions,
+        mode: AckMode,
+        new_uuid: Callable[[], UUID],
+    ) -> None:
+        self._new_uuid = new_uuid
+        self.name = str(new_uuid())
         self.mode = mode
         self.options = options
         self.channel = Channel(
@@ -246,7 +253,7 @@ class SessionState:
 
     def new_name(self) -> None:
         """Use another name: the broker may still hold what had the old one."""
-        self.name = str(uuid4())
+        self.name = str(self._new_uuid())
 
     def begin_anew(self, link: Link) -> None:
         """The broker has created the session again: tell it what needs no answer.

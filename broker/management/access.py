@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from enum import Enum
 
     from broker.config.transport import TransportConfig
+    from broker.environment import Ids
     from broker.management.message_counters import MessageCounters
     from broker.notifications import Notifications, Origin
     from broker.options import BrokerOptions
@@ -153,6 +154,7 @@ class ManagedBroker(Protocol):
 
     options: BrokerOptions
     clock_ms: Callable[[], int]
+    ids: Ids
     parse_filter: Callable[[str], Filter | None]
     storage: StorageManager
     counters: Counters

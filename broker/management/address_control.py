@@ -10,6 +10,7 @@ from broker.management.json_texts import json_text
 from broker.management.replaying import replay_all, replay_between
 from broker.management.roles import role_arrays
 from broker.management.sending import send_message
+from broker.routing.bindings import BindingType
 from broker.routing.retroactive import is_retroactive
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from broker.management.access import ManagedBroker
     from broker.management.invocation import Getters
     from broker.paging.store import PagingStore
-    from broker.routing.addresses import Address
+    from broker.routing.address import Address
     from broker.settings.settings import AddressSettings
 
 __all__ = ["AddressControl", "limit_percent"]
@@ -50,11 +51,13 @@ class AddressControl(Control):
         "getAddressLimitPercent": lambda self: limit_percent(self._broker, self.address),
         "getNumberOfMessages": lambda self: self.message_count,
         "getMessageCount": lambda self: self.message_count,
-        "getQueueNames": lambda self: list(self.address.queues),
-        "getAllQueueNames": lambda self: list(self.address.queues),
-        "getRemoteQueueNames": lambda self: [],
+        "getQueueNames": lambda self: self.names_of(BindingType.LOCAL_QUEUE),
+        "getAllQueueNames": lambda self: self.names_of(
+            BindingType.LOCAL_QUEUE, BindingType.REMOTE_QUEUE
+        ),
+        "getRemoteQueueNames": lambda self: self.names_of(BindingType.REMOTE_QUEUE),
         "getQueueCount": lambda self: len(self.address.queues),
-        "getBindingNames": lambda self: [*self.address.queues, *self.address.diverts],
+        "getBindingNames": lambda self: self.names_of(*BindingType),
         "getRoutedMessageCount": lambda self: self.address.routed_count,
         "getUnRoutedMessageCount": lambda self: self.address.unrouted_count,
         "isPaused": lambda self: self.address.is_paused,
@@ -94,6 +97,11 @@ class AddressControl(Control):
     def routing_types(self) -> list[str]:
         """Names of its routing types, in the order of their numbers."""
         return [one.name for one in sorted(self.address.routing_types)]
+
+    def names_of(self, *types: BindingType) -> list[str]:
+        """Names of what is bound to it, one type after the other."""
+        bindings = self.address.bindings
+        return [one.unique_name for kind in types for one in bindings if one.binding_type is kind]
 
     @property
     def message_count(self) -> int:

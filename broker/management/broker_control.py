@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
     from broker.model.routing_type import RoutingType
-    from broker.routing.addresses import Address
+    from broker.routing.address import Address
 
 __all__ = ["BrokerControl"]
 

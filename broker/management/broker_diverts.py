@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from broker.errors import BrokerError, ErrorCode
 from broker.management.broker_part import BrokerPart
@@ -13,11 +13,8 @@ from broker.management.invocation import BOOLEAN, MAP, NAME, TEXT, operation
 from broker.management.json_texts import read_object
 from broker.model.routing_type import RoutingType
 from broker.notifications import NotificationType
-from broker.records.binding_records import Divert as DivertRecord
-from broker.routing.divert import Divert
-
-if TYPE_CHECKING:
-    from broker.routing.addresses import Address
+from broker.records.binding_records import Divert
+from broker.routing.divert import DivertBinding
 
 __all__ = ["BrokerDiverts"]
 
@@ -130,10 +127,10 @@ class BrokerDiverts(BrokerPart):
         if not (name and address and forwarding_address):
             raise ManagementError("a divert needs a name, an address and a forwarding address")
         kind = _routing_type(routing_type)
-        if self.find_divert(name) is not None:
+        if self._addresses.find_divert(name) is not None:
             raise ManagementError(f"divert {name} exists")
-        source = self._broker.administration.ensure_address(address, [], is_auto_created=True)
-        record = DivertRecord(
+        self._broker.administration.ensure_address(address, [], is_auto_created=True)
+        record = Divert(
             name=name,
             address=address,
             forwarding_address=forwarding_address,
@@ -143,11 +140,10 @@ class BrokerDiverts(BrokerPart):
             routing_type=kind,
             transformer=None,
         )
-        divert = Divert(record, parse_filter=self._broker.parse_filter)
-        divert.record_id = self._broker.storage.add_setting(record)
-        source.diverts[divert.unique_name] = divert
-        self._addresses.version += 1
-        self._broker.notifications.divert(NotificationType.BINDING_ADDED, divert, address)
+        divert = DivertBinding(record, parse_filter=self._broker.parse_filter)
+        divert.binding_id = self._broker.storage.add_setting(record)
+        self._addresses.bind(divert)
+        self._broker.notifications.binding(NotificationType.BINDING_ADDED, divert)
 
     @operation("updateDivert", NAME)
     def update_divert_of_json(self, text: str) -> None:
@@ -181,7 +177,7 @@ class BrokerDiverts(BrokerPart):
         filter: str | None,
         routing_type: str | None,
     ) -> None:
-        address, divert = self._divert(name)
+        divert = self._divert(name)
         record = replace(
             divert.record,
             filter=filter or None,
@@ -192,14 +188,13 @@ class BrokerDiverts(BrokerPart):
         )
         if record == divert.record:
             return
-        changed = Divert(record, divert.record_id, parse_filter=self._broker.parse_filter)
-        if divert.record_id:
-            changed.record_id = self._broker.storage.replace_setting(divert.record_id, record)
-        address.diverts[name] = changed
-        self._addresses.version += 1
+        changed = DivertBinding(record, divert.binding_id, parse_filter=self._broker.parse_filter)
+        if divert.binding_id:
+            changed.binding_id = self._broker.storage.replace_setting(divert.binding_id, record)
+        self._addresses.bind(changed)
 
-    def _divert(self, name: str) -> tuple[Address, Divert]:
-        found = self.find_divert(name)
+    def _divert(self, name: str) -> DivertBinding:
+        found = self._addresses.find_divert(name)
         if found is None:
             raise BrokerError(
                 ErrorCode.DIVERT_DOES_NOT_EXIST, f"AMQ229231: Divert Does Not Exist: {name}"
@@ -209,5 +204,4 @@ class BrokerDiverts(BrokerPart):
     @operation("destroyDivert", NAME)
     def destroy_divert(self, name: str) -> None:
         """Remove a divert; a configured one is there again after a restart."""
-        address, divert = self._divert(name)
-        self._addresses.delete_divert(address, divert.unique_name)
+        self._addresses.delete_divert(self._divert(name))

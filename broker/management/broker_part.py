@@ -12,8 +12,7 @@ from broker.model.address import Matcher
 if TYPE_CHECKING:
     from broker.management.access import ManagedBroker
     from broker.queues.queue import Queue
-    from broker.routing.addresses import Address, Addresses
-    from broker.routing.divert import Divert
+    from broker.routing.addresses import Addresses
     from broker.storage.context import OperationContext
 
 __all__ = ["BrokerPart"]
@@ -47,11 +46,3 @@ class BrokerPart(Control):
     @property
     def _queues(self) -> list[Queue]:
         return self._rows.queues()
-
-    def find_divert(self, name: str) -> tuple[Address, Divert] | None:
-        """Give a divert and its address."""
-        for address in self._addresses.by_name.values():
-            divert = address.diverts.get(name)
-            if divert is not None:
-                return address, divert
-        return None

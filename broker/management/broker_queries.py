@@ -151,12 +151,8 @@ class BrokerQueries(BrokerPart):
     def bindings_of(self, address: str) -> str:
         """Give what is bound to an address, patterns included."""
         route = self._broker.postoffice.route_of(address)
-        queues = [*route.anycast, *route.multicast]
         return ",".join(
-            [
-                *(f"Queue [name={one.name}, address={one.binding.address}]" for one in queues),
-                *(f"Divert [name={one.unique_name}]" for one in route.diverts),
-            ]
+            one.describe() for one in (*route.anycast, *route.multicast, *route.diverts)
         )
 
     @operation("listConnectionIDs")

@@ -10,7 +10,7 @@ from broker.routing.retroactive import is_retroactive
 
 if TYPE_CHECKING:
     from broker.management.invocation import Getters
-    from broker.routing.divert import Divert
+    from broker.routing.divert import DivertBinding
     from broker.routing.retroactive import Retroactive
 
 __all__ = ["DivertControl"]
@@ -44,7 +44,7 @@ class DivertControl(Control):
         "getTransformerPropertiesAsJSON": lambda self: json_text(self._properties),
     }
 
-    def __init__(self, divert: Divert, retroactive: Retroactive | None) -> None:
+    def __init__(self, divert: DivertBinding, retroactive: Retroactive | None) -> None:
         self._retroactive = retroactive
         self.divert = divert
         self._transformer = divert.record.transformer

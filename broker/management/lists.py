@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from broker.paging.store import PagingStore
     from broker.queues.consumer import Consumer
     from broker.queues.queue import Queue
-    from broker.routing.addresses import Address
+    from broker.routing.address import Address
     from broker.sessions.producer import Producer
     from broker.sessions.session import Session
     from broker.settings.settings import AddressSettings

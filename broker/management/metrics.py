@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from broker.management.access import ManagedBroker
     from broker.queues.queue import Queue
-    from broker.routing.addresses import Address
+    from broker.routing.address import Address
 
 __all__ = ["SERIES_MAX", "Metrics"]
 

@@ -1,6 +1,6 @@
 """Notifications as messages to `management-notification-address`, with Artemis's properties.
 
-    queue ─▶ NotificationMessages.queue(BINDING_ADDED, …) ─▶ a durable message, routed at once
+    queue ─▶ NotificationMessages.binding(BINDING_ADDED, …) ─▶ a durable message, routed at once
 
 Nothing is made while no queue is bound to the address, and nothing before the broker is active.
 As in Artemis connections, addresses and single messages are told of only where its
@@ -24,10 +24,9 @@ from broker.notifications import NotificationType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.notifications import Address, Divert, Origin, Subject
+    from broker.notifications import Address, Binding, Origin, Subject
     from broker.options import NotificationOptions
     from broker.queues.consumer import Consumer
-    from broker.queues.queue import Queue
     from broker.queues.reference import Recipient, ReferenceQueue
     from broker.routing.postoffice import PostOffice
     from broker.storage.manager import StorageManager
@@ -56,9 +55,6 @@ ROUTING_TYPE: Final = "_AMQ_Routing_Type"
 SESSION_NAME: Final = "_AMQ_SessionName"
 USER: Final = "_AMQ_User"
 VALIDATED_USER: Final = "_AMQ_ValidatedUser"
-
-_LOCAL_QUEUE, _DIVERT = 0, 2  # BindingType
-
 
 _NETTY_ACCEPTOR: Final = "org.apache.activemq.artemis.core.remoting.impl.netty.NettyAcceptorFactory"
 
@@ -124,41 +120,32 @@ class NotificationMessages:
 
     # --- what happens -------------------------------------------------------------------------
 
-    def queue(self, kind: NotificationType, queue: Queue) -> None:
+    def binding(self, kind: NotificationType, binding: Binding) -> None:
         """Tell of BINDING_ADDED, _REMOVED, _UPDATED."""
         if not self._is_heard:
             return
-        properties = [*self._binding(queue), _long(BINDING_ID, queue.queue_id)]
-        if kind is NotificationType.BINDING_ADDED:
-            properties.append(_int(BINDING_TYPE, _LOCAL_QUEUE))
-        if queue.binding.filter or kind is NotificationType.BINDING_REMOVED:
-            properties.append(_text(FILTER, queue.binding.filter or None))
-        self._tell(kind, *properties)
-
-    def _binding(self, queue: ReferenceQueue) -> list[Property]:
-        return [
-            _text(ADDRESS, queue.binding.address),
-            _text(CLUSTER_NAME, queue.name + self._node_id),
-            _text(ROUTING_NAME, _routing_name(queue)),
-            _int(DISTANCE, 0),
-        ]
-
-    def divert(self, kind: NotificationType, divert: Divert, address: str) -> None:
-        """Tell of BINDING_ADDED, _REMOVED."""
-        if not self._is_heard:
-            return
         properties = [
-            _text(ADDRESS, address),
-            _text(CLUSTER_NAME, divert.unique_name + self._node_id),
-            _text(ROUTING_NAME, divert.record.routing_name),
-            _int(DISTANCE, 0),
-            _long(BINDING_ID, divert.record_id),
+            *self._place(
+                binding.address, binding.unique_name, binding.routing_name, binding.distance
+            ),
+            _long(BINDING_ID, binding.binding_id),
         ]
         if kind is NotificationType.BINDING_ADDED:
-            properties.append(_int(BINDING_TYPE, _DIVERT))
-        if divert.record.filter or kind is NotificationType.BINDING_REMOVED:
-            properties.append(_text(FILTER, divert.record.filter or None))
+            properties.append(_int(BINDING_TYPE, binding.binding_type))
+        if binding.filter is not None or kind is NotificationType.BINDING_REMOVED:
+            text = None if binding.filter is None else binding.filter.text
+            properties.append(_text(FILTER, text))
         self._tell(kind, *properties)
+
+    def _place(
+        self, address: str, name: str, routing_name: str | None, distance: int = 0
+    ) -> list[Property]:
+        return [
+            _text(ADDRESS, address),
+            _text(CLUSTER_NAME, name + self._node_id),
+            _text(ROUTING_NAME, routing_name),
+            _int(DISTANCE, distance),
+        ]
 
     def address(self, kind: NotificationType, address: Address) -> None:
         """Tell of ADDRESS_ADDED, _REMOVED."""
@@ -187,7 +174,11 @@ class NotificationMessages:
                 _text(CONNECTION_NAME, origin.connection_id),
             )
             return
-        properties = [*self._binding(queue), *common, _text(USER, session.user)]
+        properties = [
+            *self._place(queue.binding.address, queue.name, queue.binding.routing_name),
+            *common,
+            _text(USER, session.user),
+        ]
         wanted = None if consumer.filter is None else consumer.filter.text
         if kind is NotificationType.CONSUMER_CREATED:
             properties += [_text(VALIDATED_USER, session.user), _text(CERTIFICATE, None)]
@@ -292,13 +283,6 @@ def _long(name: str, value: int) -> Property:
 
 def _byte(name: str, value: int) -> Property:
     return Property(name, PropertyType.BYTE, value)
-
-
-def _routing_name(queue: ReferenceQueue) -> str:
-    """All anycast queues of an address stand for one place, every multicast one for itself."""
-    if queue.binding.routing_type == RoutingType.ANYCAST:
-        return queue.binding.address
-    return queue.name
 
 
 def _check_type(permission: str) -> str:

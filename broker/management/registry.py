@@ -39,10 +39,10 @@ class Resources:
         if kind == "address" and rest in addresses.by_name:
             return AddressControl(self._broker, addresses.by_name[rest])
         if kind == "divert":
-            found = self._own.find_divert(rest)
+            found = addresses.find_divert(rest)
             if found is None:
                 return None
-            return DivertControl(found[1], self._broker.retroactive)
+            return DivertControl(found, self._broker.retroactive)
         if kind == "acceptor":
             for acceptor in self._broker.acceptors:
                 if acceptor.options.name == rest:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import uuid
 from typing import TYPE_CHECKING, Final
 
 from broker.management.errors import ManagementError
@@ -59,7 +58,7 @@ def send_message(
     properties = [_property(key, value) for key, value in headers.items()]
     name = broker.clients.authenticate(user, password, "management")
     session = broker.clients.new_session(
-        f"management::{uuid.uuid4()}", name, SessionOptions(), set()
+        f"management::{broker.ids.random_uuid()}", name, SessionOptions(), set()
     )
     message = Message(
         address,
@@ -67,7 +66,7 @@ def send_message(
         type=type,
         durable=durable,
         timestamp=broker.clock_ms(),
-        user_id=uuid.uuid1().bytes if has_user_id else None,
+        user_id=broker.ids.time_uuid().bytes if has_user_id else None,
         properties=properties,
     )
     try:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from broker.environment import Clock
     from broker.notifications import Origin
+    from broker.sessions.producer import Producer
     from broker.sessions.session import Session, SessionOptions
 
 __all__ = ["Handler", "Peer", "Sessions"]
@@ -99,6 +101,8 @@ class Sessions(Protocol):
     """
 
     node_id: str
+    clock: Clock
+    """For what takes too long."""
     connection_ttl_override_ms: int
     """How long any connection may be silent; -1 leaves it to the client."""
 
@@ -139,6 +143,9 @@ class Sessions(Protocol):
         Raises:
             BrokerError: no user has that name and password.
         """
+
+    def new_producer(self, address: str | None) -> Producer:
+        """Make what counts for a producer of a session; None sends to several addresses."""
 
     def close_session(self, session: Session, *, has_failed: bool) -> None:
         """End a session and forget it."""

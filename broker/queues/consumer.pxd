@@ -8,6 +8,7 @@ from broker.queues.reference cimport Reference
 
 
 cdef class Consumer:
+    cdef object _clock_s
     cdef bint _records_deliveries
     cdef public bint can_take
     cdef public object consumer_id

@@ -14,7 +14,6 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import deque
-from time import time
 from typing import TYPE_CHECKING, Protocol
 
 from broker.errors import BrokerError, ErrorCode, broker_error
@@ -42,6 +41,7 @@ class ConsumerQueue(ReferenceQueue, Protocol):
     """Of a queue what its consumers, and those who come to it by one, use; `queue.py` has it."""
 
     clock_ms: Callable[[], int]
+    clock_s: Callable[[], float]
     pages: QueuePages | None
     records_deliveries: bool
     timers: Timers
@@ -140,6 +140,7 @@ class Consumer:
         self.counts_messages = counts_messages
         self.number = next(_NUMBERS)
         self.queue = queue
+        self._clock_s = queue.clock_s
         self._records_deliveries: bool = queue.records_deliveries
         self.sink = sink
         self.filter = filter
@@ -277,7 +278,7 @@ class Consumer:
             # Else its queue keeps it: no consumer has it, and it may go while it is delivered.
             reference.consumer = self
         self.delivered_count += 1
-        self.last_delivered_s = time()
+        self.last_delivered_s = self._clock_s()
         if self.is_pre_acknowledging:
             # Before it is written: what is lost on the way is lost, as asked for.
             self.last_acknowledged_s = self.last_delivered_s
@@ -359,7 +360,7 @@ class Consumer:
         last = self._find(message_id)
         # What is recorded before it is durable when its own record is, if it has one.
         is_synced = last.leaves_record and last.consumer is self
-        self.last_acknowledged_s = time()
+        self.last_acknowledged_s = self._clock_s()
         reference = delivering.popleft()
         while reference is not last:
             self._acknowledge(tx, reference, not is_synced)
@@ -389,7 +390,7 @@ class Consumer:
         if self.is_browser:
             return
         reference = self.take_back(message_id)
-        self.last_acknowledged_s = time()
+        self.last_acknowledged_s = self._clock_s()
         self._acknowledge(tx, reference, True)
 
     def _acknowledge(

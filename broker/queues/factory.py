@@ -25,6 +25,7 @@ class QueueFactory:
         storage: where records go.
         timers: turns and timers.
         clock_ms: wall clock, ms since 1970.
+        clock_s: the same in seconds, for consumers.
         settings: of addresses.
         parse_filter: a selector's text to a Filter, None for a blank one; raises BrokerError 103.
         records_deliveries: a delivery count is recorded before the message is written
@@ -43,6 +44,7 @@ class QueueFactory:
         storage: StorageManager,
         timers: Timers,
         clock_ms: Callable[[], int],
+        clock_s: Callable[[], float],
         settings: Settings,
         parse_filter: Callable[[str], Filter | None],
         records_deliveries: bool = False,
@@ -50,6 +52,7 @@ class QueueFactory:
         self._storage = storage
         self._timers = timers
         self._clock_ms = clock_ms
+        self._clock_s = clock_s
         self._settings = settings
         self._parse_filter = parse_filter
         self._records_deliveries = records_deliveries
@@ -81,6 +84,7 @@ class QueueFactory:
             storage=self._storage,
             timers=self._timers,
             clock_ms=self._clock_ms,
+            clock_s=self._clock_s,
             settings=self._settings,
             parse_filter=self._parse_filter,
             dead_letters=self.dead_letters,

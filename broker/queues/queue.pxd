@@ -12,6 +12,7 @@ cdef class Queue(QueueContents):
     cdef public object browsers
     cdef public Consumers consumers
     cdef public object created_ms
+    cdef public object clock_s
     cdef public object filter
     cdef public object groups
     cdef public object index

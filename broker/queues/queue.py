@@ -41,6 +41,7 @@ class Queue(QueueContents):
         storage: where records go.
         timers: turns and timers.
         clock_ms: wall clock, ms since 1970.
+        clock_s: the same in seconds, for consumers.
         settings: of addresses.
         parse_filter: a selector's text to a Filter; raises BrokerError 103.
         dead_letters: takes what is delivered too often, or too late.
@@ -64,6 +65,7 @@ class Queue(QueueContents):
         storage: StorageManager,
         timers: Timers,
         clock_ms: Callable[[], int],
+        clock_s: Callable[[], float],
         settings: Settings,
         parse_filter: Callable[[str], Filter | None],
         dead_letters: DeadLetterHandler,
@@ -83,6 +85,7 @@ class Queue(QueueContents):
             auto_delete=auto_delete,
             is_durable=is_durable,
         )
+        self.clock_s = clock_s
         self.records_deliveries = records_deliveries
         self._parse_filter = parse_filter
         self.is_temporary = is_temporary

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, Self
+from typing import Final, Self, TypedDict
 
 from broker.model.encoding import (
     BOOLEAN,
@@ -127,6 +127,11 @@ class QueueBinding(WireRecord):
         return cls(**values)
 
     @property
+    def routing_name(self) -> str:
+        """All anycast queues of an address stand for one place, every multicast one for itself."""
+        return self.address if self.routing_type == RoutingType.ANYCAST else self.name
+
+    @property
     def user(self) -> str | None:
         """Who created the queue, from the metadata `user=<name>;`."""
         for item in (self.metadata or "").split(";"):
@@ -134,6 +139,34 @@ class QueueBinding(WireRecord):
             if key == "user":
                 return value
         return None
+
+
+class QueueBindingChanges(TypedDict, total=False):
+    """Keyword arguments that change a QueueBinding, for type checkers."""
+
+    filter: str | None
+    metadata: str | None
+    auto_created: bool
+    max_consumers: int
+    purge_on_no_consumers: bool
+    routing_type: RoutingType
+    exclusive: bool
+    last_value: bool
+    configuration_managed: bool
+    consumers_before_dispatch: int
+    delay_before_dispatch: int
+    last_value_key: str | None
+    non_destructive: bool
+    group_rebalance: bool
+    group_buckets: int
+    auto_delete: bool
+    auto_delete_delay: int
+    auto_delete_message_count: int
+    group_first_key: str | None
+    ring_size: int
+    enabled: bool
+    group_rebalance_pause_dispatch: bool
+    internal: bool
 
 
 @dataclass(frozen=True, slots=True)

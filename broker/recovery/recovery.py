@@ -21,11 +21,11 @@ from broker.model.message import Message
 from broker.model.wire import RecordType
 from broker.paging.loading import PageLoader, large_ids
 from broker.queues.reference import Reference, ReferenceQueue
-from broker.records.binding_records import Divert as DivertRecord
+from broker.records.binding_records import Divert
 from broker.records.message_records import DuplicateId
 from broker.records.records import decode_prepared, decode_record
 from broker.recovery.loaded_messages import decode_message
-from broker.routing.divert import Divert
+from broker.routing.divert import DivertBinding
 from broker.transactions.transaction import TransactionState
 
 if TYPE_CHECKING:
@@ -184,16 +184,13 @@ def _load_diverts(
     bindings: BindingsImage,
 ) -> None:
     for record_id, record in bindings.settings:
-        if isinstance(record, DivertRecord) and record.address is not None:
-            address = addresses.by_name.get(record.address)
-            if address is None:
+        if isinstance(record, Divert) and record.address is not None:
+            if record.address not in addresses.by_name:
                 log.warning(
                     "divert %s: its address %s is gone; left out", record.name, record.address
                 )
                 continue
-            divert = Divert(record, record_id, parse_filter=parse_filter)
-            address.diverts[divert.unique_name] = divert
-            addresses.version += 1
+            addresses.bind(DivertBinding(record, record_id, parse_filter=parse_filter))
 
 
 def _load_pages(paging: Paging, messages: LoadedMessages) -> PageLoader:

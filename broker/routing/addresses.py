@@ -1,7 +1,6 @@
-"""The addresses of a broker, the queues bound to them, and the records of both.
+"""The addresses of a broker, what is bound to them, and the records of both.
 
-    Address      name, routing types, queues, diverts
-    Addresses    all of them; queues by name and by id; who is bound to what
+    create() ─▶ Address ◀─ bind() ─ create_queue(), diverts, queues of other brokers
 
 A queue's name is unique in the whole broker. What is created here is in memory at once and its
 record on the way to the disk: who asked for it is answered after that, by his context.
@@ -12,19 +11,16 @@ Threads: the event loop's alone; nothing here waits.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from broker.errors import BrokerError, ErrorCode, broker_error
 from broker.model.address import AddressTree
 from broker.notifications import NotificationType
 from broker.queues.groups import UNLIMITED_BUCKETS
 from broker.queues.memory import AddressMemory
-from broker.records.binding_records import (
-    AddressBinding,
-    AddressStatusRecord,
-    QueueStatus,
-    QueueStatusRecord,
-)
+from broker.records.binding_records import AddressStatusRecord, QueueStatus, QueueStatusRecord
+from broker.routing.address import Address
+from broker.routing.bindings import BindingType, LocalQueueBinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -37,111 +33,14 @@ if TYPE_CHECKING:
     from broker.queues.factory import QueueFactory
     from broker.queues.memory import GlobalMemory
     from broker.queues.queue import Queue
-    from broker.records.binding_records import QueueBinding
-    from broker.routing.divert import Divert
+    from broker.records.binding_records import QueueBinding, QueueBindingChanges
+    from broker.routing.address import AddressListener
+    from broker.routing.bindings import Binding
+    from broker.routing.divert import DivertBinding
     from broker.routing.duplicates import DuplicateCaches
     from broker.storage.manager import StorageManager
 
-__all__ = ["Address", "AddressListener", "Addresses", "QueueChanges", "queue_exists"]
-
-
-class QueueChanges(TypedDict, total=False):
-    """Keyword arguments of `Addresses.update_queue()`, for type checkers: see QueueBinding."""
-
-    filter: str | None
-    metadata: str | None
-    auto_created: bool
-    max_consumers: int
-    purge_on_no_consumers: bool
-    routing_type: RoutingType
-    exclusive: bool
-    last_value: bool
-    configuration_managed: bool
-    consumers_before_dispatch: int
-    delay_before_dispatch: int
-    last_value_key: str | None
-    non_destructive: bool
-    group_rebalance: bool
-    group_buckets: int
-    auto_delete: bool
-    auto_delete_delay: int
-    auto_delete_message_count: int
-    group_first_key: str | None
-    ring_size: int
-    enabled: bool
-    group_rebalance_pause_dispatch: bool
-    internal: bool
-
-
-class Address:
-    """One address.
-
-    Attributes:
-        address_id: of its record.
-        routing_types: that its queues may have.
-        is_auto_created: it is deleted when it is unused.
-        is_temporary: it goes with the connection that made it, and has no record.
-        is_internal: of the broker's own.
-        queues: bound to it, by name, in the order they were made.
-        diverts: in the order they were made.
-        memory: what its messages take.
-        is_paused: its queues deliver nothing.
-    """
-
-    __slots__ = (
-        "address_id",
-        "diverts",
-        "is_auto_created",
-        "is_internal",
-        "is_paused",
-        "is_temporary",
-        "memory",
-        "name",
-        "queues",
-        "routed_count",
-        "routing_types",
-        "status_record_id",
-        "unrouted_count",
-        "unused_since_ms",
-        "was_used",
-    )
-
-    def __init__(
-        self,
-        name: str,
-        address_id: int,
-        routing_types: Iterable[RoutingType],
-        memory: AddressMemory,
-        *,
-        is_auto_created: bool = False,
-        is_temporary: bool = False,
-        is_internal: bool = False,
-    ) -> None:
-        self.name = name
-        self.address_id = address_id
-        self.routing_types = set(routing_types)
-        self.memory = memory
-        self.is_auto_created = is_auto_created
-        self.is_temporary = is_temporary
-        self.is_internal = is_internal
-        self.queues: dict[str, Queue] = {}
-        self.diverts: dict[str, Divert] = {}
-        self.is_paused = False
-        self.status_record_id = 0
-        self.routed_count = 0
-        self.unrouted_count = 0
-        self.was_used = False
-        self.unused_since_ms = 0
-
-    def binding(self) -> AddressBinding:
-        """Give its record."""
-        return AddressBinding(
-            name=self.name,
-            # In the order of EnumSet, by number.
-            routing_types=tuple(sorted(self.routing_types)),
-            auto_created=self.is_auto_created,
-            internal=self.is_internal,
-        )
+__all__ = ["Addresses", "queue_exists"]
 
 
 def queue_exists(queue: Queue) -> BrokerError:
@@ -150,19 +49,6 @@ def queue_exists(queue: Queue) -> BrokerError:
         "queue_exists",
         f"Queue {queue.name} already exists on address {queue.binding.address}",
     )
-
-
-class AddressListener(Protocol):
-    """Who follows addresses and queues; `broker.routing.retroactive` does."""
-
-    def address_created(self, address: Address) -> None:
-        """A new address has its record."""
-
-    def address_deleted(self, name: str) -> None:
-        """An address is gone, with its queues and diverts."""
-
-    def queue_created(self, queue: Queue) -> None:
-        """A new queue has its record."""
 
 
 class Addresses:
@@ -337,14 +223,16 @@ class Addresses:
             BrokerError: there is none, or it has queues or diverts.
         """
         address = self.get(name)
-        if (address.queues or address.diverts) and not force:
+        if address.bindings and not force:
             raise broker_error(
                 "address_has_bindings", f"Address {name} has bindings, and cannot be deleted"
             )
         for queue in list(address.queues.values()):
             self.delete_queue(queue.name)
-        for divert_name in list(address.diverts):
-            self.delete_divert(address, divert_name)
+        for divert in list(address.diverts.values()):
+            self.delete_divert(divert)
+        for binding in list(address.bindings):
+            self.unbind(binding)
         self._forget_address(address)
         self._duplicates.drop(name)
         if self.paging is not None:
@@ -384,13 +272,36 @@ class Addresses:
                 # One that was paused by itself too: it would be again after a restart.
                 self.pause_queue(queue, is_paused=False)
 
-    def delete_divert(self, address: Address, name: str) -> None:
-        """Remove a divert of an address, and its record."""
-        divert = address.diverts.pop(name)
+    # --- what is bound ------------------------------------------------------------------------
+
+    def bind(self, binding: Binding) -> None:
+        """Bind something to its address; in the place of what had its name there.
+
+        Raises:
+            BrokerError: there is no such address.
+        """
+        self.get(binding.address).bind(binding)
         self.version += 1
-        if divert.record_id:
-            self._storage.delete_setting(divert.record_id)
-        self._notifications.divert(NotificationType.BINDING_REMOVED, divert, address.name)
+
+    def unbind(self, binding: Binding) -> None:
+        """Undo it."""
+        self.by_name[binding.address].unbind(binding.binding_type, binding.unique_name)
+        self.version += 1
+
+    def find_divert(self, name: str) -> DivertBinding | None:
+        """Give the divert of this name, whatever its address."""
+        for address in self.by_name.values():
+            divert = address.diverts.get(name)
+            if divert is not None:
+                return divert
+        return None
+
+    def delete_divert(self, divert: DivertBinding) -> None:
+        """Remove a divert, and its record."""
+        self.unbind(divert)
+        if divert.binding_id:
+            self._storage.delete_setting(divert.binding_id)
+        self._notifications.binding(NotificationType.BINDING_REMOVED, divert)
 
     # --- queues -------------------------------------------------------------------------------
 
@@ -441,23 +352,23 @@ class Addresses:
             except BrokerError:
                 self._forget_queue(queue)
                 raise
-        self._notifications.queue(NotificationType.BINDING_ADDED, queue)
+        self._notifications.binding(NotificationType.BINDING_ADDED, LocalQueueBinding(queue))
         if self.listener is not None:
             self.listener.queue_created(queue)
         return queue
 
-    def _forget_queue(self, queue: Queue) -> Address:
-        """Take a queue out of all lists; its address."""
+    def _forget_queue(self, queue: Queue) -> Binding:
+        """Take a queue out of all lists; what bound it."""
         queue.delete()
         del self.queues[queue.name]
         del self.queues_by_id[queue.queue_id]
         address = self.by_name[queue.binding.address]
-        del address.queues[queue.name]
+        bound = address.unbind(BindingType.LOCAL_QUEUE, queue.name)
         address.unused_since_ms = self._clock_ms()
         self.version += 1
         if self.paging is not None:
             self.paging.queue_deleted(queue)
-        return address
+        return bound
 
     def load_queue(
         self, binding: QueueBinding, queue_id: int, *, is_durable: bool, is_temporary: bool = False
@@ -473,14 +384,14 @@ class Addresses:
         self.queues[binding.name] = queue
         self.queues_by_id[queue_id] = queue
         address = self.by_name[binding.address]
-        address.queues[binding.name] = queue
+        address.bind(LocalQueueBinding(queue))
         address.was_used = True
         self.version += 1
         if self.paging is not None:
             self.paging.queue_added(queue)
         return queue
 
-    def update_queue(self, name: str, **changes: Unpack[QueueChanges]) -> Queue:
+    def update_queue(self, name: str, **changes: Unpack[QueueBindingChanges]) -> Queue:
         """Change attributes of a queue and record them.
 
         Raises:
@@ -506,8 +417,9 @@ class Addresses:
             queue.update(binding)
             if queue.is_durable:
                 self._storage.update_queue_binding(queue.queue_id, binding)
-            self.version += 1
-            self._notifications.queue(NotificationType.BINDING_UPDATED, queue)
+            bound = LocalQueueBinding(queue)
+            self.bind(bound)
+            self._notifications.binding(NotificationType.BINDING_UPDATED, bound)
         return queue
 
     def delete_queue(
@@ -535,12 +447,12 @@ class Addresses:
             if queue.status_record_id:
                 self._storage.delete_setting(queue.status_record_id)
             self._storage.delete_binding(queue.queue_id)
-        address = self._forget_queue(queue)
-        self._notifications.queue(NotificationType.BINDING_REMOVED, queue)
+        bound = self._forget_queue(queue)
+        self._notifications.binding(NotificationType.BINDING_REMOVED, bound)
+        address = self.by_name[bound.address]
         if (
             delete_address
-            and not address.queues
-            and not address.diverts
+            and not address.bindings
             and (address.is_auto_created or address.is_temporary)
         ):
             self.delete(address.name)

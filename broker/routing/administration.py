@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from broker.ports import Settings
     from broker.queues.queue import Queue
-    from broker.routing.addresses import Address, Addresses
+    from broker.routing.address import Address
+    from broker.routing.addresses import Addresses
 
 __all__ = ["Administration"]
 

@@ -13,16 +13,17 @@ Threads: the event loop's alone.
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from broker.model.routing_type import RoutingType
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker.paging.paging import Paging
     from broker.queues.memory import AddressMemory
-    from broker.routing.addresses import Address
-    from broker.routing.postoffice import Route
+    from broker.routing.address import Address
+    from broker.routing.route import Route
     from broker.settings.settings import AddressSettings
 
 __all__ = ["CachedRoute"]
@@ -37,7 +38,8 @@ class CachedRoute:
         settings: of the address; no rules about expiry.
         paging: of the broker.
         version: of all bindings, settings and permissions.
-        until_s: how long the user may send, as time.monotonic() has it.
+        until_s: how long the user may send, by `monotonic_s`.
+        monotonic_s: seconds.
 
     Attributes:
         address: as given.
@@ -48,6 +50,7 @@ class CachedRoute:
     __slots__ = (
         "_bytes_max",
         "_count_max",
+        "_monotonic_s",
         "_paging",
         "_takes",
         "_until_s",
@@ -65,6 +68,7 @@ class CachedRoute:
         paging: Paging | None,
         version: int,
         until_s: float,
+        monotonic_s: Callable[[], float],
     ) -> None:
         self.address = address
         self.memory: AddressMemory = address.memory
@@ -79,10 +83,11 @@ class CachedRoute:
         )
         self._version = version
         self._until_s = until_s
+        self._monotonic_s = monotonic_s
 
     def holds(self, version: int) -> bool:
         """Whether it is still right, all changes up to `version` counted."""
-        return version == self._version and monotonic() < self._until_s
+        return version == self._version and self._monotonic_s() < self._until_s
 
     def is_open(self, routing: int) -> bool:
         """Whether a message may go there now, into memory.

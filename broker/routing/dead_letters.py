@@ -10,7 +10,6 @@ How it is moved: moves.py. Without an address, or with one that has no queue, it
 from __future__ import annotations
 
 import logging
-import random
 from typing import TYPE_CHECKING, Final
 
 from broker.errors import BrokerError, ErrorCode
@@ -72,8 +71,8 @@ class DeadLetters(MessageMover):
         settings: Settings,
         counters: Counters,
         notifications: Notifications,
+        random_number: Callable[[], float],
         large: LargeBodies | None = None,
-        random_number: Callable[[], float] = random.random,
     ) -> None:
         super().__init__(
             postoffice=postoffice,

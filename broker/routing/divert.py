@@ -6,86 +6,87 @@ type of its own (STRIP) it goes to both kinds of queues; PASS keeps the sender's
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING
 
 from broker.model.routing_type import RoutingType
+from broker.routing.bindings import Binding, BindingType
 from broker.routing.message_copies import mark_original
+from broker.routing.queue_ids import ROUTE_TO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from broker.model.message import Message
     from broker.queues.filter import Filter
-    from broker.records.binding_records import Divert as DivertRecord
+    from broker.records.binding_records import Divert
+    from broker.routing.bindings import RoutingContext
 
-__all__ = ["Divert"]
+__all__ = ["DivertBinding"]
 
 
-class Divert:
+class DivertBinding(Binding):
     """See the module's text.
 
     Args:
         record: as configured or loaded; its forwarding address may be a list, joined by commas.
-        record_id: of its record; 0 where it stands in the configuration alone.
+        binding_id: of its record; 0 where it stands in the configuration alone.
         parse_filter: a selector's text to a Filter.
 
     Attributes:
+        record: as given.
         targets: where its copies go.
 
     Raises:
         BrokerError: its filter cannot be read.
     """
 
-    __slots__ = ("_filter", "is_exclusive", "record", "record_id", "targets")
+    __slots__ = ("record", "targets")
 
     def __init__(
         self,
-        record: DivertRecord,
-        record_id: int = 0,
+        record: Divert,
+        binding_id: int = 0,
         *,
         parse_filter: Callable[[str], Filter | None],
     ) -> None:
+        super().__init__(
+            BindingType.DIVERT,
+            address=record.address or "",
+            # `_AMQ_ORIG_QUEUE` of its copies says it.
+            unique_name=record.name or record.routing_name or f"divert-{binding_id}",
+            routing_name=record.routing_name,
+            routing_type=record.routing_type,
+            binding_id=binding_id,
+            filter=parse_filter(record.filter) if record.filter else None,
+            is_exclusive=record.exclusive,
+        )
         self.record = record
-        self.record_id = record_id
-        self.is_exclusive = record.exclusive
-        self._filter: Filter | None = parse_filter(record.filter) if record.filter else None
         targets = (record.forwarding_address or "").split(",")
         self.targets = [target.strip() for target in targets if target.strip()]
 
-    @property
-    def unique_name(self) -> str:
-        """What `_AMQ_ORIG_QUEUE` of its copies says."""
-        return self.record.name or self.record.routing_name or str(uuid.uuid4())
+    def route(self, message: Message, routing: RoutingContext) -> None:
+        """Send a copy on to each of its addresses but the one the message came from.
 
-    def takes(self, message: Message) -> bool:
-        """Whether it forwards this message."""
-        return self._filter is None or self._filter.matches(message)
-
-    def copies(self, message: Message, copy_of: Callable[[Message], Message]) -> Iterator[Message]:
-        """Give a copy for each of its addresses but the one the message came from.
-
-        Each is made when it is asked for: the one before it is on its way then.
-
-        Args:
-            message: that it takes.
-            copy_of: makes the copies.
+        Each is made when the one before it has been routed.
         """
         for target in self.targets:
             if target != message.address:
-                copy = copy_of(message)
+                copy = routing.copy_of(message)
                 self._address(copy, message, target)
-                yield copy
+                routing.forward(copy)
+
+    def describe(self) -> str:
+        """Give it as lists of management show it."""
+        return f"Divert [name={self.unique_name}]"
 
     def _address(self, copy: Message, message: Message, target: str) -> None:
         expiration = message.expiration
         # A bridge's list is for the address it was sent to.
-        copy.remove("_AMQ_ROUTE_TO")
+        copy.remove(ROUTE_TO)
         mark_original(copy, message, self.unique_name)
         copy.expiration = expiration
         copy.address = target
-        kind = self.record.routing_type
-        if kind == RoutingType.STRIP:
+        if self.routing_type == RoutingType.STRIP:
             copy.routing_type = None
-        elif kind != RoutingType.PASS:
-            copy.routing_type = kind
+        elif self.routing_type != RoutingType.PASS:
+            copy.routing_type = self.routing_type

@@ -16,17 +16,16 @@ Threads: the event loop's alone; nothing here waits.
 from __future__ import annotations
 
 import logging
-import struct
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from broker.errors import BrokerError, ErrorCode
-from broker.model.address import split_fqqn
-from broker.model.properties import PropertyType
 from broker.model.routing_type import RoutingType
-from broker.routing.large_copies import DIVERT_DEPTH_MAX, BodyCopies, keep_as_large
+from broker.routing.body_count import BodyCount
+from broker.routing.large_copies import BodyCopies, keep_as_large
 from broker.routing.message_copies import ORIGINAL_ROUTING_TYPE, mark_original
 from broker.routing.postoffice import Routing
+from broker.routing.queue_ids import set_queue_ids
 from journal.errors import RecordTooLarge
 
 if TYPE_CHECKING:
@@ -48,9 +47,6 @@ if TYPE_CHECKING:
 __all__ = ["MessageMover", "Moving"]
 
 log = logging.getLogger("broker")
-
-ROUTE_TO: Final = "_AMQ_ROUTE_TO"
-_QUEUE_ID: Final = struct.Struct(">q")
 
 _FULL_DISK_RETRY_S: Final = 1.0
 
@@ -378,7 +374,9 @@ class MessageMover:
         Raises:
             JournalIOError: the disk fails; nothing was begun.
         """
-        count = own_count + _bodies_needed(self._postoffice, message)
+        needed = BodyCount(self._postoffice)
+        needed.route(message, self._context)
+        count = own_count + needed.count
         if count == 0:
             return None
         ids = [self._storage.new_id() for _ in range(count)]
@@ -404,36 +402,7 @@ class MessageMover:
     ) -> None:
         self._mark(copy, reference)
         copy.address = address or target.binding.address
-        copy.set(ROUTE_TO, PropertyType.BYTES, _QUEUE_ID.pack(target.queue_id))
-
-
-def _plain_copy(message: Message) -> Message:
-    """Without an id and a body: for those who look ahead."""
-    return message.copy()
-
-
-def _bodies_needed(postoffice: PostOffice, message: Message, depth: int = 0) -> int:
-    """Give how many more bodies a routing of a large message needs, at most.
-
-    For its diverts, those they lead to, and pages of several addresses. What leads on from a
-    message that finds no queue is not foreseen.
-    """
-    address, _ = split_fqqn(message.address or "")
-    route = postoffice.route_of(address)
-    count = 0
-    if depth < DIVERT_DEPTH_MAX:
-        for divert in route.diverts:
-            if divert.takes(message):
-                for copy in divert.copies(message, _plain_copy):
-                    count += 1 + _bodies_needed(postoffice, copy, depth + 1)
-                if divert.is_exclusive:
-                    return count
-    paging = postoffice.paging
-    if paging is not None:
-        names = {queue.binding.address for queue in (*route.anycast, *route.multicast)}
-        if len(names) > 1:
-            count += sum(1 for name in names if paging.is_paging(name))
-    return count
+        set_queue_ids(copy, [target.queue_id])
 
 
 def _is_listed(reference: Reference) -> bool:

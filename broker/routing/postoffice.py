@@ -1,13 +1,9 @@
-"""Where a message goes: address, duplicate ids, diverts, queues, records.
+"""Where a message goes: address, duplicate ids, bindings, and into the queues that these name.
 
-    route() ─▶ expiry of the address ─▶ duplicate ids ─▶ diverts ─▶ queues ─▶ records ─▶ references
+    route() ─▶ expiry of the address ─▶ duplicate ids ─▶ Route: diverts, then queues ─▶ Enqueuer
 
-ANYCAST goes to one of the anycast queues of each address or pattern, in turn; MULTICAST to every
-multicast queue; a message without a routing type to both. A queue bound to a pattern takes part for
-every address that matches. What is found for an address is kept until a binding changes.
-
-The references of a message sent alone get into their queues once its records are durable, those of
-a transaction with its commit.
+What is bound to a pattern takes part for every address that matches. What is found for an address
+is kept until a binding changes.
 
 Threads: the event loop's alone; nothing here waits.
 """
@@ -16,18 +12,18 @@ from __future__ import annotations
 
 import enum
 import logging
-import struct
 from typing import TYPE_CHECKING, Final
 
-from broker.errors import BrokerError, ErrorCode, broker_error
+from broker.errors import BrokerError, broker_error
 from broker.model.address import split_fqqn
-from broker.model.routing_type import RoutingType
-from broker.model.scheduled_time import SCHEDULED, time_ms
-from broker.queues.reference import reference_to
+from broker.routing.bindings import BindingType, routing_context
 from broker.routing.cached_routes import CachedRoute
 from broker.routing.duplicates import BRIDGE_ID
+from broker.routing.enqueuer import Enqueuer
 from broker.routing.large_copies import DIVERT_DEPTH_MAX
 from broker.routing.message_copies import mark_original
+from broker.routing.queue_ids import ROUTE_TO, queue_ids
+from broker.routing.route import Route
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,11 +33,9 @@ if TYPE_CHECKING:
     from broker.paging.paging import Paging
     from broker.ports import Settings
     from broker.queues.counters import Counters
-    from broker.queues.memory import AddressMemory
     from broker.queues.queue import Queue
-    from broker.queues.reference import Reference
     from broker.routing.addresses import Addresses
-    from broker.routing.divert import Divert
+    from broker.routing.bindings import RoutingContext
     from broker.routing.duplicates import DuplicateCache, DuplicateCaches
     from broker.routing.message_copies import MessageCopies
     from broker.storage.context import OperationContext
@@ -49,11 +43,10 @@ if TYPE_CHECKING:
     from broker.transactions.transaction import Transaction
     from broker.transactions.xa import XaTransactions
 
-__all__ = ["ROUTE_TO", "PostOffice", "Routing"]
+__all__ = ["PostOffice", "Routing"]
 
 log = logging.getLogger("broker")
 
-ROUTE_TO: Final = "_AMQ_ROUTE_TO"
 # Names are chosen by clients: what is remembered for them is dropped when there are that many.
 _ROUTES_MAX: Final = 20_000
 
@@ -67,72 +60,6 @@ class Routing(enum.Enum):
     DUPLICATE = enum.auto()
 
 
-class AnycastQueues:
-    """The ANYCAST queues of one address or pattern: each message goes to one of them."""
-
-    __slots__ = ("_position", "_queues")
-
-    def __init__(self, queues: list[Queue]) -> None:
-        self._queues = queues
-        self._position = 0
-
-    def next_for(self, message: Message) -> Queue | None:
-        """Give the queue whose turn it is; those with a consumer for the message come first."""
-        queues = self._queues
-        count = len(queues)
-        if count == 1:
-            queue = queues[0]
-            return queue if queue.accepts(message) else None
-        chosen: int | None = None
-        for step in range(count):
-            position = (self._position + step) % count
-            queue = queues[position]
-            if not queue.accepts(message):
-                continue
-            if queue.has_consumer_for(message):
-                chosen = position
-                break
-            if chosen is None:
-                chosen = position
-        if chosen is None:
-            return None
-        self._position = chosen + 1
-        return queues[chosen]
-
-
-class Route:
-    """What is bound to one address, patterns included."""
-
-    __slots__ = ("_anycast_by_address", "anycast", "diverts", "multicast")
-
-    def __init__(self, queues: list[Queue], diverts: list[Divert]) -> None:
-        self.anycast = [one for one in queues if one.binding.routing_type == RoutingType.ANYCAST]
-        self.multicast = [one for one in queues if one.binding.routing_type != RoutingType.ANYCAST]
-        self.diverts = diverts
-        by_address: dict[str, list[Queue]] = {}
-        for queue in self.anycast:
-            by_address.setdefault(queue.binding.address, []).append(queue)
-        self._anycast_by_address = [AnycastQueues(some) for some in by_address.values()]
-
-    def has(self, queue: Queue) -> bool:
-        """Whether a queue is bound here."""
-        return queue in self.anycast or queue in self.multicast
-
-    def queues_for(self, message: Message, routing_type: RoutingType | None) -> list[Queue]:
-        """Give the queues that get a message of this type, where None is both."""
-        found: list[Queue] = []
-        if routing_type is not RoutingType.ANYCAST:
-            for queue in self.multicast:
-                if queue.accepts(message):
-                    found.append(queue)  # noqa: PERF401 - a comprehension's variable has no type.
-        if routing_type is not RoutingType.MULTICAST:
-            for queues in self._anycast_by_address:
-                chosen = queues.next_for(message)
-                if chosen is not None:
-                    found.append(chosen)
-        return found
-
-
 class PostOffice:
     """See the module's text.
 
@@ -142,10 +69,14 @@ class PostOffice:
         paging: addresses whose messages wait in pages; None where nothing is kept.
         storage: where records go.
         clock_ms: wall clock, ms since 1970.
+        monotonic_s: seconds, by which permissions end.
         settings: of addresses.
         transactions: where those begin that record an id and its message together.
         copies: makes those that diverts send.
         counters: for metrics.
+
+    Attributes:
+        enqueuer: for what goes to a queue without being routed.
     """
 
     def __init__(
@@ -156,6 +87,7 @@ class PostOffice:
         paging: Paging | None,
         storage: StorageManager,
         clock_ms: Callable[[], int],
+        monotonic_s: Callable[[], float],
         settings: Settings,
         transactions: XaTransactions,
         copies: MessageCopies,
@@ -166,9 +98,11 @@ class PostOffice:
         self.paging = paging
         self._storage = storage
         self._clock_ms = clock_ms
+        self._monotonic_s = monotonic_s
         self._settings = settings
         self._transactions = transactions
         self._copies = copies
+        self.enqueuer = Enqueuer(addresses, paging, storage)
         self._counters = counters
         self._routes: dict[str, Route] = {}
         self._version = -1
@@ -190,6 +124,10 @@ class PostOffice:
         if body is not None:
             self._storage.after(_delete_body, body)
 
+    def copy_of(self, message: Message) -> Message:
+        """Give a copy with an id of its own; a large one has the bytes of its body."""
+        return self._copies.copy_of(message)
+
     # --- where to -----------------------------------------------------------------------------
 
     def route_of(self, address: str) -> Route:
@@ -207,24 +145,26 @@ class PostOffice:
 
     def _find(self, address: str) -> Route:
         own = self.addresses.by_name.get(address)
-        queues = [] if own is None else list(own.queues.values())
+        bindings = [] if own is None else list(own.bindings)
         for pattern in self.addresses.patterns.matching(address):
-            # A pattern is an address too: what is sent to it literally it has already.
+            # A pattern is an address too: what is sent to it literally it has already. Its diverts
+            # are for that alone.
             if pattern is not own:
-                queues += pattern.queues.values()
-        return Route(queues, [] if own is None else list(own.diverts.values()))
+                bindings += [
+                    one for one in pattern.bindings if one.binding_type is not BindingType.DIVERT
+                ]
+        return Route(bindings)
 
     def has_queues(self, address: str) -> bool:
         """Whether anything but diverts is bound to an address."""
-        route = self.route_of(address)
-        return bool(route.anycast or route.multicast)
+        return self.route_of(address).has_queues
 
     def cached_route(self, name: str, until_s: float) -> CachedRoute | None:
         """Give what nearly every message to an address needs to know; None where it is not enough.
 
         Args:
             name: of the address that a user may send to.
-            until_s: until when the user may.
+            until_s: until when the user may, by `monotonic_s`.
         """
         address = self.addresses.by_name.get(name)
         route = self.route_of(name)
@@ -232,7 +172,7 @@ class PostOffice:
         if (
             address is None
             or route.diverts
-            or not (route.anycast or route.multicast)
+            or not route.has_queues
             or settings.no_expiry
             or settings.expiry_delay_ms >= 0
             or settings.min_expiry_delay_ms >= 0
@@ -240,7 +180,9 @@ class PostOffice:
         ):
             return None
         version = self.addresses.version
-        return CachedRoute(address, route, settings, self.paging, version, until_s)
+        return CachedRoute(
+            address, route, settings, self.paging, version, until_s, self._monotonic_s
+        )
 
     # --- one message --------------------------------------------------------------------------
 
@@ -255,12 +197,12 @@ class PostOffice:
         """
         if not cached.holds(self.addresses.version) or not cached.is_open(message.routing_number):
             return False
-        route = cached.route
-        queues = route.queues_for(message, message.routing_type)
-        if not queues:
+        routing = routing_context(self, context, None, 0)
+        cached.route.route(message, routing)
+        if not routing.queues:
             return False
         cached.address.routed_count += 1
-        self._put(message, queues, 0, cached.memory, context, None)
+        self.enqueuer.put_in_memory(message, routing.queues, 0, cached.memory, context, None)
         return True
 
     def route(
@@ -376,51 +318,40 @@ class PostOffice:
         depth: int,
     ) -> Routing:
         route = self.route_of(address)
-        if route.diverts and depth < DIVERT_DEPTH_MAX:
-            for divert in route.diverts:
-                if divert.takes(message):
-                    self._forward(divert, message, context, tx, depth + 1)
-                    if divert.is_exclusive:
-                        return Routing.ROUTED
+        routing = routing_context(self, context, tx, depth)
+        if route.diverts and depth < DIVERT_DEPTH_MAX and route.divert(message, routing):
+            return Routing.ROUTED
         known = self.addresses.by_name.get(address)
-        queues = self._queues(message, route, queue_name)
-        if not queues:
+        self._choose(message, route, queue_name, routing)
+        if not routing.queues:
             if known is not None:
                 known.unrouted_count += 1
             self._counters.unrouted += 1
             return self._without_queue(message, address, context, tx, is_dead=is_dead, depth=depth)
         if known is not None:
             known.routed_count += 1
-        self.put(message, queues, context, tx)
+        self.enqueuer.put(message, routing.queues, context, tx)
         return Routing.ROUTED
 
-    def _forward(
-        self,
-        divert: Divert,
-        message: Message,
-        context: OperationContext,
-        tx: Transaction | None,
-        depth: int,
+    def _choose(
+        self, message: Message, route: Route, queue_name: str | None, routing: RoutingContext
     ) -> None:
-        for copy in divert.copies(message, self._copies.copy_of):
-            self.route(copy, context, tx, rejects_duplicates=False, depth=depth)
-
-    def _queues(self, message: Message, route: Route, queue_name: str | None) -> list[Queue]:
-        explicit = message.get(ROUTE_TO)
-        if isinstance(explicit, bytes):
-            found = self._named_queues(message, explicit)
+        """Let queues take a message: those it names by id, the one its address names, or any."""
+        ids = queue_ids(message) if message.has_own_properties else None
+        if ids is not None:
+            routing.queues += self._named_queues(message, ids)
             message.remove(ROUTE_TO)
-            if found:
-                return found
-        routing_type = message.routing_type
+            if routing.queues:
+                return
         if queue_name is None:
-            return route.queues_for(message, routing_type)
-        queue = self.addresses.queues.get(queue_name)
-        if queue is None or not route.has(queue) or not queue.accepts(message):
-            return []
-        if routing_type is not None and routing_type != queue.binding.routing_type:
-            return []
-        return [queue]
+            route.route(message, routing)
+            return
+        binding = route.to_queue(queue_name)
+        if binding is None or not binding.accepts(message):
+            return
+        routing_type = message.routing_type
+        if routing_type is None or routing_type == binding.routing_type:
+            binding.route(message, routing)
 
     def queues_by_id(self, message: Message) -> list[Queue]:
         """Give the queues that a bridge, or an import, names by their ids; [] where it names none.
@@ -428,16 +359,14 @@ class PostOffice:
         Raises:
             BrokerError: the property is not a list of ids.
         """
-        explicit = message.get(ROUTE_TO) if message.has_own_properties else None
-        if not isinstance(explicit, bytes):
-            return []
+        ids = queue_ids(message) if message.has_own_properties else None
         by_id = self.addresses.queues_by_id
-        return [by_id[one] for one in _queue_ids(explicit) if one in by_id]
+        return [by_id[one] for one in ids or () if one in by_id]
 
-    def _named_queues(self, message: Message, ids: bytes) -> list[Queue]:
+    def _named_queues(self, message: Message, ids: list[int]) -> list[Queue]:
         """Give the queues of these ids; an id without a queue is logged."""
         found = []
-        for queue_id in _queue_ids(ids):
+        for queue_id in ids:
             queue = self.addresses.queues_by_id.get(queue_id)
             if queue is None:
                 log.warning(
@@ -476,106 +405,6 @@ class PostOffice:
         message.routing_type = None
         self.route(message, context, tx, rejects_duplicates=False, is_dead=True, depth=depth)
         return Routing.NO_BINDINGS_DLA
-
-    # --- records and references ---------------------------------------------------------------
-
-    def put(
-        self,
-        message: Message,
-        queues: list[Queue],
-        context: OperationContext,
-        tx: Transaction | None,
-    ) -> None:
-        """Record a message for these queues, and give it to them once that is durable."""
-        scheduled = message.get(SCHEDULED)
-        scheduled_ms = 0 if scheduled is None else time_ms(scheduled)
-        memory = self._memory_of(message, queues[0])
-        paging = self.paging
-        if paging is not None:
-            queues, paged = paging.split(message, queues, memory)
-            if paged:
-                # What may be refused comes first: there is room in the pages.
-                if queues:
-                    self._put(message, queues, scheduled_ms, memory, context, tx)
-                paging.append(paged, context, tx)
-                return
-        self._put(message, queues, scheduled_ms, memory, context, tx)
-
-    def _put(
-        self,
-        message: Message,
-        queues: list[Queue],
-        scheduled_ms: int,
-        memory: AddressMemory,
-        context: OperationContext,
-        tx: Transaction | None,
-    ) -> None:
-        if message.durable:
-            self._record(message, queues, scheduled_ms, context, tx)
-        for queue in queues:
-            reference = reference_to(message, queue, scheduled_ms)
-            memory.add(message)
-            if tx is None:
-                context.then(_add, (reference,))
-            else:
-                tx.send(reference)
-
-    def _record(
-        self,
-        message: Message,
-        queues: list[Queue],
-        scheduled_ms: int,
-        context: OperationContext,
-        tx: Transaction | None,
-    ) -> None:
-        durable = []
-        for queue in queues:
-            if queue.is_durable:
-                durable.append(queue)  # noqa: PERF401 - as above.
-        if not durable:
-            return
-        storage, message_id = self._storage, message.message_id
-        tx_id = None if tx is None else tx.tx_id
-        storage.store_message(message, tx_id)
-        last = durable[-1]
-        try:
-            for queue in durable:
-                is_last = queue is last and not scheduled_ms
-                storage.store_reference(queue.queue_id, message_id, tx_id, is_last)
-                if scheduled_ms:
-                    storage.update_scheduled_time(queue.queue_id, message_id, scheduled_ms, tx_id)
-        except BrokerError:
-            # The disk is full: no queue has it, whatever was recorded before.
-            if tx_id is None:
-                storage.delete_message(message_id)
-            raise
-        message.durable_references = len(durable)
-        if tx is not None:
-            tx.has_records = True
-        else:
-            context.note()
-
-    def _memory_of(self, message: Message, queue: Queue) -> AddressMemory:
-        address, _ = split_fqqn(message.address or "")
-        known = self.addresses.by_name.get(address)
-        if known is None:
-            # Sent to a name that only patterns match: it counts where it is kept.
-            known = self.addresses.by_name[queue.binding.address]
-        return known.memory
-
-
-def _queue_ids(ids: bytes) -> list[int]:
-    if len(ids) % 8:
-        raise BrokerError(
-            ErrorCode.ILLEGAL_STATE, f"{ROUTE_TO} of {len(ids)} bytes is not a list of queue ids"
-        )
-    return [one for (one,) in struct.iter_unpack(">q", ids)]
-
-
-def _add(error: Exception | None, reference: Reference) -> None:
-    if error is None:
-        queue = reference.queue
-        queue.add(reference)
 
 
 def _delete_body(error: Exception | None, body: LargeBody) -> None:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from broker.model.routing_type import RoutingType
 from broker.notifications import NotificationType
-from broker.records.binding_records import Divert as DivertRecord
-from broker.routing.divert import Divert
+from broker.records.binding_records import Divert
+from broker.routing.divert import DivertBinding
 from broker.routing.large_copies import await_body
 from broker.settings.queue_defaults import QueueRequest
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from broker.ports import Settings, Timers
     from broker.queues.filter import Filter
     from broker.queues.queue import Queue
-    from broker.routing.addresses import Address
+    from broker.routing.address import Address
     from broker.routing.postoffice import PostOffice
     from broker.storage.manager import StorageManager
 
@@ -119,7 +119,7 @@ class Retroactive:
                 )
                 binding = request.binding(self._settings.match(target))
                 addresses.create_queue(binding, is_durable=True)
-        record = DivertRecord(
+        record = Divert(
             name=self._name(address.name, "divert"),
             address=address.name,
             forwarding_address=target,
@@ -130,10 +130,9 @@ class Retroactive:
             transformer=None,
         )
         record_id = self._storage.add_setting(record)
-        divert = Divert(record, record_id, parse_filter=self._parse_filter)
-        address.diverts[divert.unique_name] = divert
-        addresses.version += 1
-        self._notifications.divert(NotificationType.BINDING_ADDED, divert, address.name)
+        divert = DivertBinding(record, record_id, parse_filter=self._parse_filter)
+        addresses.bind(divert)
+        self._notifications.binding(NotificationType.BINDING_ADDED, divert)
 
     def address_deleted(self, name: str) -> None:
         """Remove the resources of an address; its divert went with it."""
@@ -173,7 +172,7 @@ class Retroactive:
                 self._postoffice.drop_body(copy)
                 return
             # Not by its address: the divert would take it again.
-            self._postoffice.put(copy, [target], self._context, None)
+            self._postoffice.enqueuer.put(copy, [target], self._context, None)
 
     def _settings_changed(self) -> None:
         addresses = self._addresses

@@ -10,20 +10,23 @@ Threads: the event loop's alone.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError, ErrorCode
 from broker.notifications import IN_PROCESS, NotificationType
 from broker.selector.filters import parse_filter
+from broker.sessions.producer import Producer
 from broker.sessions.resource_limits import ResourceLimits
 from broker.sessions.send_marks import SendMarks
 from broker.sessions.session import Session
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import KeysView
 
+    from broker.environment import Clock, Ids
     from broker.management.service import Management
     from broker.notifications import Origin, Subject
     from broker.options import BrokerOptions
@@ -44,15 +47,16 @@ class Clients:
     Args:
         options: of the broker.
         lifecycle: whether it takes clients.
-        clock_ms: wall clock, ms since 1970.
+        clock: tells the time.
+        ids: name producers.
 
     Attributes:
+        clock: as given.
         node_id: of the broker, once its store is open.
         parts: of the broker. Set at each start, before it is active.
         management: answers messages to the management address. Set likewise.
         sessions: open ones, by name.
         connections: that speak a protocol, by id.
-        handlers: of all connections.
         session_count_total: since the broker was made.
         connection_count_total: likewise.
         connection_ttl_override_ms: how long any connection may be silent; -1 leaves it to clients.
@@ -62,17 +66,20 @@ class Clients:
     management: Management
 
     def __init__(
-        self, options: BrokerOptions, lifecycle: Lifecycle, clock_ms: Callable[[], int]
+        self, options: BrokerOptions, lifecycle: Lifecycle, clock: Clock, ids: Ids
     ) -> None:
         self.node_id = ""
         self.connection_ttl_override_ms = options.connection_ttl_override
         self.sessions: dict[str, Session] = {}
         self.connections: dict[str, Handler] = {}
-        self.handlers: set[Handler] = set()
+        # In the order in which they came, as all that is gone through; a set has none.
+        self._handlers: dict[Handler, None] = {}
         self.session_count_total = self.connection_count_total = 0
         self._settings = options.settings
         self._lifecycle = lifecycle
-        self._clock_ms = clock_ms
+        self.clock = clock
+        self._ids = ids
+        self._producer_numbers = itertools.count(1)
         self._marks = SendMarks(
             populates_user=options.populate_validated_user,
             requires_user=options.reject_empty_validated_user,
@@ -83,6 +90,11 @@ class Clients:
     def is_active(self) -> bool:
         """Whether clients may come."""
         return self._lifecycle.is_active
+
+    @property
+    def handlers(self) -> KeysView[Handler]:
+        """Of all connections, as they come and go."""
+        return self._handlers.keys()
 
     def authenticate(self, user: str | None, password: str | None, remote: str) -> str | None:
         """Give the name of who shows the right password.
@@ -103,7 +115,7 @@ class Clients:
         """One more connection speaks a protocol."""
         origin = connection.origin
         self.connections[origin.connection_id] = connection
-        self.handlers.add(connection)
+        self._handlers[connection] = None
         self.connection_count_total += 1
         self.parts.notifications.connection(NotificationType.CONNECTION_CREATED, origin)
 
@@ -111,7 +123,7 @@ class Clients:
         """Its socket is gone; sessions of it may still be taken up on another one."""
         origin = connection.origin
         self.connections.pop(origin.connection_id, None)
-        self.handlers.discard(connection)
+        self._handlers.pop(connection, None)
         self.parts.notifications.connection(NotificationType.CONNECTION_DESTROYED, origin)
 
     # --- sessions -----------------------------------------------------------------------------
@@ -169,10 +181,15 @@ class Clients:
             storage=parts.storage,
             large=parts.large,
             history=parts.history,
-            clock_ms=self._clock_ms,
+            clock_ms=self.clock.now_ms,
             settings=self._settings,
             parse_filter=parse_filter,
         )
+
+    def new_producer(self, address: str | None) -> Producer:
+        """Make a producer; None sends to several addresses."""
+        number = next(self._producer_numbers)
+        return Producer(address, number, self.clock.now_ms(), self._ids.time_uuid)
 
     def close_session(self, session: Session, *, has_failed: bool) -> None:
         """End a session and forget it.
@@ -206,7 +223,7 @@ class Clients:
 
     def delete_temporary(self, names: set[str]) -> None:
         """Remove the temporary queues of a connection that is gone."""
-        for name in names:
+        for name in sorted(names):
             self.parts.administration.delete_temporary(name)
 
     # --- slow consumers -----------------------------------------------------------------------

@@ -43,7 +43,9 @@ from broker.transactions.xa import XaTransactions
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
+    from concurrent.futures import Executor
 
+    from broker.environment import Environment
     from broker.management.access import ManagedBroker
     from broker.options import BrokerOptions
     from broker.ports import Security
@@ -118,7 +120,7 @@ def compose(
     *,
     security: Security,
     node_id: str,
-    clock_ms: Callable[[], int],
+    environment: Environment,
     loop: asyncio.AbstractEventLoop,
     is_active: Callable[[], bool],
 ) -> Parts:
@@ -130,11 +132,12 @@ def compose(
         stores: what that writes to; None keeps nothing.
         security: who may do what.
         node_id: UUID as text.
-        clock_ms: wall clock, ms since 1970.
+        environment: clock, chance and threads.
         loop: whose turns they work in.
         is_active: whether clients may come.
     """
     settings = options.settings
+    clock_ms = environment.clock.now_ms
     large = None if stores is None else stores.large
     history = None if stores is None else stores.history
     counters = Counters()
@@ -145,6 +148,7 @@ def compose(
         storage=storage,
         timers=loop,
         clock_ms=clock_ms,
+        clock_s=environment.clock.now_s,
         settings=settings,
         parse_filter=parse_filter,
         records_deliveries=options.persist_deliveries,
@@ -166,7 +170,7 @@ def compose(
         wildcards=options.wildcards,
     )
     copies = MessageCopies(storage)
-    paging = _paging(options, storage, stores, addresses, copies, loop)
+    paging = _paging(options, storage, stores, addresses, copies, loop, environment.executor)
     addresses.paging = paging
     transactions = XaTransactions(
         storage=storage,
@@ -180,6 +184,7 @@ def compose(
         paging=paging,
         storage=storage,
         clock_ms=clock_ms,
+        monotonic_s=environment.clock.monotonic_s,
         settings=settings,
         transactions=transactions,
         copies=copies,
@@ -198,6 +203,7 @@ def compose(
         counters=counters,
         notifications=notifications,
         large=large,
+        random_number=environment.chance.random,
     )
     limits = Limits(
         settings=settings,
@@ -253,17 +259,18 @@ def _paging(
     addresses: Addresses,
     copies: MessageCopies,
     loop: asyncio.AbstractEventLoop,
+    executor: Callable[[int, str], Executor],
 ) -> Paging | None:
     if stores is None or stores.pages is None:
         return None
-    writing = ThreadWork(loop, 1, "pages-write")
+    writing = ThreadWork(loop, executor(1, "pages-write"))
     writer = PageWriter(writing, storage.completions, loop.call_soon)
     storage.page_writer = writer
     return Paging(
         stores.pages,
         writer,
         writing,
-        ThreadWork(loop, max(1, options.page_max_concurrent_io), "pages-read"),
+        ThreadWork(loop, executor(max(1, options.page_max_concurrent_io), "pages-read")),
         storage=storage,
         timers=loop,
         settings=options.settings,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import BrokerError
 from broker.notifications import NotificationType
-from broker.routing.divert import Divert
+from broker.routing.divert import DivertBinding
 from broker.settings.policies import DeletionPolicy
 
 if TYPE_CHECKING:
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from broker.notifications import Notifications
     from broker.ports import Settings
     from broker.queues.filter import Filter
-    from broker.records.binding_records import Divert as DivertRecord
-    from broker.routing.addresses import Address, Addresses
+    from broker.records.binding_records import Divert
+    from broker.routing.address import Address
+    from broker.routing.addresses import Addresses
     from broker.routing.administration import Administration
     from broker.routing.retroactive import Retroactive
     from broker.settings.queue_defaults import QueueRequest
@@ -91,7 +92,7 @@ class Deployment:
         self,
         addresses: Sequence[tuple[str, tuple[RoutingType, ...]]],
         queues: Sequence[QueueRequest],
-        diverts: Sequence[DivertRecord],
+        diverts: Sequence[Divert],
     ) -> list[BrokerError]:
         """Bring it about; what could not be done, everything else is.
 
@@ -202,49 +203,42 @@ class Deployment:
                 continue
             for name, divert in list(address.diverts.items()):
                 if divert.record.name not in wanted and not self._is_kept(name):
-                    self._addresses.delete_divert(address, name)
+                    self._addresses.delete_divert(divert)
 
-    def _deploy_divert(self, record: DivertRecord) -> None:
+    def _deploy_divert(self, record: Divert) -> None:
         if record.address is None:
             return
-        divert = Divert(record, parse_filter=self._parse_filter)
-        for address in self._addresses.by_name.values():
-            found = address.diverts.get(divert.unique_name)
-            if found is None:
-                continue
+        divert = DivertBinding(record, parse_filter=self._parse_filter)
+        found = self._addresses.find_divert(divert.unique_name)
+        if found is not None:
             if _without_routing_name(found.record) == _without_routing_name(record):
                 self._record(found)
                 return
-            if address.name == record.address:
+            if found.address == record.address:
                 # In its place: the order of diverts counts.
-                divert.record_id = found.record_id
+                divert.binding_id = found.binding_id
                 self._record(divert, is_changed=True)
-                address.diverts[divert.unique_name] = divert
-                self._addresses.version += 1
+                self._addresses.bind(divert)
                 return
-            self._addresses.delete_divert(address, divert.unique_name)
-            break
+            self._addresses.delete_divert(found)
         self._record(divert)
-        source = self._source(record.address)
-        source.diverts[divert.unique_name] = divert
-        self._addresses.version += 1
-        self._notifications.divert(NotificationType.BINDING_ADDED, divert, source.name)
+        self._ensure_source(record.address)
+        self._addresses.bind(divert)
+        self._notifications.binding(NotificationType.BINDING_ADDED, divert)
 
-    def _record(self, divert: Divert, *, is_changed: bool = False) -> None:
+    def _record(self, divert: DivertBinding, *, is_changed: bool = False) -> None:
         storage = self._storage
-        if not divert.record_id:
-            divert.record_id = storage.add_setting(divert.record)
+        if not divert.binding_id:
+            divert.binding_id = storage.add_setting(divert.record)
         elif is_changed:
-            divert.record_id = storage.replace_setting(divert.record_id, divert.record)
+            divert.binding_id = storage.replace_setting(divert.binding_id, divert.record)
 
-    def _source(self, name: str) -> Address:
-        address = self._addresses.by_name.get(name)
-        if address is None:
+    def _ensure_source(self, name: str) -> None:
+        if name not in self._addresses.by_name:
             kind = self._settings.match(name).default_address_routing_type
-            address = self._addresses.create(name, [kind], is_auto_created=True)
-        return address
+            self._addresses.create(name, [kind], is_auto_created=True)
 
 
-def _without_routing_name(record: DivertRecord) -> DivertRecord:
+def _without_routing_name(record: Divert) -> Divert:
     """What can change: a routing name is chosen anew at each reading where none is configured."""
     return replace(record, routing_name=None)

@@ -14,6 +14,7 @@ from broker.transport.acceptor import Acceptor
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from broker.environment import Environment
     from broker.server.protocols import Protocols
     from broker.transport.acceptor import AcceptorOptions
 
@@ -22,13 +23,24 @@ __all__ = ["bind", "close", "listen", "make_acceptors", "wait_until_left"]
 log = logging.getLogger("broker")
 
 
-def make_acceptors(options: Iterable[AcceptorOptions], protocols: Protocols) -> list[Acceptor]:
+def make_acceptors(
+    options: Iterable[AcceptorOptions], protocols: Protocols, environment: Environment
+) -> list[Acceptor]:
     """Make an acceptor for each of the options.
 
     Raises:
         BrokerError: one of them names a protocol or a parameter that does not exist.
     """
-    return [Acceptor(one, protocols.for_acceptor(one)) for one in options]
+    return [
+        Acceptor(
+            one,
+            protocols.for_acceptor(one),
+            network=environment.network,
+            clock=environment.clock,
+            ids=environment.ids,
+        )
+        for one in options
+    ]
 
 
 def bind(acceptors: Iterable[Acceptor]) -> None:

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from broker.recovery.images import BindingsImage
 from broker.recovery.loaded_messages import LoadedMessages
@@ -28,19 +27,29 @@ from journal.errors import JournalError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from broker.environment import Clock
     from broker.options import BrokerOptions
     from broker.recovery.images import Prepared
     from broker.server.composition import Parts
     from broker.storage.open import Stores
     from broker.storage.waiting import StartWait
 
-__all__ = ["StoredData", "open_when_free"]
+__all__ = ["OpenStores", "StoredData", "open_when_free"]
 
 log = logging.getLogger("broker")
 
 _PROGRESS_S: Final = 2.0  # Between two lines about a load.
 
 T = TypeVar("T")
+
+
+class OpenStores(Protocol):
+    """Opens the stores of a broker; stores in memory can stand in here."""
+
+    async def __call__(
+        self, options: BrokerOptions, *, on_lost: Callable[[Exception], object], wait: StartWait
+    ) -> Stores | None:
+        """See `open_when_free`."""
 
 
 async def open_when_free(
@@ -101,14 +110,16 @@ class StoredData:
 
     Args:
         stores: open, and not loaded.
+        clock: for lines about a load that takes long.
 
     Attributes:
         ids: numbers for new records; of all threads only the one that reads, then the loop's.
         aside: bytes of messages that were spilled.
     """
 
-    def __init__(self, stores: Stores) -> None:
+    def __init__(self, stores: Stores, clock: Clock) -> None:
         self._stores = stores
+        self._clock = clock
         self.ids = IdGenerator(stores.bindings)
         self.aside = SpillFile(stores.spill_folder)
         files = stores.message_files
@@ -134,7 +145,7 @@ class StoredData:
         bindings = BindingsImage(ids)
         ids.skip_to(stores.bindings.load(bindings.take).max_id)
         wait.check()
-        progress = _progress(wait)
+        progress = _progress(wait, self._clock)
         if stores.message_files is None:
             messages = LoadedMessages(aside)
             result = stores.messages.load(messages.take, progress=progress)
@@ -176,13 +187,13 @@ class StoredData:
             self._pinned.close()
 
 
-def _progress(wait: StartWait) -> Callable[[int, int, int, int], None]:
-    told_s = time.monotonic()
+def _progress(wait: StartWait, clock: Clock) -> Callable[[int, int, int, int], None]:
+    told_s = clock.monotonic_s()
 
     def tell(files: int, file_count: int, done: int, total: int) -> None:
         nonlocal told_s
         wait.check()
-        now_s = time.monotonic()
+        now_s = clock.monotonic_s()
         if now_s - told_s >= _PROGRESS_S and total:
             told_s = now_s
             log.info(

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from broker.ports import Settings, Timers
     from broker.queues.queue import Queue
-    from broker.routing.addresses import Address, Addresses
+    from broker.routing.address import Address
+    from broker.routing.addresses import Addresses
 
 __all__ = ["AddressScanner", "ExpiryScanner"]
 
@@ -130,9 +131,9 @@ class AddressScanner:
 
     def _is_unused(self, address: Address, *, at_once: bool) -> bool:
         settings = self._settings.match(address.name)
-        if not address.is_auto_created or address.is_temporary or address.queues:
+        if not address.is_auto_created or address.is_temporary or address.bindings:
             return False
-        if not settings.auto_delete_addresses or address.diverts:
+        if not settings.auto_delete_addresses:
             return False
         if at_once:
             return True

@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-import uuid
 from typing import TYPE_CHECKING
 
+from broker.environment import Environment
 from broker.errors import BrokerError, ErrorCode
 from broker.recovery.recovery import uncollected
 from broker.routing.large_copies import LOOK_AGAIN_S
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from broker.routing.postoffice import PostOffice
     from broker.routing.retroactive import Retroactive
     from broker.server.composition import Managing, Parts
+    from broker.server.loading import OpenStores
     from broker.server.reload import ConfigurationSource
     from broker.server.stored_connectors import StoredConnectors
     from broker.server.stored_permissions import StoredPermissions
@@ -80,15 +80,18 @@ class Broker:
     Args:
         options: what it is to be.
         security: who may do what; None lets everybody do everything.
-        clock_ms: wall clock, ms since 1970.
+        environment: clock, ids, chance, network, threads; None is the machine's.
         configuration: what is read again while it runs; None is never.
+        open_stores: gives the stores of the options, once their lock is free.
 
     Attributes:
         lifecycle: how far it has come: started, active, a backup, ready.
         clients: connections and sessions.
         node_id: from when its store is open.
         settings: of addresses.
+        environment: as given, or the machine's.
         clock_ms: wall clock, ms since 1970.
+        ids: of the environment.
         parse_filter: a selector's text to a Filter.
         acceptors: where clients connect.
         web: where metrics and health are told.
@@ -122,21 +125,25 @@ class Broker:
         options: BrokerOptions,
         *,
         security: Security | None = None,
-        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        environment: Environment | None = None,
         configuration: ConfigurationSource | None = None,
+        open_stores: OpenStores = open_when_free,
     ) -> None:
         self.options = options
         self.settings = options.settings
-        self.clock_ms = clock_ms
+        self.environment = environment = environment or Environment()
+        self.clock_ms = clock_ms = environment.clock.now_ms
+        self.ids = environment.ids
         self.parse_filter: Callable[[str], Filter | None] = parse_filter
         self.lifecycle = Lifecycle(is_backup=options.is_backup)
-        self.clients = Clients(options, self.lifecycle, clock_ms)
+        self.clients = Clients(options, self.lifecycle, environment.clock, self.ids)
         self.node_id = ""
         self.started_ms = clock_ms()
         self.acceptors: list[Acceptor] = []
         self.web: list[WebServer] = []
         self._given_security = security
         self._configuration = configuration
+        self._open_stores = open_stores
         self._reload: Reload | None = None
         self._failed = asyncio.Event()
         self._disconnects = asyncio.Event()
@@ -223,7 +230,8 @@ class Broker:
 
     async def _activate(self) -> None:
         """Step two; if it fails, everything of it is closed."""
-        began_s = time.monotonic()
+        clock = self.environment.clock
+        began_s = clock.monotonic_s()
         try:
             await self._take_up()
         except BaseException:
@@ -233,14 +241,16 @@ class Broker:
             "AMQ221007: Server is now active: %s, node %s, after %.1f s",
             self.options.name,
             self.node_id,
-            time.monotonic() - began_s,
+            clock.monotonic_s() - began_s,
         )
 
     async def _take_up(self) -> None:
         protocols = self._protocols = Protocols(self.clients, self.clients.handlers)
-        self.acceptors += listening.make_acceptors(self.options.acceptors, protocols)
+        self.acceptors += listening.make_acceptors(
+            self.options.acceptors, protocols, self.environment
+        )
         self.lifecycle.waiting_for_lock()
-        stores = self._stores = await open_when_free(
+        stores = self._stores = await self._open_stores(
             self.options, on_lost=self._lost_lease, wait=self._wait
         )
         self._wait.check()
@@ -276,8 +286,8 @@ class Broker:
     async def _load(self, stores: Stores | None) -> Parts:
         """Read what is stored, and make the parts of it."""
         if stores is None:
-            return self._compose(str(uuid.uuid1()), NullStorage(), None)
-        data = self._data = StoredData(stores)
+            return self._compose(str(self.ids.time_uuid()), NullStorage(), None)
+        data = self._data = StoredData(stores, self.environment.clock)
         await data.read(self._wait)
         self.lifecycle.recovering()
         storage = StorageManager(
@@ -290,7 +300,7 @@ class Broker:
         storage.start(self._loop)
         parts = self._compose(stores.node_id, storage, stores)
         if stores.large is not None:
-            stores.large.start(self._loop)
+            stores.large.start(self._loop, self.environment.executor)
         data.recover(parts)
         AddressScanner(parts.postoffice.addresses, self.settings, self.clock_ms).scan(at_once=True)
         return parts
@@ -303,7 +313,7 @@ class Broker:
             stores,
             security=AllowAll() if self._given_security is None else self._given_security,
             node_id=node_id,
-            clock_ms=self.clock_ms,
+            environment=self.environment,
             loop=self._loop,
             is_active=lambda: self.lifecycle.is_active,
         )

@@ -6,13 +6,13 @@ sends the same with and without.
 
 from __future__ import annotations
 
-import itertools
-import time
-import uuid
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Callable
 
 __all__ = ["Producer"]
-
-_NUMBERS = itertools.count(1)
 
 
 class Producer:
@@ -20,10 +20,11 @@ class Producer:
 
     Args:
         address: where it sends to; None sends to several.
+        number: unique in the broker.
+        created_ms: when, ms since 1970.
+        new_uuid: makes the name unique.
 
     Attributes:
-        number: unique in the process.
-        created_ms: when, ms since 1970.
         sent_count: messages that were accepted.
         sent_bytes: of these.
         last_user_id: of the last message, 16 bytes; None without one.
@@ -31,6 +32,7 @@ class Producer:
 
     __slots__ = (
         "_name",
+        "_new_uuid",
         "address",
         "created_ms",
         "last_user_id",
@@ -39,11 +41,18 @@ class Producer:
         "sent_count",
     )
 
-    def __init__(self, address: str | None) -> None:
+    def __init__(
+        self,
+        address: str | None,
+        number: int,
+        created_ms: int,
+        new_uuid: Callable[[], uuid.UUID],
+    ) -> None:
         self.address = address
-        self.number = next(_NUMBERS)
+        self.number = number
+        self._new_uuid = new_uuid
         self._name: str | None = None
-        self.created_ms = time.time_ns() // 1_000_000
+        self.created_ms = created_ms
         self.sent_count = 0
         self.sent_bytes = 0
         self.last_user_id: bytes | None = None
@@ -52,5 +61,5 @@ class Producer:
     def name(self) -> str:
         """Unique, as Artemis makes it."""
         if self._name is None:
-            self._name = f"artemis:sender:ID:{uuid.uuid1()}"
+            self._name = f"artemis:sender:ID:{self._new_uuid()}"
         return self._name

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from broker.queues.queue import Queue
-    from broker.routing.addresses import Address
+    from broker.routing.address import Address
     from broker.settings.settings import AddressSettings
 
 __all__ = ["AddressQuery", "QueueQuery"]

@@ -315,8 +315,7 @@ class Session:
             # Nearly always: it is there, with a queue. Then nothing is made or refused, even where
             # the message gets nowhere, by its routing type or the queue that it names (as
             # PostOfficeImpl.simpleRoute).
-            route = self._postoffice.route_of(address)
-            if route.anycast or route.multicast:
+            if self._postoffice.has_queues(address):
                 return
             if found.diverts and queue is None and routing_type in found.routing_types:
                 return
@@ -656,7 +655,7 @@ class Session:
         route = self._postoffice.route_of(name)
         return AddressQuery(
             self._addresses.by_name.get(name),
-            tuple(queue.name for queue in (*route.anycast, *route.multicast)),
+            tuple(one.unique_name for one in (*route.anycast, *route.multicast)),
             self._settings.match(name),
             is_management=self._is_management(name),
         )

@@ -17,6 +17,7 @@ from broker.model.large_body import LargeCopy
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
+    from concurrent.futures import Executor
 
     from broker.model.large_body import LargeBody
 
@@ -36,8 +37,15 @@ class LargeUpload(LargeCopy, Protocol):
 class LargeBodies(Protocol):
     """The bodies of all messages. Everything raises JournalIOError when the device fails."""
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin; everything else is called from the thread of `loop`."""
+    def start(
+        self, loop: asyncio.AbstractEventLoop, executor: Callable[[int, str], Executor]
+    ) -> None:
+        """Begin; everything else is called from the thread of `loop`.
+
+        Args:
+            loop: that is told of what threads have done.
+            executor: makes threads of some count and name.
+        """
 
     def close(self) -> None:
         """End what was begun. Idempotent."""

@@ -20,6 +20,7 @@ from journal.errors import JournalIOError
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
+    from concurrent.futures import Executor
     from pathlib import Path
 
 __all__ = ["LargeFile", "LargeFiles"]
@@ -178,7 +179,9 @@ class LargeFiles:
         except OSError as error:
             raise _failure(error, "cannot make the folder of large messages", folder) from error
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+    def start(
+        self, loop: asyncio.AbstractEventLoop, executor: Callable[[int, str], Executor]
+    ) -> None:
         """See LargeBodies: nothing to do without threads."""
 
     def close(self) -> None:

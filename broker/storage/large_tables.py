@@ -27,6 +27,7 @@ from journal.errors import JournalError, JournalIOError
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Executor
 
     from broker.storage.page_work import Job, PageWork
     from broker.storage.table_files import TableFile, TableFiles
@@ -343,11 +344,13 @@ class LargeTable:
         # Nothing is done any more: what is to be deleted goes at the next start.
         self.is_closed = False
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+    def start(
+        self, loop: asyncio.AbstractEventLoop, executor: Callable[[int, str], Executor]
+    ) -> None:
         """Begin: threads tell `loop`, whose thread everything else is called from."""
         # One writes: pieces come in their order, and a delete behind them.
-        self.writing = ThreadWork(loop, 1, "large-write")
-        self.reading = ThreadWork(loop, READERS, "large-read")
+        self.writing = ThreadWork(loop, executor(1, "large-write"))
+        self.reading = ThreadWork(loop, executor(READERS, "large-read"))
         self._works = [self.writing, self.reading]
 
     def close(self) -> None:

@@ -16,10 +16,14 @@ __all__ = ["LoopStore", "refused"]
 
 
 class LoopStore(RecordStore, Protocol):
-    """A store whose callbacks an event loop runs; both of ours are."""
+    """A store that tells an event loop what is durable: the one way by which completions come.
+
+    Both of ours have the loop watch an eventfd that their thread writes to. A store without a
+    thread calls `loop.call_soon(self.reap)`, or later: when it likes, but never within an append.
+    """
 
     def attach_loop(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let `loop` reap from now on."""
+        """From now on see to it that due `done` callbacks run in turns of `loop`, by reap()."""
 
     def detach_loop(self) -> None:
         """Take the store out of the event loop."""

@@ -8,7 +8,6 @@ calls; with several threads in any order.
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from journal.errors import JournalError
@@ -16,6 +15,7 @@ from journal.errors import JournalError
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
+    from concurrent.futures import Executor, Future
 
 __all__ = ["Done", "Job", "PageWork", "ThreadWork"]
 
@@ -78,17 +78,16 @@ class _ThreadJob:
 
 
 class ThreadWork:
-    """Does work in threads of its own.
+    """Does work in threads.
 
     Args:
         loop: that is told.
-        thread_count: pieces of work done at the same time.
-        name: of the threads.
+        executor: the threads, which are its own: close() ends them.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, thread_count: int, name: str) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, executor: Executor) -> None:
         self._loop = loop
-        self._executor = ThreadPoolExecutor(thread_count, thread_name_prefix=name)
+        self._executor = executor
         self._jobs: set[_ThreadJob] = set()
 
     def run(self, work: Callable[[], object], done: Done) -> Job:

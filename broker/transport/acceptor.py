@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import socket
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from broker.errors import BrokerError, ErrorCode
 from broker.protocols.registry import Detection
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Mapping
 
+    from broker.environment import Clock, Ids, Listener, Network
     from broker.protocols.peer import Handler
 
 __all__ = ["AcceptedProtocol", "Acceptor", "AcceptorOptions"]
@@ -25,6 +25,7 @@ log = logging.getLogger("broker")
 
 # Netty takes somaxconn.
 _BACKLOG: Final = 4096
+CONNECTION_ID_SIZE: Final = 4  # Bytes; Artemis shows as many.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +89,9 @@ class Acceptor:
     Args:
         options: how.
         protocols: by name. Those that the options name are asked, else all of them.
+        network: where its ports are.
+        clock: says when a connection came.
+        ids: name connections.
 
     Raises:
         BrokerError: the options name a protocol that is not among `protocols`.
@@ -97,8 +101,15 @@ class Acceptor:
         self,
         options: AcceptorOptions,
         protocols: Mapping[str, AcceptedProtocol],
+        *,
+        network: Network,
+        clock: Clock,
+        ids: Ids,
     ) -> None:
         self.options = options
+        self._network = network
+        self._clock = clock
+        self._ids = ids
         missing = [name for name in options.protocols if name not in protocols]
         if missing:
             raise BrokerError(
@@ -107,23 +118,21 @@ class Acceptor:
                 f"the broker has {', '.join(protocols)}",
             )
         self._protocols = [protocols[name] for name in options.protocols or protocols]
-        self._bound: list[socket.socket] = []
-        self._servers: list[asyncio.Server] = []
-        self.connections: set[Connection] = set()
+        self._listeners: list[Listener] = []
+        self._is_listening = False
+        # In the order in which they came.
+        self.connections: dict[Connection, None] = {}
         self._has_left = asyncio.Event()
 
     @property
     def port(self) -> int:
         """Where it listens, also where the system chose."""
-        listening = (one for server in self._servers for one in server.sockets)
-        for found in (*self._bound, *listening):
-            return int(found.getsockname()[1])
-        return self.options.port
+        return self._listeners[0].port if self._listeners else self.options.port
 
     @property
     def is_listening(self) -> bool:
         """Whether clients can connect."""
-        return bool(self._servers)
+        return self._is_listening
 
     def bind(self) -> None:
         """Take the ports without listening. Idempotent.
@@ -131,24 +140,24 @@ class Acceptor:
         Raises:
             BrokerError: an address is in use, or not of this machine.
         """
-        if self._bound or self._servers:
+        if self._listeners:
             return
         for host in self._hosts:
             try:
-                for found in _addresses(host, self.options.port):
-                    self._bound.append(_bound_socket(*found))
+                self._listeners += self._network.bind(host, self.options.port)
             except OSError as error:
-                self._unbind()
+                self._close()
                 raise self._cannot_listen(host, error) from error
 
     @property
     def _hosts(self) -> list[str]:
         return [host.strip() for host in self.options.host.split(",") if host.strip()]
 
-    def _unbind(self) -> None:
-        for one in self._bound:
+    def _close(self) -> None:
+        for one in self._listeners:
             one.close()
-        self._bound.clear()
+        self._listeners.clear()
+        self._is_listening = False
 
     def _cannot_listen(self, host: str, error: OSError) -> BrokerError:
         name = errno.errorcode.get(error.errno or 0, "")
@@ -166,24 +175,20 @@ class Acceptor:
         """
         self.bind()
         options = self.options
-        loop = asyncio.get_running_loop()
-        while self._bound:
-            bound = self._bound[0]
-            try:
-                server = await loop.create_server(
-                    cast("Callable[[], asyncio.Protocol]", self._accept),
-                    sock=bound,
-                    ssl=options.ssl,
-                    # Without: a minute, which is too long for peers that send nothing.
-                    ssl_handshake_timeout=_handshake_s(options),
-                    backlog=options.backlog,
-                )
-            except OSError as error:
-                host = bound.getsockname()[0]
-                await self.stop()
-                raise self._cannot_listen(host, error) from error
-            del self._bound[0]
-            self._servers.append(server)
+        if not self._is_listening:
+            for listener in self._listeners:
+                try:
+                    await listener.listen(
+                        cast("Callable[[], asyncio.BaseProtocol]", self._accept),
+                        ssl=options.ssl,
+                        # Without: a minute, which is too long for peers that send nothing.
+                        handshake_timeout_s=_handshake_s(options),
+                        backlog=options.backlog,
+                    )
+                except OSError as error:
+                    self._close()
+                    raise self._cannot_listen(listener.host, error) from error
+            self._is_listening = bool(self._listeners)
         log.info("AMQ221020: Started acceptor %s at %s:%d", options.name, options.host, self.port)
 
     def _accept(self) -> Connection:
@@ -192,11 +197,13 @@ class Acceptor:
             self._left,
             handshake_timeout_s=self.options.handshake_timeout_s,
             loop=asyncio.get_running_loop(),
+            connection_id=self._ids.token(CONNECTION_ID_SIZE),
+            created_ms=self._clock.now_ms(),
         )
         allowed = self.options.connections_allowed
         if 0 <= allowed <= len(self.connections):
             return _Refused(allowed, connection)
-        self.connections.add(connection)
+        self.connections[connection] = None
         return connection
 
     def _detect(self, connection: Connection, first: bytes) -> tuple[Handler, int] | Detection:
@@ -223,13 +230,10 @@ class Acceptor:
 
     async def stop(self) -> None:
         """Listen no more and give the ports up; connections stay."""
-        self._unbind()
-        for server in self._servers:
-            server.close()
-        self._servers.clear()
+        self._close()
 
     def _left(self, connection: Connection) -> None:
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)
         if not self.connections:
             self._has_left.set()
 
@@ -250,7 +254,12 @@ class _Refused(Connection):
 
     def __init__(self, allowed: int, like: Connection) -> None:
         super().__init__(
-            like._detect, like._on_end, handshake_timeout_s=0, loop=asyncio.get_running_loop()
+            like._detect,
+            like._on_end,
+            handshake_timeout_s=0,
+            loop=asyncio.get_running_loop(),
+            connection_id=like.connection_id,
+            created_ms=like.created_ms,
         )
         self._allowed = allowed
 
@@ -259,27 +268,3 @@ class _Refused(Connection):
         log.warning("AMQ222193: Connection limit of %d reached. Refusing", self._allowed)
         super().connection_made(transport)
         self.abort()
-
-
-def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, Any]]:
-    """Give what a name stands for, each once."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    return list(dict.fromkeys((family, place) for family, _, _, _, place in found))
-
-
-def _bound_socket(family: socket.AddressFamily, place: Any) -> socket.socket:  # noqa: ANN401 - the system's.
-    """Give a socket that has the port and does not listen."""
-    # asyncio turns Nagle's algorithm off only where the protocol is named: without it an answer
-    # that follows a delivery would wait for the client's delayed acknowledgement, 40 ms.
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        made.setblocking(False)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            # Else "::" takes the port of "0.0.0.0", too.
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        made.bind(place)
-    except OSError:
-        made.close()
-        raise
-    return made

@@ -12,8 +12,6 @@ no more.
 from __future__ import annotations
 
 import logging
-import secrets
-import time
 from typing import TYPE_CHECKING, Final, cast
 
 from broker.protocols.registry import Detection
@@ -44,12 +42,14 @@ class Connection:
         on_end: called once when the connection is gone.
         handshake_timeout_s: seconds for the first bytes (handshake-timeout); 0 is for ever.
         loop: that it belongs to.
+        connection_id: 8 hexadecimal digits, for operators.
+        created_ms: when it came, ms since 1970.
 
     Attributes:
-        connection_id: 8 hexadecimal digits, for operators.
+        connection_id: as given.
         remote: address of the peer.
         local: address of ours.
-        created_ms: when it came, ms since 1970.
+        created_ms: as given.
         last_received_s: loop time of the last byte.
         handshake_timeout_s: as given.
     """
@@ -61,6 +61,8 @@ class Connection:
         *,
         handshake_timeout_s: float,
         loop: asyncio.AbstractEventLoop,
+        connection_id: str,
+        created_ms: int,
     ) -> None:
         self._detect = detect
         self._on_end = on_end
@@ -77,8 +79,8 @@ class Connection:
         # How many want nothing to be read for now.
         self._reading_holders = 0
         self.remote = self.local = ""
-        self.connection_id = secrets.token_hex(4)
-        self.created_ms = time.time_ns() // 1_000_000
+        self.connection_id = connection_id
+        self.created_ms = created_ms
         self.last_received_s = loop.time()
 
     # --- the transport's calls ----------------------------------------------------------------

@@ -1,6 +1,7 @@
 """A broker's insides on a bench: no sockets, no threads, a clock that the test moves."""
 
 import heapq
+import time
 from collections import deque
 
 from broker.model.address import WildcardConfiguration
@@ -157,6 +158,7 @@ class Bench:
             storage=storage,
             timers=loop,
             clock_ms=clock_ms,
+            clock_s=lambda: clock_ms() / 1000,
             settings=settings,
             parse_filter=parse_filter,
         )
@@ -181,6 +183,7 @@ class Bench:
             paging=None,
             storage=storage,
             clock_ms=clock_ms,
+            monotonic_s=time.monotonic,
             settings=settings,
             transactions=self.transactions,
             copies=copies,

@@ -14,8 +14,9 @@ from broker.options import BrokerOptions
 from broker.protocols.registry import Detection
 from broker.server.server import Broker
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
-from broker.transport.acceptor import AcceptedProtocol, Acceptor, AcceptorOptions
+from broker.transport.acceptor import AcceptedProtocol, AcceptorOptions
 from broker.transport.event_loop import loop_factory
+from tests.broker.acceptors import acceptor_of
 
 
 def options(folder, **acceptor):
@@ -73,9 +74,9 @@ def test_while_data_are_loaded_the_port_is_taken_and_no_client_can_connect(tmp_p
 
 def test_of_two_that_took_a_port_at_once_the_later_one_is_told():
     async def listen():
-        first = Acceptor(AcceptorOptions(host="127.0.0.1", port=0), {})
+        first = acceptor_of(AcceptorOptions(host="127.0.0.1", port=0), {})
         first.bind()
-        second = Acceptor(AcceptorOptions(host="127.0.0.1", port=first.port), {})
+        second = acceptor_of(AcceptorOptions(host="127.0.0.1", port=first.port), {})
         second.bind()
         await first.start()
         try:
@@ -144,7 +145,7 @@ def test_small_writes_are_not_held_back(new_loop):
         return Detection.NO
 
     protocol = AcceptedProtocol(8, 0, look, lambda connection: None)
-    acceptor = Acceptor(AcceptorOptions(host="127.0.0.1", port=0), {"CORE": protocol})
+    acceptor = acceptor_of(AcceptorOptions(host="127.0.0.1", port=0), {"CORE": protocol})
 
     async def connect():
         await acceptor.start()

@@ -7,8 +7,8 @@ import pytest
 from broker.errors import BrokerError, ErrorCode
 from broker.model.message import Message
 from broker.model.routing_type import RoutingType
-from broker.records.binding_records import Divert as DivertRecord
-from broker.routing.divert import Divert
+from broker.records.binding_records import Divert
+from broker.routing.divert import DivertBinding
 from broker.routing.postoffice import Routing
 from broker.settings.policies import AddressFullPolicy
 from tests.broker.bench import Bench, done, message
@@ -150,8 +150,8 @@ def test_a_full_broker_and_a_full_disk(bench, session):
 
 def test_a_divert_that_comes_later_takes_its_part(bench, session):
     bench.queue("other")
-    divert = Divert(
-        DivertRecord(
+    divert = DivertBinding(
+        Divert(
             name="d",
             address="q",
             forwarding_address="other",
@@ -163,8 +163,7 @@ def test_a_divert_that_comes_later_takes_its_part(bench, session):
         ),
         parse_filter=bench.parse_filter,
     )
-    bench.addresses.by_name["q"].diverts["d"] = divert
-    bench.addresses.changed()
+    bench.addresses.bind(divert)
 
     session.send(message(), done)
 

@@ -15,8 +15,8 @@ from broker.errors import BrokerError
 from broker.model.message import Message
 from broker.model.properties import PropertyType
 from broker.model.routing_type import RoutingType
-from broker.records.binding_records import Divert as DivertRecord
-from broker.routing.divert import Divert
+from broker.records.binding_records import Divert
+from broker.routing.divert import DivertBinding
 from tests.broker.bench import START_MS, Bench, done
 from tests.broker.test_recovery import Life, durable
 
@@ -79,9 +79,7 @@ def test_on_any_queue(name):
     bench.consume("q", filter_text="NOT (colour = 17)", consumer_id=0)
     session = bench.transacted()
     other = bench.consume("q", session=session, consumer_id=1)
-    divert = Divert(DIVERT, parse_filter=bench.parse_filter)
-    bench.addresses.by_name["q"].diverts["d"] = divert
-    bench.addresses.version += 1
+    bench.addresses.bind(DivertBinding(DIVERT, parse_filter=bench.parse_filter))
     refused = 0
 
     for message in odd_messages("q"):
@@ -103,7 +101,7 @@ def test_on_any_queue(name):
     assert len(other.got) + queue.added_count > 100
 
 
-DIVERT = DivertRecord(
+DIVERT = Divert(
     name="d",
     address="q",
     forwarding_address="DLQ",

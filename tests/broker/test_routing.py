@@ -49,7 +49,7 @@ def test_a_route_follows_every_change_of_patterns():
                 addresses.delete_queue(random.choice(list(addresses.by_name[name].queues)))
         sent_to = random.choice(literal)
         route = bench.postoffice.route_of(sent_to)
-        assert {one.name for one in route.anycast} == {
+        assert {one.unique_name for one in route.anycast} == {
             queue.name
             for queue in addresses.queues.values()
             if matcher.matches(queue.binding.address, sent_to)

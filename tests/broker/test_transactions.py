@@ -8,6 +8,7 @@ from broker.errors import BrokerError, ErrorCode
 from broker.model.routing_type import RoutingType
 from broker.model.xid import Xid
 from broker.records.binding_records import Divert
+from broker.routing.divert import DivertBinding
 from broker.routing.postoffice import Routing
 from broker.security.allow_all import AllowAll
 from broker.settings.policies import AddressFullPolicy
@@ -518,8 +519,6 @@ def test_an_unknown_address_is_made_with_its_queue():
 
 @pytest.mark.parametrize("is_exclusive", [True, False])
 def test_diverts(bench, is_exclusive):
-    from broker.routing.divert import Divert as LiveDivert
-
     bench.queue("copy")
     record = Divert(
         name="d",
@@ -531,8 +530,7 @@ def test_diverts(bench, is_exclusive):
         routing_type=RoutingType.STRIP,
         transformer=None,
     )
-    bench.addresses.by_name["q"].diverts["d"] = LiveDivert(record, parse_filter=bench.parse_filter)
-    bench.addresses.version += 1
+    bench.addresses.bind(DivertBinding(record, parse_filter=bench.parse_filter))
     session = bench.session()
     session.send(message("1", kind="x"), done)
     session.send(message("2", kind="y"), done)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.records.binding_records import QueueBinding
-from broker.routing.addresses import QueueChanges
+from broker.records.binding_records import QueueBinding, QueueBindingChanges
 from broker.settings.settings import SETTINGS, AddressSettingsChanges
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -117,4 +116,4 @@ def test_mypy_refuses_wrong_keyword_arguments(tmp_path):
 def test_the_keywords_of_settings_and_queues_are_their_attributes():
     assert AddressSettingsChanges.__annotations__.keys() == {one.attribute for one in SETTINGS}
     fields = {one.name for one in dataclasses.fields(QueueBinding)} - {"name", "address"}
-    assert QueueChanges.__annotations__.keys() == fields
+    assert QueueBindingChanges.__annotations__.keys() == fields

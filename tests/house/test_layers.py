@@ -24,8 +24,9 @@ ROOT = Path(__file__).resolve().parents[2]
 # The rooms of the broker, and the files beside them, the lowest first: each uses what stands before
 # it, for types as well. `ports` has the Protocols by which rooms use what stands above them.
 ROOMS = (
-    *("errors", "model", "records", "settings", "selector", "security", "storage", "printing"),
-    *("ports", "queues", "paging", "transactions", "notifications", "routing", "recovery"),
+    *("environment", "errors", "model", "records", "settings", "selector", "security", "storage"),
+    *("printing", "ports", "queues", "paging", "transactions", "notifications", "routing"),
+    "recovery",
     *("sessions", "protocols", "client", "transport", "config", "options", "management", "server"),
     *("embedded", "cli"),
 )

@@ -13,6 +13,7 @@ from broker.client.options import ClientOptions
 from broker.client.session_state import AckMode
 from broker.client.topology import Topology
 from broker.client.uri import parse_uri
+from broker.environment import Environment
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -34,6 +35,7 @@ class AsyncClient:
 
     Attributes:
         options: what the URI and the arguments say.
+        environment: clock, ids, chance and network.
         connectors: the brokers of the URI.
         topology: the members of the cluster, as far as brokers have told them.
     """
@@ -43,6 +45,7 @@ class AsyncClient:
         uri: str = "tcp://localhost:61616",
         *,
         policy: BalancingPolicy | None = None,
+        environment: Environment | None = None,
         **options: Unpack[ClientSettings],
     ) -> None:
         """Take whom to connect to; nothing is connected yet.
@@ -50,6 +53,7 @@ class AsyncClient:
         Args:
             uri: `tcp://HOST:PORT?PARAMETER=VALUE&...`, or `(tcp://A,tcp://B)?...` for several.
             policy: your own, in place of the URI's.
+            environment: clock, ids, chance and network; None is the machine's.
             **options: options by their names in `ClientOptions`; what the URI says counts more.
 
         Raises:
@@ -59,7 +63,10 @@ class AsyncClient:
         self.options = given.options
         self.connectors = given.connectors
         self.topology = Topology()
-        self._policy = policy or policy_named(self.options.balancing_policy)
+        self.environment = environment or Environment()
+        self._policy = policy or policy_named(
+            self.options.balancing_policy, self.environment.chance
+        )
         self._connections: list[AsyncConnection] = []
         self._first: AsyncConnection | None = None
         self._connecting = asyncio.Lock()

@@ -68,7 +68,7 @@ class AsyncConnection:
         self._preferred: TransportConfiguration | None = None
         self._ready = asyncio.Event()
         self._ended: ClientError | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._checking: asyncio.Task[None] | None = None
         self._is_killed = False
 
@@ -90,7 +90,12 @@ class AsyncConnection:
     async def _attempt(self, connector: TransportConfiguration) -> tuple[Driver, Link]:
         """Connect and say who we are, up to the broker's word on its cluster."""
         lost: list[Exception] = []
-        driver = await open_socket(connector, lost.append, self.options.call_timeout_s)
+        driver = await open_socket(
+            connector,
+            lost.append,
+            self.options.call_timeout_s,
+            self.client.environment.network,
+        )
         link = Link(
             connection_ttl=self.options.connection_ttl,
             wake=driver.wake,
@@ -129,8 +134,8 @@ class AsyncConnection:
 
     def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
         return task
 
     async def _check(self, driver: Driver, link: Link) -> None:
@@ -171,7 +176,9 @@ class AsyncConnection:
         """
         options = self.client.options_with(changes)
         await self.wait_ready()
-        state = SessionState(self._next_channel, options, mode)
+        state = SessionState(
+            self._next_channel, options, mode, self.client.environment.ids.random_uuid
+        )
         self._next_channel += 1
         state.on_kill = self._killed
         link = self.link

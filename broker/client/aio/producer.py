@@ -117,7 +117,7 @@ class AsyncProducer:
                 raise TypeError("headers are set on the message itself")
             message = content
         else:
-            message = make_message(content, **headers)
+            message = make_message(content, now_ms=self._session.now_ms(), **headers)
         where = address or self._address or message.address
         if where is None:
             raise ValueError("neither the producer nor the message has an address")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
-from uuid import uuid4
 
 from broker.client.aio.administration import Administration
 from broker.client.aio.consumer import AsyncConsumer
@@ -78,7 +76,8 @@ class AsyncSession(Administration, Distributed):
         self._connection = connection
         self.state = state
         self._is_closed = False
-        self._consumers: set[AsyncConsumer] = set()
+        # In order: what is sent for all of them must not depend on addresses of memory.
+        self._consumers: dict[AsyncConsumer, None] = {}
         # The parts of two large messages would be taken for one.
         self.sending_large = asyncio.Lock()
 
@@ -89,10 +88,9 @@ class AsyncSession(Administration, Distributed):
         """The connection it is on."""
         return self._connection
 
-    @staticmethod
-    def now_ms() -> int:
+    def now_ms(self) -> int:
         """Milliseconds since 1970, as messages expire."""
-        return time.time_ns() // 1_000_000
+        return self._connection.client.environment.clock.now_ms()
 
     async def ready(self) -> None:
         """Wait for a reconnect that is under way.
@@ -189,7 +187,7 @@ class AsyncSession(Administration, Distributed):
         assert isinstance(answer, QueueQueryResponse)
         self.state.consumer_created(state, answer)
         consumer = AsyncConsumer(self, state, listener)
-        self._consumers.add(consumer)
+        self._consumers[consumer] = None
         return consumer
 
     def _close_unwanted(self, done: Reply[Packet], consumer_id: int) -> None:
@@ -203,7 +201,7 @@ class AsyncSession(Administration, Distributed):
         Args:
             consumer: that was closed.
         """
-        self._consumers.discard(consumer)
+        self._consumers.pop(consumer, None)
 
     async def browse(self, queue: str, selector: str | None = None) -> AsyncIterator[AsyncReceived]:
         """Give the messages that are in a queue now, without taking them.
@@ -331,7 +329,8 @@ class AsyncSession(Administration, Distributed):
         Raises:
             AnswerTimeout: the answer did not come in time.
         """
-        answers = f"answers.{uuid4()}"
+        ids = self._connection.client.environment.ids
+        answers = f"answers.{ids.random_uuid()}"
         await self.create_queue(
             answers, routing_type=RoutingType.ANYCAST, durable=False, temporary=True
         )
@@ -339,10 +338,10 @@ class AsyncSession(Administration, Distributed):
             async with await self.consumer(answers) as consumer:
                 message = content
                 if not isinstance(message, Message):
-                    message = make_message(message, **headers)
+                    message = make_message(message, now_ms=self.now_ms(), **headers)
                 _set_text(message, REPLY_TO, f"temp-queue://{answers}")
                 if message.get(CORRELATION_ID) is None:
-                    _set_text(message, CORRELATION_ID, str(uuid4()))
+                    _set_text(message, CORRELATION_ID, str(ids.random_uuid()))
                 async with self.producer(address) as producer:
                     await producer.send(message)
                 received = await consumer.receive(timeout_s)
@@ -371,7 +370,7 @@ class AsyncSession(Administration, Distributed):
             raise ValueError("the message asks for no answer")
         message = content
         if not isinstance(message, Message):
-            message = make_message(message, **headers)
+            message = make_message(message, now_ms=self.now_ms(), **headers)
         correlation = question.get(CORRELATION_ID)
         if isinstance(correlation, str):
             _set_text(message, CORRELATION_ID, correlation)
@@ -403,7 +402,7 @@ class AsyncSession(Administration, Distributed):
         """
         answer = await self.request(
             MANAGEMENT_ADDRESS,
-            operation_request(resource, operation, arguments),
+            operation_request(resource, operation, arguments, self.now_ms()),
             timeout_s=timeout_s,
         )
         return result_of(answer.message, answer.content)
@@ -418,7 +417,8 @@ class AsyncSession(Administration, Distributed):
         Raises:
             BrokerRefused: the resource or the attribute does not exist.
         """
-        answer = await self.request(MANAGEMENT_ADDRESS, attribute_request(resource, name))
+        asked = attribute_request(resource, name, self.now_ms())
+        answer = await self.request(MANAGEMENT_ADDRESS, asked)
         return result_of(answer.message, answer.content)
 
     # Metadata.

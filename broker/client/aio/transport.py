@@ -1,4 +1,4 @@
-"""A connection's socket: the only place of the client that opens one."""
+"""A connection's stream: the only place of the client that opens one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.client.link import Link
+    from broker.environment import Network
     from broker.protocols.core.transport_configuration import TransportConfiguration
 
 # Bytes waiting in the socket's buffer from which on senders wait.
@@ -147,18 +148,20 @@ def tls_context(connector: TransportConfiguration) -> ssl.SSLContext | None:
 
 
 async def open_socket(
-    connector: TransportConfiguration, on_lost: Callable[[Exception], None], timeout_s: float | None
+    connector: TransportConfiguration,
+    on_lost: Callable[[Exception], None],
+    timeout_s: float | None,
+    network: Network,
 ) -> Driver:
     """Connect.
 
     Raises:
         NotConnected: no broker listens there, or none answered in time.
     """
-    loop = asyncio.get_running_loop()
     where = f"{connector.host}:{connector.port}"
     try:
         async with asyncio.timeout(timeout_s):
-            _, driver = await loop.create_connection(
+            return await network.connect(
                 lambda: Driver(on_lost),
                 connector.host,
                 connector.port,
@@ -171,4 +174,3 @@ async def open_socket(
         raise NotConnected(f"{where}: no connection in {timeout_s} s") from error
     except (OSError, ValueError) as error:
         raise NotConnected(f"{where}: {error}") from error
-    return driver

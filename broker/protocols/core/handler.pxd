@@ -9,6 +9,7 @@ from broker.protocols.core.session_channel cimport SessionChannel
 cdef class CoreConnection:
     cdef object __weakref__
     cdef public dict _channels
+    cdef object _clock
     cdef public object _connection
     cdef public object _incomplete_s
     cdef public bint _is_known

@@ -14,7 +14,6 @@ taken up on another one.
 from __future__ import annotations
 
 import logging
-import time
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import BrokerError, ErrorCode, broker_error
@@ -56,20 +55,20 @@ class CoreProtocol:
         sessions: the broker.
 
     Attributes:
-        connections: open, or lost and still within their time to live.
+        connections: open, or lost and still within their time to live; in order.
         by_session: the channel of each session, by name.
     """
 
     def __init__(self, sessions: Sessions) -> None:
         self.sessions = sessions
-        self.connections: set[CoreConnection] = set()
+        self.connections: dict[CoreConnection, None] = {}
         self.by_session: dict[str, tuple[CoreConnection, SessionChannel]] = {}
 
     def connect(self, peer: Peer, parameters: Mapping[str, Any]) -> CoreConnection:
         """Take a connection whose first bytes were Core's."""
         prefixes = Prefixes(parameters["anycastPrefix"], parameters["multicastPrefix"])
         made = CoreConnection(self, peer, prefixes)
-        self.connections.add(made)
+        self.connections[made] = None
         self.sessions.connected(made)
         return made
 
@@ -93,6 +92,7 @@ class CoreConnection:
         self._prefixes = prefixes
         self._protocol = protocol
         self._sessions = protocol.sessions
+        self._clock = protocol.sessions.clock
         self._connection = connection
         self._reader = FrameReader(size_max=UNAUTHENTICATED_FRAME_MAX)
         self._version = 0
@@ -157,7 +157,7 @@ class CoreConnection:
         if not self._reader.pending:
             self._incomplete_s = None
         elif has_frames or self._incomplete_s is None:
-            self._incomplete_s = time.monotonic()
+            self._incomplete_s = self._clock.monotonic_s()
 
     def _send(self, channel_id: int, packet: Packet, version: int | None = None) -> None:
         self._connection.write(
@@ -180,7 +180,7 @@ class CoreConnection:
                 ClusterTopology(
                     exit=False,
                     node_id=self._sessions.node_id,
-                    unique_event_id=int(time.time() * 1000),
+                    unique_event_id=self._clock.now_ms(),
                     last=True,
                     server_version=versions.CURRENT,
                 ),
@@ -252,6 +252,7 @@ class CoreConnection:
                 channel,
                 self._closed,
                 self._sessions.has_metadata,
+                self._sessions.new_producer,
                 packet.min_large_message_size,
             )
         )
@@ -346,7 +347,7 @@ class CoreConnection:
 
     def lost(self, error: Exception | None) -> None:
         """The socket is gone: sessions that can be taken up wait, the others end."""
-        self._lost_s = time.monotonic()
+        self._lost_s = self._clock.monotonic_s()
         self._sessions.disconnected(self)
         if error is not None:
             log.info("AMQ222061: %s: connection lost: %s", self._connection.remote, error)
@@ -366,7 +367,7 @@ class CoreConnection:
 
     def _forget_if_empty(self) -> None:
         if self._lost_s is not None and not self._channels:
-            self._protocol.connections.discard(self)
+            self._protocol.connections.pop(self, None)
             temporary, self._temporary = self._temporary, set()
             self._sessions.delete_temporary(temporary)
 
@@ -383,9 +384,9 @@ class CoreConnection:
                 ttl_ms = TTL_MS_DEFAULT
         if ttl_ms == FOR_EVER:
             return
-        silent_s = (
-            self._connection.silent_s if self._lost_s is None else time.monotonic() - self._lost_s
-        )
+        silent_s = self._connection.silent_s
+        if self._lost_s is not None:
+            silent_s = self._clock.monotonic_s() - self._lost_s
         if silent_s * 1000 < ttl_ms:
             return
         log.warning(
@@ -401,7 +402,7 @@ class CoreConnection:
         limit_s = self._connection.handshake_timeout_s
         if self._incomplete_s is None or limit_s <= 0:
             return False
-        if time.monotonic() - self._incomplete_s < limit_s:
+        if self._clock.monotonic_s() - self._incomplete_s < limit_s:
             return False
         log.warning(
             "AMQ224088: %s did not end its handshake in %.0f s: closed",

@@ -30,6 +30,7 @@ cdef class SessionChannel:
     cdef object _on_answered
     cdef bint _is_ended
     cdef object _large_address
+    cdef object _new_producer
     cdef dict _producers
     cdef object _to_end
     cdef Producer _uncounted

@@ -36,7 +36,6 @@ from broker.protocols.core.packet_xa import XaFailed
 from broker.protocols.core.packets import decode_packet
 from broker.protocols.core.queue_requests import QUEUE_REQUESTS
 from broker.protocols.core.xa_requests import XA_REQUESTS
-from broker.sessions.producer import Producer
 from journal.errors import JournalError, RecordTooLarge
 
 if TYPE_CHECKING:
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from broker.protocols.core.packet import Packet
     from broker.protocols.peer import Peer
     from broker.queues.consumer import Consumer
+    from broker.sessions.producer import Producer
     from broker.sessions.session import Session
 
 __all__ = ["SessionChannel"]
@@ -100,12 +100,14 @@ class SessionChannel:
         channel: Channel,
         on_close: Callable[[SessionChannel], object],
         has_metadata: Callable[[Session, str, str], bool],
+        new_producer: Callable[[str | None], Producer],
         chunk_size: int = CHUNK_SIZE_DEFAULT,
     ) -> None:
         self.session = session
         self.channel = channel
         self.on_close = on_close
         self._has_metadata = has_metadata
+        self._new_producer = new_producer
         self._chunk_size = min(max(chunk_size, CHUNK_SIZE_MIN), CHUNK_SIZE_MAX)
         # Frames that came while a body was being written, and the part that ended it.
         self._held: list[tuple[int, bytes]] | None = None
@@ -117,7 +119,7 @@ class SessionChannel:
         # Where the large message goes that is being written.
         self._large_address: str | None = None
         # Of addresses beyond those that are counted.
-        self._uncounted = Producer(None)
+        self._uncounted = new_producer(None)
         # An operator has closed the session: what comes now is refused.
         self._is_ended = False
 
@@ -208,7 +210,7 @@ class SessionChannel:
         # Clients choose addresses: there is an end to what is counted for them.
         if len(self._producers) >= _PRODUCERS_MAX:
             return self._uncounted
-        made = self._producers[address] = Producer(address)
+        made = self._producers[address] = self._new_producer(address)
         return made
 
     def _receive_late(self, kind: int, body: memoryview) -> None:
@@ -556,7 +558,7 @@ class SessionChannel:
 
     def _create_producer(self, packet: sessions.CreateProducer, size: int) -> None:
         if len(self._producers) < _PRODUCERS_MAX:
-            self._producers.setdefault(packet.producer_id, Producer(packet.address))
+            self._producers.setdefault(packet.producer_id, self._new_producer(packet.address))
         self.silently(size)
 
     def _remove_producer(self, packet: sessions.RemoveProducer, size: int) -> None:

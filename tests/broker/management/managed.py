@@ -2,6 +2,7 @@
 
 import json
 
+from broker.environment import Environment
 from broker.management.message_counters import MessageCounters
 from broker.management.notifications import NotificationMessages
 from broker.management.registry import Resources
@@ -44,6 +45,7 @@ class ManagedBench(Bench):
             given.notifications,
             lambda: self.lifecycle.is_active,
         )
+        self.ids = Environment().ids
         super().__init__(
             storage,
             loop,

@@ -18,7 +18,8 @@ from broker.protocols.registry import (
 )
 from broker.server.server import Broker
 from broker.settings.value_types import INT, at_least
-from broker.transport.acceptor import AcceptedProtocol, Acceptor, AcceptorOptions
+from broker.transport.acceptor import AcceptedProtocol, AcceptorOptions
+from tests.broker.acceptors import acceptor_of
 from tests.broker.protocols.core.peer import Wire
 from tests.broker.protocols.distribution import install
 
@@ -180,7 +181,7 @@ async def speak(*chunks):
     """What the handlers of LINE (whose preamble is taken off) and LIN7 get, and what is open."""
     line, other = Taken(), Taken()
     protocols = {"LINE": word(b"LINE", line, 4), "LIN7": word(b"LIN7xxxxx", other)}
-    connection = Acceptor(AcceptorOptions(), protocols)._accept()
+    connection = acceptor_of(AcceptorOptions(), protocols)._accept()
     connection.connection_made(Wire())
     for chunk in chunks:
         connection.data_received(chunk)
@@ -205,7 +206,7 @@ def test_the_first_bytes_are_waited_for_as_long_as_a_protocol_needs_more(chunks,
 def test_one_that_never_has_enough_is_not_waited_for():
     async def begin():
         undecided = AcceptedProtocol(3, 0, lambda first: Detection.MORE, lambda connection: Taken())
-        connection = Acceptor(AcceptorOptions(), {"U": undecided})._accept()
+        connection = acceptor_of(AcceptorOptions(), {"U": undecided})._accept()
         connection.connection_made(Wire())
         connection.data_received(b"ab")
         was_open = connection.is_open

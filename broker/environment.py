@@ -1,0 +1,266 @@
+"""What a broker or a client has of the machine: clock, ids, chance, network, threads.
+
+    Broker(options, environment=…)   AsyncClient(uri, environment=…)   each part gets what it uses
+
+`Environment()` is the real one. Another one lets many brokers and clients run in one process, on
+another clock, without sockets and threads.
+
+The event loop is the seam for everything else: timers (`call_later`, `asyncio.sleep`), the age of a
+connection (`loop.time`), and blocking work that an `await` waits for (`asyncio.to_thread` is the
+loop's `run_in_executor`). Completions of a store come by `broker.storage.loop_store.LoopStore`.
+tests/house/test_seams.py finds what reads a clock, a socket or chance elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+import socket
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Executor
+
+__all__ = ["Clock", "Environment", "Ids", "Listener", "Network", "new_executor"]
+
+P = TypeVar("P", bound=asyncio.BaseProtocol)
+
+
+class Clock(Protocol):
+    """Tells the time."""
+
+    def now_ms(self) -> int:
+        """Give the wall clock, ms since 1970. It may be set back."""
+
+    def now_s(self) -> float:
+        """As now_ms(), in seconds and without arithmetic: for what each message passes."""
+
+    def monotonic_s(self) -> float:
+        """Give seconds since some moment; they never fall."""
+
+
+class Ids(Protocol):
+    """Makes ids that nothing else has."""
+
+    def time_uuid(self) -> uuid.UUID:
+        """Give one of version 1: of a node, or of a message."""
+
+    def random_uuid(self) -> uuid.UUID:
+        """Give one of version 4."""
+
+    def token(self, size: int) -> str:
+        """Give `size` bytes as hexadecimal digits."""
+
+
+class Listener(Protocol):
+    """A port that is taken; clients can connect once it listens."""
+
+    host: str
+    """Address, not name."""
+    port: int
+    """Also where the system chose it."""
+
+    async def listen(
+        self,
+        accept: Callable[[], asyncio.BaseProtocol],
+        *,
+        ssl: ssl.SSLContext | None,
+        handshake_timeout_s: float | None,
+        backlog: int,
+    ) -> None:
+        """Let clients connect, once.
+
+        Args:
+            accept: makes the protocol of a connection.
+            ssl: for TLS.
+            handshake_timeout_s: seconds for a TLS handshake; None is the loop's own limit, or TCP.
+            backlog: connections that wait until they are accepted.
+
+        Raises:
+            OSError: the port is not to be had any more.
+        """
+
+    def close(self) -> None:
+        """Listen no more and give the port up; connections stay. Idempotent."""
+
+
+class Network(Protocol):
+    """Opens streams."""
+
+    def bind(self, host: str, port: int) -> Sequence[Listener]:
+        """Take a port of every address that a name stands for; all, or none.
+
+        Args:
+            host: address or name.
+            port: 0 lets the system choose.
+
+        Raises:
+            OSError: an address is in use, or not of this machine; a name is unknown.
+        """
+
+    async def connect(
+        self,
+        make: Callable[[], P],
+        host: str,
+        port: int,
+        *,
+        ssl: ssl.SSLContext | None,
+        server_hostname: str | None,
+    ) -> P:
+        """Connect, and give the protocol, which has its transport then.
+
+        Args:
+            make: makes the protocol.
+            host: address or name.
+            port: there.
+            ssl: for TLS.
+            server_hostname: name that the certificate must have; None is `host`.
+
+        Raises:
+            OSError: nothing listens there.
+        """
+
+
+class _SystemClock:
+    """The machine's."""
+
+    # Plain functions, without an object between: some are called for each message.
+    @staticmethod
+    def now_ms() -> int:
+        return time.time_ns() // 1_000_000
+
+    now_s = staticmethod(time.time)
+    monotonic_s = staticmethod(time.monotonic)
+
+
+class _SystemIds:
+    """Of the machine's address, clock and source of chance."""
+
+    time_uuid = staticmethod(uuid.uuid1)
+    random_uuid = staticmethod(uuid.uuid4)
+    token = staticmethod(secrets.token_hex)
+
+
+class _SocketListener:
+    """A bound socket, and the server of the running event loop on it."""
+
+    def __init__(self, bound: socket.socket) -> None:
+        self._socket = bound
+        self._server: asyncio.Server | None = None
+        self.host, self.port = bound.getsockname()[:2]
+
+    async def listen(
+        self,
+        accept: Callable[[], asyncio.BaseProtocol],
+        *,
+        ssl: ssl.SSLContext | None,
+        handshake_timeout_s: float | None,
+        backlog: int,
+    ) -> None:
+        self._server = await asyncio.get_running_loop().create_server(
+            cast("Callable[[], asyncio.Protocol]", accept),
+            sock=self._socket,
+            ssl=ssl,
+            ssl_handshake_timeout=handshake_timeout_s,
+            backlog=backlog,
+        )
+
+    def close(self) -> None:
+        if self._server is None:
+            self._socket.close()
+        else:
+            self._server.close()
+
+
+class _SystemNetwork:
+    """TCP sockets, in the running event loop."""
+
+    def bind(self, host: str, port: int) -> Sequence[Listener]:
+        bound: list[_SocketListener] = []
+        try:
+            for family, place in _addresses(host, port):
+                bound.append(_SocketListener(_bound_socket(family, place)))
+        except OSError:
+            for one in bound:
+                one.close()
+            raise
+        return bound
+
+    async def connect(
+        self,
+        make: Callable[[], P],
+        host: str,
+        port: int,
+        *,
+        ssl: ssl.SSLContext | None,
+        server_hostname: str | None,
+    ) -> P:
+        _, made = await asyncio.get_running_loop().create_connection(
+            cast("Callable[[], asyncio.Protocol]", make),
+            host,
+            port,
+            ssl=ssl,
+            server_hostname=server_hostname,
+        )
+        return cast("P", made)
+
+
+def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, Any]]:
+    """Give what a name stands for, each once."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return list(dict.fromkeys((family, place) for family, _, _, _, place in found))
+
+
+def _bound_socket(family: socket.AddressFamily, place: Any) -> socket.socket:  # noqa: ANN401 - the system's.
+    """Give a socket that has the port and does not listen."""
+    # asyncio turns Nagle's algorithm off only where the protocol is named: without it an answer
+    # that follows a delivery would wait for the client's delayed acknowledgement, 40 ms.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        made.setblocking(False)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            # Else "::" takes the port of "0.0.0.0", too.
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.bind(place)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def new_executor(thread_count: int, name: str) -> Executor:
+    """Give threads of one kind.
+
+    Args:
+        thread_count: pieces of work done at the same time.
+        name: of the threads.
+    """
+    return ThreadPoolExecutor(thread_count, thread_name_prefix=name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """See the module's text.
+
+    Attributes:
+        clock: tells the time.
+        ids: of nodes, sessions, connections, queues for answers.
+        chance: of delays and of the choice among brokers; not for secrets.
+        network: opens streams.
+        executor: makes threads of some count and name, for work beside the event loop. What does
+            such work without threads ends a future no later than its `result()` is asked for.
+    """
+
+    clock: Clock = field(default_factory=_SystemClock)
+    ids: Ids = field(default_factory=_SystemIds)
+    chance: random.Random = field(default_factory=random.Random)
+    network: Network = field(default_factory=_SystemNetwork)
+    executor: Callable[[int, str], Executor] = new_executor

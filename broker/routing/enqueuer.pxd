@@ -1,0 +1,41 @@
+# Fields of enqueuer.py's class, compiled; see setup.py (COMPILED).
+
+cimport cython
+
+from broker.model.message cimport Message
+from broker.queues.memory cimport AddressMemory
+from broker.queues.queue cimport Queue
+from broker.queues.reference cimport Reference
+from broker.storage.context cimport OperationContext
+from broker.storage.manager cimport StorageManager
+
+
+cdef class Enqueuer:
+    cdef object _addresses
+    cdef object _paging
+    cdef StorageManager _storage
+
+    cpdef object put(self, Message message, list queues, OperationContext context, tx)
+
+    @cython.locals(queue=Queue, reference=Reference)
+    cpdef object put_in_memory(
+        self,
+        Message message,
+        list queues,
+        long long scheduled_ms,
+        AddressMemory memory,
+        OperationContext context,
+        tx,
+    )
+
+    @cython.locals(
+        durable=list, queue=Queue, last=Queue, storage=StorageManager, message_id="long long"
+    )
+    cdef object _record(
+        self, Message message, list queues, long long scheduled_ms, OperationContext context, tx
+    )
+    cdef object _memory_of(self, Message message, queue)
+
+
+@cython.locals(queue=Queue)
+cpdef object _add(error, Reference reference)

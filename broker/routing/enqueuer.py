@@ -1,0 +1,141 @@
+"""A message recorded for its queues, and given to them once that is durable.
+
+    put() ─▶ pages, where its address has no room ─▶ records ─▶ references
+
+The references of a message sent alone get into their queues once its records are durable, those of
+a transaction with its commit.
+
+Threads: the event loop's alone; nothing here waits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.errors import BrokerError
+from broker.model.address import split_fqqn
+from broker.model.scheduled_time import SCHEDULED, time_ms
+from broker.queues.reference import reference_to
+
+if TYPE_CHECKING:
+    from broker.model.message import Message
+    from broker.paging.paging import Paging
+    from broker.queues.memory import AddressMemory
+    from broker.queues.queue import Queue
+    from broker.queues.reference import Reference
+    from broker.routing.addresses import Addresses
+    from broker.storage.context import OperationContext
+    from broker.storage.manager import StorageManager
+    from broker.transactions.transaction import Transaction
+
+__all__ = ["Enqueuer"]
+
+
+class Enqueuer:
+    """See the module's text.
+
+    Args:
+        addresses: whose memory counts what is routed.
+        paging: addresses whose messages wait in pages; None where nothing is kept.
+        storage: where records go.
+    """
+
+    __slots__ = ("_addresses", "_paging", "_storage")
+
+    def __init__(
+        self, addresses: Addresses, paging: Paging | None, storage: StorageManager
+    ) -> None:
+        self._addresses = addresses
+        self._paging = paging
+        self._storage = storage
+
+    def put(
+        self,
+        message: Message,
+        queues: list[Queue],
+        context: OperationContext,
+        tx: Transaction | None,
+    ) -> None:
+        """Record a message for these queues, and give it to them once that is durable."""
+        scheduled = message.get(SCHEDULED)
+        scheduled_ms = 0 if scheduled is None else time_ms(scheduled)
+        memory = self._memory_of(message, queues[0])
+        paging = self._paging
+        if paging is not None:
+            queues, paged = paging.split(message, queues, memory)
+            if paged:
+                # What may be refused comes first: there is room in the pages.
+                if queues:
+                    self.put_in_memory(message, queues, scheduled_ms, memory, context, tx)
+                paging.append(paged, context, tx)
+                return
+        self.put_in_memory(message, queues, scheduled_ms, memory, context, tx)
+
+    def put_in_memory(
+        self,
+        message: Message,
+        queues: list[Queue],
+        scheduled_ms: int,
+        memory: AddressMemory,
+        context: OperationContext,
+        tx: Transaction | None,
+    ) -> None:
+        """Do so without pages, where it is known that none are needed."""
+        if message.durable:
+            self._record(message, queues, scheduled_ms, context, tx)
+        for queue in queues:
+            reference = reference_to(message, queue, scheduled_ms)
+            memory.add(message)
+            if tx is None:
+                context.then(_add, (reference,))
+            else:
+                tx.send(reference)
+
+    def _record(
+        self,
+        message: Message,
+        queues: list[Queue],
+        scheduled_ms: int,
+        context: OperationContext,
+        tx: Transaction | None,
+    ) -> None:
+        durable = []
+        for queue in queues:
+            if queue.is_durable:
+                durable.append(queue)  # noqa: PERF401 - a comprehension's variable has no type.
+        if not durable:
+            return
+        storage, message_id = self._storage, message.message_id
+        tx_id = None if tx is None else tx.tx_id
+        storage.store_message(message, tx_id)
+        last = durable[-1]
+        try:
+            for queue in durable:
+                is_last = queue is last and not scheduled_ms
+                storage.store_reference(queue.queue_id, message_id, tx_id, is_last)
+                if scheduled_ms:
+                    storage.update_scheduled_time(queue.queue_id, message_id, scheduled_ms, tx_id)
+        except BrokerError:
+            # The disk is full: no queue has it, whatever was recorded before.
+            if tx_id is None:
+                storage.delete_message(message_id)
+            raise
+        message.durable_references = len(durable)
+        if tx is not None:
+            tx.has_records = True
+        else:
+            context.note()
+
+    def _memory_of(self, message: Message, queue: Queue) -> AddressMemory:
+        address, _ = split_fqqn(message.address or "")
+        known = self._addresses.by_name.get(address)
+        if known is None:
+            # Sent to a name that only patterns match: it counts where it is kept.
+            known = self._addresses.by_name[queue.binding.address]
+        return known.memory
+
+
+def _add(error: Exception | None, reference: Reference) -> None:
+    if error is None:
+        queue = reference.queue
+        queue.add(reference)

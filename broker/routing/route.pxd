@@ -1,0 +1,34 @@
+# Fields of route.py's classes, compiled; see setup.py (COMPILED).
+
+cimport cython
+
+from broker.model.message cimport Message
+from broker.routing.bindings cimport Binding, RoutingContext
+
+
+cdef class RoutingGroup:
+    cdef list _bindings
+    cdef Py_ssize_t _position
+
+    @cython.locals(bindings=list, count=Py_ssize_t, position=Py_ssize_t, binding=Binding)
+    cpdef Binding next_for(self, Message message)
+
+
+cdef class Route:
+    cdef list _anycast_groups
+    cdef dict _by_name
+    cdef list _multicast_alone
+    cdef list _multicast_groups
+    cdef public list anycast
+    cdef public list diverts
+    cdef public list multicast
+
+    @cython.locals(divert=Binding)
+    cpdef bint divert(self, Message message, RoutingContext routing) except -1
+
+    @cython.locals(binding=Binding, chosen=Binding, group=RoutingGroup)
+    cpdef object route(self, Message message, RoutingContext routing)
+
+
+@cython.locals(binding=Binding)
+cdef list _by_routing_name(list bindings)
