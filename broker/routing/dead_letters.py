@@ -4,7 +4,7 @@
                   else ─▶ the dead letter address
     expired       ─▶ the expiry address
 
-How it is moved: moves.py. Without an address, or with one that has no queue, it is dropped.
+How it is moved: message_mover.py. Without an address, or with one that has no queue, it is dropped.
 """
 
 from __future__ import annotations
