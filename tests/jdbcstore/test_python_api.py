@@ -48,7 +48,7 @@ def test_a_store_that_is_dropped_open_is_told(tmp_path, is_loaded):
     store.open()
     if is_loaded:
         store.load()
-    place, writer = store.place, store.writer
+    place, writer = store.leased, store.writer
 
     with pytest.warns(ResourceWarning, match=r"SqlStore MESSAGES: .* was never closed"):  # noqa: PT031 - when it goes.
         del store
