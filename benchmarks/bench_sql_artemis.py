@@ -64,7 +64,7 @@ class Loads:
         self.options = DatabaseStoreOptions(
             connection_url=database.url, message_table_name=self.table
         )
-        self.lease = ours.store.place.lease
+        self.lease = ours.store.leased.lease
         with SqlStore(self.options, lease=self.lease) as store:
             store.load()
             for record_id in range(1, rows + 1):

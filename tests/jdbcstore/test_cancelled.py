@@ -47,7 +47,7 @@ def new_store(database):
         store = SqlStore(DatabaseStoreOptions(connection_url=database.url, **PATIENT))
         stores.append(store)
         store.open()
-        table = store.place.table
+        table = store.leased.table
         if rows:
             with table.connection.begin():
                 table.insert_rows([(*row, seq) for seq, row in enumerate(rows, 1)])
@@ -59,7 +59,7 @@ def new_store(database):
 
 
 def cancelling(store, kind, **which):
-    return Cancelling(store.place._database.engine, "MESSAGES", kind, **which)
+    return Cancelling(store.leased._database.engine, "MESSAGES", kind, **which)
 
 
 def plain_rows(count, first=1, size=500):
@@ -73,7 +73,7 @@ def test_a_load_reads_all_whichever_select_comes_empty(small_pages, new_store):
 
     while hits:
         with cancelling(store, "SELECT", nth=nth) as cancelled:
-            ids = [row[0] for rows in store.place.reconnecting.rows() for row in rows]
+            ids = [row[0] for rows in store.leased.reconnecting.rows() for row in rows]
         assert ids == list(range(1, 52))
         nth, hits = nth + 1, cancelled.hits
 

@@ -99,7 +99,7 @@ def test_a_load_ends_when_somebody_else_had_the_store_meanwhile(database, new_st
             database.server.kill9()
             database.server.start()
             table = database_table(store)
-            with store.place._database.connect() as connection:
+            with store.leased._database.connect() as connection:
                 connection.exec_driver_sql(f"UPDATE {table} SET HOLDER_ID = 'other' WHERE ID = 1")
                 connection.commit()
         read.extend(batch)
@@ -111,7 +111,7 @@ def test_a_load_ends_when_somebody_else_had_the_store_meanwhile(database, new_st
 
 
 def database_table(store):
-    return store.place._database.dialect.quoted(store.place.lease._table.table)
+    return store.leased._database.dialect.quoted(store.leased.lease._table.table)
 
 
 @pytest.mark.parametrize("database", ["sqlite", *SERVERS], indirect=True)
@@ -138,7 +138,7 @@ def test_rows_with_the_same_seq_are_not_parted(database):
     """Artemis numbers rows by one counter a journal, which two of its brokers would share."""
     store = SqlStore(DatabaseStoreOptions(connection_url=database.url, **PATIENT))
     store.open()
-    connected = store.place._database
+    connected = store.leased._database
     table = record_table(connected, journal_table("MESSAGES", connected.dialect), None)
     assert table.body_size_max >= 3 << 20
     seqs = [1, 2, 2, 2, 3] if not connected.dialect.seq_is_key else [1, 2, 3, 4, 5]

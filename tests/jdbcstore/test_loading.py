@@ -73,9 +73,9 @@ def test_a_row_that_no_journal_writes_is_refused():
 def insert(url, *rows):
     store = SqlStore(DatabaseStoreOptions(connection_url=url))
     store.open()
-    store.place.table.connect()
-    with store.place.table.connection.begin():
-        store.place.table.insert_rows([(*row, seq) for seq, row in enumerate(rows, 1)])
+    store.leased.table.connect()
+    with store.leased.table.connection.begin():
+        store.leased.table.insert_rows([(*row, seq) for seq, row in enumerate(rows, 1)])
     store.close()
 
 
@@ -95,10 +95,10 @@ def test_a_load_tidies_up_what_artemis_leaves_and_the_table_does_not_grow(databa
 
     store = SqlStore(DatabaseStoreOptions(connection_url=database.url))
     view, result = open_and_load(store)
-    rows_after_load = store.place.table.count()
+    rows_after_load = store.leased.table.count()
     store.commit(9, sync=True)
     store.delete(2, sync=True)
-    rows_left = store.place.table.count()
+    rows_left = store.leased.table.count()
     store.close()
 
     assert [record for record, *_ in view[0]] == [1, 2]
@@ -123,11 +123,11 @@ def test_transactions_of_any_size_leave_nothing_over(database, size):
     store.add(5, 1, b"in between", sync=True)
     store.commit(50, sync=True)
     store.add(6, 1, b"behind", sync=True)
-    rows = store.place.table.count()
+    rows = store.leased.table.count()
     for record in (*range(10, 20), 5, 6):
         store.delete(record, sync=False)
     store.sync()
-    left = store.place.table.count()
+    left = store.leased.table.count()
     store.add(7, 1, b"goes on", sync=True)
     store.close()
 
@@ -145,7 +145,7 @@ def test_several_transactions_of_artemis_are_settled_at_once(database):
 
     store = SqlStore(DatabaseStoreOptions(connection_url=database.url))
     view, result = open_and_load(store)
-    rows_left = store.place.table.count()
+    rows_left = store.leased.table.count()
     store.close()
 
     assert [(record, body) for record, _, _, body in view[0]] == [

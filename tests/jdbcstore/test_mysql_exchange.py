@@ -220,7 +220,7 @@ def test_a_batch_takes_one_commit(database):
     store.open()
     try:
         store.load()
-        driver = store.place.table.connection.connection.driver_connection
+        driver = store.leased.table.connection.connection.driver_connection
 
         def commits():
             with driver.cursor() as cursor:

@@ -166,7 +166,7 @@ def test_an_unknown_outcome_on_a_live_database(database, what):
     store.add(2, 2, b"in a transaction", tx=50)
     if what == "commit staged":
         store.prepare(50, b"extra", sync=True)
-    lose_connection_after(store.place.table, "write")
+    lose_connection_after(store.leased.table, "write")
 
     if what == "add":
         store.add(3, 3, b"third", sync=True)
@@ -199,10 +199,10 @@ def test_a_store_whose_lease_another_took_writes_nothing_more(database):
     store = SqlStore(DatabaseStoreOptions(connection_url=database.url))
     open_and_load(store)
     store.add(1, 1, b"first", sync=True)
-    with store.place._database.connect() as connection, connection.begin():
+    with store.leased._database.connect() as connection, connection.begin():
         connection.exec_driver_sql(
             "UPDATE "
-            + store.place._database.dialect.quoted(store.place.lease._table.table)
+            + store.leased._database.dialect.quoted(store.leased.lease._table.table)
             + " SET HOLDER_ID = 'thief' WHERE ID = 1"
         )
     called = []
@@ -234,12 +234,12 @@ def test_a_fenced_owner_is_told_so_whatever_the_new_owner_has_written(database, 
         monkeypatch.setattr(mysql, "is_plain_socket", lambda driver, commands: False)
     if way == "long commands":
         monkeypatch.setattr(mysql, "PACKET_MAX", 0)
-    quoted = store.place._database.dialect.quoted
-    with store.place._database.connect() as connection, connection.begin():
+    quoted = store.leased._database.dialect.quoted
+    with store.leased._database.connect() as connection, connection.begin():
         connection.exec_driver_sql(
-            f"UPDATE {quoted(store.place.lease._table.table)} SET HOLDER_ID = 'thief' WHERE ID = 1"
+            f"UPDATE {quoted(store.leased.lease._table.table)} SET HOLDER_ID = 'thief' WHERE ID = 1"
         )
-        table = store.place.table.table
+        table = store.leased.table.table
         taken = sqlalchemy.select(table).order_by(table.c.seq.desc()).limit(1)
         row = dict(connection.execute(taken).mappings().one())
         for seq in range(row["seq"] + 1, row["seq"] + 4):
@@ -259,7 +259,7 @@ def test_a_lone_row_asks_for_the_lease_once_it_has_the_file(database, is_taken):
     )
     store = SqlStore(options)
     open_and_load(store)
-    lease, outcomes = store.place.lease, []
+    lease, outcomes = store.leased.lease, []
     other = sqlite3.connect(database.name, isolation_level=None)
     changed = "HOLDER_ID = 'thief'" if is_taken else "HOLDER_EXPIRATION_TIME = 0"
 

@@ -125,7 +125,7 @@ def test_a_load_that_the_server_ends_again_and_again_reads_all(database, what, e
     try:
         for _ in range(loads):
             found = []
-            for rows in store.place.reconnecting.rows():
+            for rows in store.leased.reconnecting.rows():
                 found += rows
                 read_on.set()
             assert [row[6] for row in found] == list(range(len(sizes) + 2))
@@ -148,7 +148,7 @@ def add_committed_transaction(url, first_seq, final_seq):
     """An add and its commit row, with everything else between the two."""
     store = SqlStore(DatabaseStoreOptions(connection_url=url))
     store.open()
-    table = store.place.table
+    table = store.leased.table
     with table.connection.begin():
         table.insert_rows([(0, 13, 1, b"committed", 7, b"", first_seq)])
         table.insert_rows([(-1, 18, 255, b"", 7, b"", final_seq)])

@@ -91,7 +91,7 @@ def test_stat_counts_and_names_the_holder(call, filled):
     status, out, _ = call("stat", filled, "--json")
     free = json.loads(out)
     with loaded_store(filled) as store:
-        holder = store.place.lease.holder_id
+        holder = store.leased.lease.holder_id
         held = json.loads(call("stat", filled, "--json")[1])
         text = call("stat", filled)[1]
 
