@@ -48,7 +48,7 @@ def test_a_store_that_is_dropped_open_is_told(tmp_path, is_loaded):
     store.open()
     if is_loaded:
         store.load()
-    place, writer = store.leased, store.writer
+    leased, writer = store.leased, store.writer
 
     with pytest.warns(ResourceWarning, match=r"SqlStore MESSAGES: .* was never closed"):  # noqa: PT031 - when it goes.
         del store
@@ -56,7 +56,7 @@ def test_a_store_that_is_dropped_open_is_told(tmp_path, is_loaded):
 
     if writer is not None:
         writer.stop()
-    place.close()
+    leased.close()
 
 
 def test_one_that_was_closed_or_never_opened_is_dropped_in_silence(tmp_path):
