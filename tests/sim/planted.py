@@ -29,11 +29,11 @@ _ACKNOWLEDGE = int(RecordType.ACKNOWLEDGE_REF)
 
 
 class AnswersBeforeTheSync(MemoryStore):
-    """What is written is called durable, by a disk that syncs slowly."""
+    """What is written is called durable."""
 
-    def open(self) -> None:
-        super().open()
-        self.log.disk.sync_s = (0.05, 0.3)
+    def _write(self, position: int) -> None:
+        super()._write(position)
+        self.reap()
 
     def _is_due(self, position: int, is_synced: bool) -> bool:
         return super()._is_due(position, is_synced=False)

@@ -1,4 +1,4 @@
-"""A `broker run` that is killed, stopped and started again under random clients: see verdict.py.
+"""A `broker run` that is killed, stopped and started again under random clients: see checker.py.
 
 Length: `effort` of ten minutes for each store. QUIVER_SEED tries something else.
 """
