@@ -57,7 +57,7 @@ def entry(number, queue_ids, *, tx_id=-1, expiration=0, properties=()):
 def page(folder, number, *parts):
     """Append to a page of address `a`; its folder is found, or made."""
     folders = FileFolders(folder / "paging")
-    found = folders.load().get("a") or folders.create("a", 1)
+    found = folders.view().get("a") or folders.create("a", 1)
     found.append(number, list(parts))
     found.sync(number)
     found.close()

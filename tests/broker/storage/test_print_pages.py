@@ -27,7 +27,7 @@ def pages(tmp_path):
     folder.append(3, [entry(3, (8,), TX + 1), b"{torn"])
     folder.sync(3)
     folder.close()
-    return folders.load()
+    return folders.view()
 
 
 @pytest.fixture
