@@ -10,8 +10,8 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 
-from journal.buffer cimport (
-    RESERVED, SYNCED_IN_TIME, pthread_mutex_lock, pthread_mutex_unlock)
+from journal.batch_ring cimport RESERVED, SYNCED_IN_TIME
+from journal.buffer cimport pthread_mutex_lock, pthread_mutex_unlock
 from journal.data_files cimport DataFile
 from journal.files.base cimport OpenFile
 from journal.format cimport (

@@ -3,10 +3,11 @@ from typing import Self
 
 from typing_extensions import disjoint_base
 
+from journal.batch_ring import BatchRing
 from journal.files.base import BackEnd
 
 @disjoint_base
-class GroupBuffer:
+class GroupBuffer(BatchRing):
     def __new__(
         cls,
         back_end: BackEnd,

@@ -1,11 +1,6 @@
 """The timed buffer: many records, one write, one sync; and the flusher thread that does it.
 
-    producers ──reserve, encode, accept──▶ slot ─ ─ ─ ring of slots ─ ─ ─▶ flusher ──▶ file
-                                           head            taken           written, synced
-
-A batch is what one slot holds. Batches are numbered from 0 for ever; a ticket is the number of
-the batch that a record went into, so "durable" is one comparison: ticket < synced. The counters
-only grow: synced <= written <= taken <= head.
+Producers fill a ring of batches (batch_ring.pyx); the flusher empties it into files.
 
 When the flusher is free it takes the batch being filled if anybody waits for it, otherwise at
 the latest `timeout_ns` after its first record, synced if any record asks for it. A lone record
@@ -14,14 +9,8 @@ late-comers a moment (`group_delay_ns`): their producers were just woken and are
 Records without a waiter do not count for this. All batches that are ready go as one group: written
 side by side where the back end has a queue, then one sync for all of them.
 
-A group never crosses a file: the last batch of a file is on disk before the first of the next is
-written. So only the newest file can have a torn tail.
-
-Marks (format.pyx): a batch opens with one that says how much of the file was on disk when the
-batch was sealed. A journal that is idle or closes writes one alone; a full file gets an end mark
-once its last batch is on disk. These two stand in a sector of their own, so that one lost sector
-cannot take both a mark and a record that no other mark counts. The next batch begins before them,
-behind the last record. Marks claim only what is on disk, hence none are written without datasync.
+A file is closed once its last batch is on disk, with an end mark. A journal that is idle or closes
+writes a mark alone.
 
 The first failed write or sync is final: every counter stays, every waiter gets the error.
 
@@ -35,9 +24,9 @@ import errno
 from libc.string cimport memset
 
 from journal.atomics cimport add32, load32, load64, pause_spin, store64
-from journal.files.base cimport io_alloc, io_free
-from journal.format cimport (
-    END_MARK, LEADER_SIZE, MARK, ORDINAL_MAX, encode_mark, leader_padding, mark_place)
+from journal.batch_ring cimport BUFFER_ALIGNMENT, SLOTS_MAX, BatchRing, Slot
+from journal.files.base cimport BackEnd, io_alloc, io_free
+from journal.format cimport END_MARK, LEADER_SIZE, MARK, encode_mark
 from journal.native cimport qv_completion
 from journal.parking cimport (
     bump_event, close_event, now_ns, open_event, park, park_until, set_timer_slack, sleep_ns,
@@ -49,7 +38,6 @@ cdef int EAGAIN = errno.EAGAIN
 cdef int EINTR = errno.EINTR
 
 cdef enum:
-    BUFFER_ALIGNMENT = 4096
     TIMER_SLACK_NS = 1000       # the kernel's 50 us would make a join of 10 us one of 60
 
 # A moment for producers that were just woken to ask again: the wake-ups come one after another,
@@ -62,8 +50,8 @@ cdef uint64_t PREWARM_NS = 50_000
 cdef uint64_t FOREVER = <uint64_t>-1
 
 
-cdef class GroupBuffer:
-    """A ring of slots, filled by producers and emptied by one native thread.
+cdef class GroupBuffer(BatchRing):
+    """A ring of batches, filled by producers and emptied by one native thread.
 
     Attributes of the constructor:
         back_end: what writes; closed by its owner after close().
@@ -76,18 +64,10 @@ cdef class GroupBuffer:
 
     def __cinit__(self, BackEnd back_end, *, uint64_t capacity, uint64_t timeout_ns,
                   bint datasync, bint leaders):
-        cdef uint32_t i
-        self.back_end = back_end
-        self.capacity = (capacity + BUFFER_ALIGNMENT - 1) // BUFFER_ALIGNMENT * BUFFER_ALIGNMENT
         self.timeout_ns = timeout_ns
-        self.timer_off = timeout_ns == 0
         self.group_delay_ns = min(GROUP_DELAY_NS, timeout_ns)
         self.idle_ns = IDLE_NS
         self.datasync = datasync
-        self.leaders = leaders
-        self.marks = leaders and datasync
-        # Half of the slots are on their way to the disk while the other half is filled.
-        self.slot_count = min(max(3, 2 * back_end.queue_depth), 8)
         self.event_fd = -1
         self.waiting = Waiters()
         pthread_mutex_init(&self.lock, NULL)
@@ -96,23 +76,15 @@ cdef class GroupBuffer:
             2 * max(<uint64_t>BUFFER_ALIGNMENT, <uint64_t>back_end.alignment), BUFFER_ALIGNMENT)
         if self.mark_block == NULL:
             raise MemoryError
-        for i in range(self.slot_count):
-            self.slots[i].data = <uint8_t *>io_alloc(self.capacity, BUFFER_ALIGNMENT)
-            if self.slots[i].data == NULL:
-                raise MemoryError
-            # Touch the pages now and not in the middle of an append.
-            memset(self.slots[i].data, 0, self.capacity)
         self.event_fd = open_event()
         if self.event_fd < 0:
             raise OSError(-self.event_fd, "cannot open an eventfd")
 
     def __dealloc__(self):
-        cdef uint32_t i
+        # The ring, which the thread fills and empties, goes behind this.
         if self.running:
             with nogil:
                 self.halt()
-        for i in range(SLOTS_MAX):
-            io_free(self.slots[i].data)
         io_free(self.mark_block)
         if self.event_fd >= 0:
             close_event(self.event_fd)
@@ -144,93 +116,7 @@ cdef class GroupBuffer:
         pthread_join(self.thread, NULL)
         self.running = False
 
-    # Filling, under the lock.
-
-    cdef void begin_file(self, OpenFile *file) noexcept nogil:
-        """Batches go to `file` from now on; the slot being filled is empty."""
-        self.file = file
-        self.begin_slot()
-
-    cdef int reserve(self, uint32_t size, uint8_t **where, bint frees) noexcept nogil:
-        """Find room for a record of `size` bytes, and for its leader before it.
-
-        `frees`: the record makes room, so it may have what is kept for a full disk.
-
-        RESERVED: write the record at `where`, and its leader in the nine bytes before when
-        leaders are on, then accept(). Otherwise nothing has changed.
-        """
-        cdef Slot *slot
-        cdef uint64_t start, end
-        while True:
-            if self.error or self.stopping:
-                return FAILED
-            if not (self.head - self.written < self.slot_count):
-                return NEED_ROOM
-            if self.file.is_reserved and not frees:
-                return NEED_FILE
-            slot = &self.slots[self.head % self.slot_count]
-            start = slot.used
-            if self.leaders:
-                if start == 0 and self.marks:
-                    start = LEADER_SIZE
-                start += leader_padding(slot.offset + start) + LEADER_SIZE
-            end = start + size
-            if self.file.ordinal == ORDINAL_MAX or self.file.size < self.mark_end(
-                    self.file, slot.offset + self.padded(self.file, end)):
-                return NEED_FILE
-            if end <= self.capacity:
-                break
-            if not self.next_is_free():
-                return NEED_ROOM
-            self.seal()
-        # What lies between the old end and the record is padding, mark or leader.
-        memset(slot.data + slot.used, 0, start - slot.used)
-        where[0] = slot.data + start
-        if slot.records == 0 and not self.timer_off:
-            slot.started_ns = now_ns()
-        slot.used = end
-        return RESERVED
-
-    cdef uint64_t accept(self, int sync) noexcept nogil:
-        """The reserved record is whole: count it; the ticket to wait for."""
-        cdef Slot *slot = &self.slots[self.head % self.slot_count]
-        slot.records += 1
-        self.records += 1
-        if self.leaders:
-            self.file.ordinal += 1
-        if sync == SYNCED or (sync and self.timer_off):
-            slot.awaited += 1
-            self.wanted = self.head + 1
-        elif sync:
-            self.sync_due = self.head + 1
-        elif self.timer_off:
-            self.flush_to = self.head + 1
-        return self.head
-
-    cdef bint roll(self, OpenFile *following) noexcept nogil:
-        """Go on in `following`; false, and nothing changed, when no slot is free."""
-        if not self.next_is_free():
-            return False
-        self.slots[self.head % self.slot_count].closes_file = True
-        self.file = following
-        self.seal()
-        return True
-
-    cdef uint64_t sync_all(self) noexcept nogil:
-        """Ask for a sync of all that is accepted; the ticket to wait for, counted from 1.
-
-        0: everything is on disk already.
-        """
-        cdef uint64_t end = self.head
-        if self.slots[self.head % self.slot_count].records:
-            end += 1
-        if end > self.wanted:
-            self.wanted = end
-        return end
-
-    cdef int64_t last_ticket(self) noexcept nogil:
-        """The ticket of the last record that was accepted; -1: none yet."""
-        return <int64_t>self.head - (0 if self.slots[self.head % self.slot_count].records else 1)
+    # Whom the flusher hears.
 
     cdef void flush_now(self) noexcept nogil:
         """Sync at once what would be synced with a later batch. Without the lock."""
@@ -272,70 +158,6 @@ cdef class GroupBuffer:
         add32(&self.signal, 1)
         pthread_mutex_unlock(&self.lock)
         unpark(&self.signal, False)
-
-    cdef uint64_t padded(self, const OpenFile *file, uint64_t size) noexcept nogil:
-        cdef uint64_t alignment = file.alignment
-        return (size + alignment - 1) & ~(alignment - 1)
-
-    cdef uint64_t mark_end(self, OpenFile *file, uint64_t end) noexcept nogil:
-        """Where the file would end if records up to `end` and its end mark were all."""
-        if not self.marks:
-            return end
-        return mark_place(end, file.size, file.alignment) + self.padded(file, LEADER_SIZE)
-
-    cdef uint64_t mark_offset(self, OpenFile *file) noexcept nogil:
-        """Where a mark goes behind all that the file holds.
-
-        A file that an earlier version filled to its end has room right behind its records only.
-        """
-        if self.mark_end(file, file.position) > file.size:
-            return file.position
-        return mark_place(file.position, file.size, file.alignment)
-
-    cdef uint64_t file_room(self, OpenFile *file) noexcept nogil:
-        """The largest record that an empty `file` and an empty slot take."""
-        cdef uint64_t end = file.size, room
-        cdef uint64_t extra = 0
-        if self.marks and end > self.padded(file, LEADER_SIZE):
-            # The last sector that an end mark fits into is kept free for it.
-            end = mark_place(end - self.padded(file, LEADER_SIZE) + 1, file.size, file.alignment)
-            end -= mark_place(1, file.size, file.alignment)
-        room = end - file.first if end > file.first else 0
-        if self.leaders:
-            extra = LEADER_SIZE + (LEADER_SIZE if self.marks else 0)
-            extra += leader_padding(file.first + extra - LEADER_SIZE)
-        room = min(room & ~(<uint64_t>self.back_end.alignment - 1), self.capacity)
-        return room - extra if room > extra else 0
-
-    cdef void begin_slot(self) noexcept nogil:
-        cdef Slot *slot = &self.slots[self.head % self.slot_count]
-        slot.file = self.file
-        slot.offset = self.file.position
-        slot.used = 0
-        slot.size = 0
-        slot.records = 0
-        slot.awaited = 0
-        slot.started_ns = 0
-        slot.closes_file = False
-
-    cdef bint next_is_free(self) noexcept nogil:
-        return self.head + 1 - self.written < self.slot_count
-
-    cdef void seal(self) noexcept nogil:
-        """End the batch being filled and begin the next, whose slot is free."""
-        cdef Slot *slot = &self.slots[self.head % self.slot_count]
-        cdef OpenFile *file = slot.file
-        slot.marked_ordinal = file.marked_ordinal
-        slot.ordinal_end = file.ordinal
-        if slot.used:
-            slot.size = self.padded(file, slot.used)
-            memset(slot.data + slot.used, 0, slot.size - slot.used)
-            if self.marks:
-                slot.marked_ordinal = file.synced_ordinal
-                encode_mark(slot.data, MARK, file.file_id, file.synced_ordinal)
-        file.position = slot.offset + slot.size
-        self.head += 1
-        self.begin_slot()
 
     # Waiting, without the lock. WOKEN_BY_A_SIGNAL: have Python look at it, and ask again.
 

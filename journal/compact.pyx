@@ -63,7 +63,7 @@ from journal.format cimport (
 from journal.files.chunks cimport ChunkWriter
 from journal.pending_records cimport PendingRecord, PendingTransaction, borrow, no_memory
 from journal.id_map cimport NO_MEMORY, id_map_get
-from journal.index cimport LEAVES, FileCounts
+from journal.file_pins cimport LEAVES, FileCounts
 from journal.relocations cimport Copied, CopiedOperation
 from journal.scan cimport LIVE, Item
 

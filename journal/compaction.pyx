@@ -12,13 +12,13 @@ import time
 
 from libc.stdint cimport int32_t, int64_t
 
-from journal.buffer cimport (
-    NEED_ROOM, GroupBuffer, pthread_mutex_lock, pthread_mutex_unlock)
+from journal.batch_ring cimport NEED_ROOM
+from journal.buffer cimport GroupBuffer, pthread_mutex_lock, pthread_mutex_unlock
 from journal.compact cimport Compactor
 from journal.data_files cimport DataFile, DataFiles
 from journal.files.base cimport OpenFile
 from journal.files.chunks cimport ChunkWriter
-from journal.index cimport FileCounts
+from journal.file_pins cimport FileCounts
 from journal.reserve cimport COMPACTION_MORE
 
 from journal.errors import JournalClosed, JournalError, JournalIOError

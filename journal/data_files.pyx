@@ -23,10 +23,10 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from posix.fcntl cimport F_GETFL, F_SETFL, fcntl
 
-from journal.buffer cimport (
-    FAILED, NEED_ROOM, pthread_mutex_lock, pthread_mutex_unlock)
+from journal.batch_ring cimport FAILED, NEED_ROOM
+from journal.buffer cimport pthread_mutex_lock, pthread_mutex_unlock
+from journal.file_pins cimport LEAVES, FileCounts
 from journal.format cimport HEADER_SIZE, LEADER_SIZE
-from journal.index cimport LEAVES, FileCounts
 from journal.waiters cimport WOKEN_BY_A_SIGNAL
 from journal.reserve cimport open_count, reserve_size
 

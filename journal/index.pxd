@@ -1,12 +1,12 @@
 """Which records are live, in which file, and what pins each file: the typed header of index.pyx.
 
 All functions are nogil and need the caller's lock: an index has no lock of its own.
-Files are named by slot, a small number given by file_new and free again after file_drop.
 Return values: >= 0 as said, NO_MEMORY (-1) when memory is out (the index is unchanged).
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from journal.file_pins cimport FilePins
 from journal.id_map cimport NO_MEMORY, IdMap
 from journal.place_map cimport PlaceMap
 
@@ -27,32 +27,6 @@ cdef struct UpdateEntry:
     int32_t count               # updates merged here (consecutive ones in one file)
     uint32_t bytes
     int32_t next                # next UpdateEntry, -1: last; the chain begins with the newest
-
-# What a compaction in progress does with a file.
-cdef enum:
-    STAYS = 0
-    LEAVES = 1                  # its records are being copied; it goes when that is published
-    ARRIVES = 2                 # being written by the compaction
-
-cdef struct Negative:
-    int32_t target              # slot of the file whose records were deleted
-    int64_t count
-
-cdef struct FileCounts:
-    int64_t file_id
-    bint used
-    int64_t positives           # adds, update entries and transactions that pin the file
-    int64_t live_bytes
-    int64_t add_count           # never decreases
-    int64_t replaceable_count   # never decreases
-    Negative *negatives         # this file's deletes, by the file they concern
-    int32_t negative_count
-    int32_t negative_room
-    int32_t negative_hint       # where the last look-up ended: deletes come in runs
-    bint negatives_met          # sticky, see can_reclaim
-    bint positives_met          # sticky
-    bint awaits_copy            # not reclaimable: waits for its retention copy
-    uint8_t compaction          # STAYS, LEAVES or ARRIVES
 
 cdef struct TxOperation:
     int64_t record_id
@@ -79,14 +53,12 @@ cdef struct Transaction:
     bint prepared
     int32_t next_unused
 
-cdef class RecordIndex:
+cdef class RecordIndex(FilePins):
     cdef PlaceMap record_map
     cdef RecordEntry *records
     cdef uint32_t record_room, record_used, record_unused   # used: first never used place
     cdef UpdateEntry *updates
     cdef int32_t update_room, update_used, update_unused
-    cdef FileCounts *files
-    cdef int32_t file_room
     cdef IdMap tx_map
     cdef Transaction *transactions
     cdef uint32_t tx_room
@@ -97,10 +69,6 @@ cdef class RecordIndex:
     cdef IdMap removed              # record id -> slot of the file with the delete
     cdef IdMap ended                # tx id -> slot of the file with its end * 2 + committed
 
-    # Files.
-    cdef int32_t file_new(self, int64_t file_id) noexcept nogil      # slot
-    cdef void file_drop(self, int32_t file) noexcept nogil     # also its negatives elsewhere
-    cdef int64_t negative(self, int32_t file, int32_t target) noexcept nogil
     # Records outside transactions.
     cdef void prefetch_record(self, int64_t record_id) noexcept nogil
     cdef void expect_entry(self, int64_t record_id) noexcept nogil
@@ -132,7 +100,6 @@ cdef class RecordIndex:
     cdef void unwatch(self) noexcept nogil
     # Inner steps.
     cdef int note_end(self, const Transaction *tx, int32_t file, bint committed) noexcept nogil
-    cdef int negate(self, int32_t file, int32_t target, int64_t count) noexcept nogil
     cdef int entry_add_update(self, RecordEntry *entry, int32_t file, uint32_t bytes,
                               bint replaceable) noexcept nogil
     cdef int apply_operation(self, const TxOperation *operation) noexcept nogil

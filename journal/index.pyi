@@ -1,7 +1,9 @@
 from typing import final
 
+from journal.file_pins import FilePins
+
 @final
-class RecordIndex:
+class RecordIndex(FilePins):
     def __init__(self) -> None: ...
     def __len__(self) -> int: ...
     def __contains__(self, record_id: int) -> bool: ...

@@ -18,7 +18,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from journal.appends cimport ACCEPTED, JournalAppends
 from journal.atomics cimport load64
-from journal.buffer cimport RESERVED, pthread_mutex_lock, pthread_mutex_unlock
+from journal.batch_ring cimport RESERVED
+from journal.buffer cimport pthread_mutex_lock, pthread_mutex_unlock
 from journal.format cimport (
     ADD_RECORD, ADD_RECORD_TX, COMMIT_RECORD, DELETE_RECORD, DELETE_RECORD_TX, EVENT_RECORD,
     PREPARE_RECORD, ROLLBACK_RECORD, UPDATE_RECORD, UPDATE_RECORD_TX, record_size)

@@ -25,7 +25,7 @@ from journal.format cimport (
     ADD_RECORD, ADD_RECORD_TX, COMPACT_COUNT_MAX, END_MARK, HEADER_SIZE, LEADER_SIZE, ORDINAL_MAX,
     UPDATE_RECORD, UPDATE_RECORD_TX, encode_header, encode_header_leader, encode_leader,
     encode_mark, encode_record, leader_padding, mark_place, record_size)
-from journal.index cimport ARRIVES
+from journal.file_pins cimport ARRIVES
 
 __all__ = ["CompactionStopped", "NewFiles", "NothingGained", "OutputFile"]
 

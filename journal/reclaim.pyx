@@ -7,7 +7,8 @@ For files in order of their ids:
 
 from libc.stdint cimport int32_t, int64_t
 
-from journal.index cimport FileCounts, RecordIndex
+from journal.file_pins cimport FileCounts
+from journal.index cimport RecordIndex
 
 
 cdef int32_t find_reclaimable(RecordIndex index, const int32_t *slots, int32_t count,

@@ -17,7 +17,8 @@ from posix.unistd cimport usleep
 from journal.buffer cimport pthread_mutex_lock, pthread_mutex_unlock
 from journal.format cimport DELETE_RECORD_TX, PREPARE_RECORD
 from journal.id_map cimport NO_MEMORY, id_map_get, id_map_put
-from journal.index cimport LEAVES, NO_FILE, STAYS, FileCounts
+from journal.file_pins cimport LEAVES, STAYS, FileCounts
+from journal.index cimport NO_FILE
 
 cdef enum:
     CHUNK = 64                  # records under one hold of the lock

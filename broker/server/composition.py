@@ -22,8 +22,8 @@ from broker.model.routing_type import RoutingType
 from broker.paging.paging import Paging
 from broker.queues.counters import Counters
 from broker.queues.factory import QueueFactory
-from broker.queues.limits import Limits
 from broker.queues.memory import GlobalMemory
+from broker.queues.producer_credit import Limits
 from broker.recovery.replay import Replay
 from broker.routing.addresses import Addresses
 from broker.routing.administration import Administration

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from broker.ports import Security
     from broker.queues.counters import Counters
     from broker.queues.filter import Filter
-    from broker.queues.limits import Limits
+    from broker.queues.producer_credit import Limits
     from broker.recovery.replay import Replay
     from broker.routing.administration import Administration
     from broker.routing.dead_letters import DeadLetters

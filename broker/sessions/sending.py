@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from broker.model.message import Message
     from broker.model.routing_type import RoutingType
     from broker.ports import Management, Settings
-    from broker.queues.limits import Limits
+    from broker.queues.producer_credit import Limits
     from broker.routing.administration import Administration
     from broker.routing.cached_routes import CachedRoute
     from broker.routing.postoffice import PostOffice

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from broker.ports import Management, Security, Settings
     from broker.queues.consumer import Sink
     from broker.queues.filter import Filter
-    from broker.queues.limits import Limits
+    from broker.queues.producer_credit import Limits
     from broker.routing.administration import Administration
     from broker.routing.dead_letters import DeadLetters
     from broker.routing.postoffice import PostOffice

@@ -11,8 +11,8 @@ from broker.model.routing_type import RoutingType
 from broker.notifications import IN_PROCESS, NullNotifier
 from broker.queues.counters import Counters
 from broker.queues.factory import QueueFactory
-from broker.queues.limits import Limits
 from broker.queues.memory import GlobalMemory
+from broker.queues.producer_credit import Limits
 from broker.records.binding_records import Divert
 from broker.routing.addresses import Addresses
 from broker.routing.administration import Administration

@@ -92,7 +92,7 @@ async def test_confirmations_come_for_many_messages_on_their_way(either_broker):
         confirmations = [await producer.post(f"{number}") for number in range(500)]
         await asyncio.gather(*confirmations)
 
-        assert (await session.query_queue(queue)).message_count == 500
+        # Artemis confirms before its queue counts: see who takes them.
         async with await session.consumer(queue) as consumer:
             texts = [(await consumer.receive(WAIT_S)).text for _ in range(500)]
         assert texts == [str(number) for number in range(500)]

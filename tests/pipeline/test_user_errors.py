@@ -99,7 +99,7 @@ def test_a_master_that_does_not_answer_is_told():
 
 
 def test_a_master_of_no_known_kind_is_told_before_java_starts():
-    with pytest.raises(WrongUse, match="Spark knows no master 'nowhere'"):
+    with pytest.raises(WrongUse, match="'nowhere' is not a Spark master"):
         check_master("nowhere")
 
 

@@ -397,12 +397,16 @@ def append_to_any_page(patched):
 
 
 def give_new_folders(patched):
-    """An address that is made anew has a folder of its own at once."""
+    """An address that is made anew has a folder of its own at once, and its pages begin with 1.
+
+    A start would get past that: it deletes the page whose queues are gone.
+    """
     patched.setattr(
         paging.Paging,
         "_new_store",
         lambda self, name, memory: self.add_store(name, memory, self.new_folder(name)),
     )
+    patched.setattr(loading.PageLoader, "_drop_unused", lambda loader, folder, number: False)
 
 
 def delete_behind_the_folder(patched):
