@@ -39,7 +39,6 @@ cdef int EINTR = errno.EINTR
 
 cdef enum:
     TIMER_SLACK_NS = 1000       # the kernel's 50 us would make a join of 10 us one of 60
-
 # A moment for producers that were just woken to ask again: the wake-ups come one after another,
 # so it is longer than C threads would want. And half a second without work before an idle mark.
 cdef uint64_t GROUP_DELAY_NS = 25_000
@@ -115,8 +114,6 @@ cdef class GroupBuffer(BatchRing):
         self.release()
         pthread_join(self.thread, NULL)
         self.running = False
-
-    # Whom the flusher hears.
 
     cdef void flush_now(self) noexcept nogil:
         """Sync at once what would be synced with a later batch. Without the lock."""
