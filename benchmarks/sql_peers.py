@@ -20,7 +20,7 @@ class ArtemisTable:
         database: where the table is made.
 
     Raises:
-        ArtemisUnavailableError: no Java, no Maven, or Maven Central cannot be reached.
+        PeerUnavailableError: no Java, no Maven, or Maven Central cannot be reached.
     """
 
     def __init__(self, database: Database) -> None:

@@ -12,7 +12,7 @@ import shutil
 from typing import TYPE_CHECKING, ClassVar
 
 from benchmarks.measure import FILE_SIZE, CannotRunError, Case, Outcome, main_for
-from tests.interop.artemis import Artemis, ArtemisUnavailableError
+from tests.interop.artemis import Artemis, PeerUnavailableError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ class ArtemisEngine:
         if cls._process is None:
             try:
                 cls._process = Artemis()
-            except ArtemisUnavailableError as error:
+            except PeerUnavailableError as error:
                 raise CannotRunError(f"no Artemis: {error}") from error
         return cls._process
 

@@ -22,7 +22,7 @@ def server() -> str:
     """Path of nats-server: of VERSION where Go is there, else what the system has.
 
     Raises:
-        ArtemisUnavailableError: neither, or Go cannot build it. No other version is measured.
+        PeerUnavailableError: neither, or Go cannot build it. No other version is measured.
     """
     if shutil.which("go") is None:
         return tool("nats-server")

@@ -9,7 +9,7 @@ import subprocess
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from tests.interop.fetched import ArtemisUnavailableError as Unavailable
+from tests.interop.fetched import PeerUnavailableError as Unavailable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.interop.fetched import (
-    ArtemisUnavailableError,
+    PeerUnavailableError,
     cache_folder,
     compiled,
     given,
@@ -29,7 +29,7 @@ from tests.interop.fetched import (
     tool,
 )
 
-__all__ = ["Artemis", "ArtemisError", "ArtemisUnavailableError", "classes", "jars"]
+__all__ = ["Artemis", "ArtemisError", "PeerUnavailableError", "classes", "jars"]
 
 JAVA_SOURCES = Path(__file__).parent / "java"
 # The newest on Maven Central, and the last one under the project's former group id.
@@ -50,7 +50,7 @@ def jars(version: str = VERSION) -> Path:
     """Folder with the jars of a release of Artemis, fetched from Maven Central at the first call.
 
     Raises:
-        ArtemisUnavailableError: no Maven, or Maven Central cannot be reached.
+        PeerUnavailableError: no Maven, or Maven Central cannot be reached.
     """
     folder = given("JARS")
     if folder:
@@ -64,7 +64,7 @@ def classes(version: str = VERSION) -> Path:
     """Folder holding our compiled Java program.
 
     Raises:
-        ArtemisUnavailableError: no Java compiler, no jars, or the sources do not compile.
+        PeerUnavailableError: no Java compiler, no jars, or the sources do not compile.
     """
     sources = sorted(JAVA_SOURCES.rglob("*.java"))
     return compiled(
@@ -78,7 +78,7 @@ def native_libraries(version: str = VERSION) -> Path:
     The JVM looks for libraries in folders only.
 
     Raises:
-        ArtemisUnavailableError: as `jars()`.
+        PeerUnavailableError: as `jars()`.
     """
     folder = _cached("native", version)
     if not folder.exists():

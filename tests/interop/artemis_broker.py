@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.interop.fetched import (
-    ArtemisUnavailableError,
+    PeerUnavailableError,
     cache_folder,
     cache_root,
     compiled,
@@ -52,7 +52,7 @@ def distribution() -> Path:
     """Folder of Artemis's distribution, fetched from Maven Central at the first call.
 
     Raises:
-        ArtemisUnavailableError: no Java, or Maven Central cannot be reached.
+        PeerUnavailableError: no Java, or Maven Central cannot be reached.
     """
     tool("java")
     unpacked = given("BROKER")
@@ -67,7 +67,7 @@ def distribution() -> Path:
             (partial / f"apache-artemis-{VERSION}").rename(folder)
         except (OSError, urllib.error.URLError, zipfile.BadZipFile) as error:
             if not folder.exists():
-                raise ArtemisUnavailableError(f"fetching {URL} failed: {error}") from error
+                raise PeerUnavailableError(f"fetching {URL} failed: {error}") from error
         finally:
             shutil.rmtree(partial, ignore_errors=True)
     return folder
@@ -148,7 +148,7 @@ class ArtemisBroker:
         ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=START_TIMEOUT_S)
         if done.returncode:
-            raise ArtemisUnavailableError(f"artemis create: {done.stdout}{done.stderr}")
+            raise PeerUnavailableError(f"artemis create: {done.stdout}{done.stderr}")
         profile = self._folder / "etc" / "artemis.profile"
         text = re.sub(r"-Xms\S+ -Xmx\S+", f"-Xms64M -Xmx{self._memory_mb}M", profile.read_text())
         profile.write_text(text.replace("-XX:AutoBoxCacheMax=20000 ", ""))
@@ -181,12 +181,12 @@ class ArtemisBroker:
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
-                raise ArtemisUnavailableError(f"the broker ended: {self.log()[-500:]}")
+                raise PeerUnavailableError(f"the broker ended: {self.log()[-500:]}")
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:
                     return
             time.sleep(0.2)
-        raise ArtemisUnavailableError(f"the broker did not start: {self.log()[-500:]}")
+        raise PeerUnavailableError(f"the broker did not start: {self.log()[-500:]}")
 
     def _command(self) -> list[str]:
         if self._class_path is None:

@@ -8,7 +8,7 @@ from tests.interop.artemis import (
     FORMER_VERSION,
     VERSION,
     Artemis,
-    ArtemisUnavailableError,
+    PeerUnavailableError,
 )
 from tests.interop.artemis_broker import NEWEST, ArtemisBroker
 from tests.interop.artemis_broker import VERSION as DISTRIBUTED
@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items):
 def artemis(request):
     try:
         process = Artemis(request.param)
-    except ArtemisUnavailableError as error:
+    except PeerUnavailableError as error:
         pytest.skip(f"Artemis {request.param} cannot be run here: {error}")
     yield process
     process.close()
@@ -37,7 +37,7 @@ def running(tmp_path_factory, version):
     try:
         broker = ArtemisBroker(tmp_path_factory.mktemp("artemis_broker"), version=version)
         broker.start()
-    except ArtemisUnavailableError as error:
+    except PeerUnavailableError as error:
         pytest.skip(f"the broker of Artemis {version} cannot be run here: {error}")
     yield broker
     broker.kill()

@@ -21,7 +21,7 @@ FETCH_TIMEOUT_S = 300
 COPY_JARS = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 
 
-class ArtemisUnavailableError(Exception):
+class PeerUnavailableError(Exception):
     """Java, Maven or Maven Central is not there; the message says which."""
 
 
@@ -48,11 +48,11 @@ def tool(name: str) -> str:
     """Path of a program.
 
     Raises:
-        ArtemisUnavailableError: it is not installed.
+        PeerUnavailableError: it is not installed.
     """
     path = shutil.which(name)
     if path is None:
-        raise ArtemisUnavailableError(f"no `{name}` on PATH")
+        raise PeerUnavailableError(f"no `{name}` on PATH")
     return path
 
 
@@ -60,7 +60,7 @@ def into(folder: Path, what: str, command: Sequence[str]) -> Path:
     """Run a command that fills the folder `{}`, and put that in place as `folder`.
 
     Raises:
-        ArtemisUnavailableError: the command failed or did not end; nothing is left of it.
+        PeerUnavailableError: the command failed or did not end; nothing is left of it.
     """
     if folder.exists():
         return folder
@@ -71,10 +71,10 @@ def into(folder: Path, what: str, command: Sequence[str]) -> Path:
         done = subprocess.run(words, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S)
         if done.returncode:
             lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-            raise ArtemisUnavailableError(f"{what} failed: " + " | ".join(lines[:2]))
+            raise PeerUnavailableError(f"{what} failed: " + " | ".join(lines[:2]))
         publish(partial, folder)
     except subprocess.TimeoutExpired as error:
-        raise ArtemisUnavailableError(f"{what}: no end in {FETCH_TIMEOUT_S} s") from error
+        raise PeerUnavailableError(f"{what}: no end in {FETCH_TIMEOUT_S} s") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return folder

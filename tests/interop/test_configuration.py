@@ -13,7 +13,7 @@ from broker.config.unsupported import without_effect
 from broker.options.from_config import broker_options, security_of
 from broker.security import Users
 from broker.security.masking import mask_text
-from tests.interop.artemis import ArtemisUnavailableError
+from tests.interop.artemis import PeerUnavailableError
 from tests.interop.artemis_broker import (
     START_TIMEOUT_S,
     VERSIONS,
@@ -40,7 +40,7 @@ def artemis(*words):
 def available():
     try:
         distribution()
-    except (ArtemisUnavailableError, urllib.request.URLError) as error:
+    except (PeerUnavailableError, urllib.request.URLError) as error:
         pytest.skip(f"Artemis cannot be run here: {error}")
 
 

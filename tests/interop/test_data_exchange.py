@@ -15,7 +15,7 @@ from broker.client import Client
 from broker.model.properties import Property, PropertyType
 from broker.model.routing_type import RoutingType
 from journal.cli.main import journal
-from tests.interop.artemis import ArtemisUnavailableError
+from tests.interop.artemis import PeerUnavailableError
 from tests.interop.artemis_broker import VERSIONS, ArtemisBroker, distribution
 from tests.interop.our_broker import OurBroker
 from tests.unpack import unpack
@@ -42,7 +42,7 @@ def artemis():
     """Artemis's command line: status, and what it wrote to standard output."""
     try:
         home = distribution()
-    except ArtemisUnavailableError as missing:
+    except PeerUnavailableError as missing:
         pytest.skip(f"Artemis's command line cannot be run here: {missing}")
 
     def call(*words):

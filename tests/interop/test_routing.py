@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.broker import routing_cells
-from tests.interop.artemis import ArtemisUnavailableError
+from tests.interop.artemis import PeerUnavailableError
 from tests.interop.artemis_broker import ArtemisBroker
 from tests.interop.our_broker import OurBroker
 
@@ -25,7 +25,7 @@ def broker(request, tmp_path):
         made = ArtemisBroker(tmp_path, memory_mb=MEMORY_MB)
         made.change_configuration(CHANGE)
         made.start()
-    except ArtemisUnavailableError as error:
+    except PeerUnavailableError as error:
         pytest.skip(f"Artemis cannot be run here: {error}")
     yield made
     made.kill()

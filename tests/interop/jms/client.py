@@ -28,7 +28,7 @@ def jar():
     """The client's jar.
 
     Raises:
-        ArtemisUnavailableError: no Maven, or Maven Central cannot be reached.
+        PeerUnavailableError: no Maven, or Maven Central cannot be reached.
     """
     path = given("JMS_JAR")
     if path:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.artemis import ArtemisUnavailableError
+from tests.interop.artemis import PeerUnavailableError
 from tests.interop.artemis_broker import VERSIONS, ArtemisBroker
 from tests.interop.jms.client import JmsClient
 
@@ -48,7 +48,7 @@ class OursOnIt:
 def artemis(request, tmp_path):
     try:
         made = ArtemisBroker(tmp_path, version=request.param)
-    except ArtemisUnavailableError as missing:
+    except PeerUnavailableError as missing:
         pytest.skip(str(missing))
     yield made
     made.stop()
@@ -58,7 +58,7 @@ def artemis(request, tmp_path):
 def client(artemis):
     try:
         made = JmsClient(artemis.port, artemis.USER, artemis.PASSWORD)
-    except ArtemisUnavailableError as missing:
+    except PeerUnavailableError as missing:
         pytest.skip(str(missing))
     yield made
     made.close()

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.broker.serve import BrokerProcess
-from tests.interop.artemis import ArtemisUnavailableError
+from tests.interop.artemis import PeerUnavailableError
 from tests.interop.jms.client import JmsClient
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -28,7 +28,7 @@ def new_client(newest):
     def new(broker):
         try:
             made.append(JmsClient(broker.port, newest=newest))
-        except ArtemisUnavailableError as missing:
+        except PeerUnavailableError as missing:
             pytest.skip(str(missing))
         return made[-1]
 
@@ -41,7 +41,7 @@ def new_client(newest):
 def client(broker, newest):
     try:
         made = JmsClient(broker.port, newest=newest)
-    except ArtemisUnavailableError as missing:
+    except PeerUnavailableError as missing:
         pytest.skip(str(missing))
     yield made
     made.close()

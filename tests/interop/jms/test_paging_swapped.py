@@ -7,7 +7,7 @@ import pytest
 from broker.client import AckMode, Client
 from broker.model.routing_type import RoutingType
 from broker.model.xid import Xid
-from tests.interop.artemis import ArtemisUnavailableError
+from tests.interop.artemis import PeerUnavailableError
 from tests.interop.artemis_broker import VERSIONS, ArtemisBroker
 from tests.interop.jms.test_data_swapped import OursOnIt
 
@@ -28,7 +28,7 @@ SMALL_PAGES = (
 def artemis(request, tmp_path):
     try:
         made = ArtemisBroker(tmp_path, version=request.param)
-    except ArtemisUnavailableError as missing:
+    except PeerUnavailableError as missing:
         pytest.skip(str(missing))
     made.change_configuration(*SMALL_PAGES)
     yield made

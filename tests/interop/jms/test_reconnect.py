@@ -10,7 +10,7 @@ from broker.client.errors import BrokerRefused
 from broker.protocols.core.packet_queue import QueueQuery, QueueQueryResponse
 from tests.broker.serve import BrokerProcess
 from tests.broker.wire_client import WireClient
-from tests.interop.artemis import ArtemisUnavailableError
+from tests.interop.artemis import PeerUnavailableError
 from tests.interop.jms.client import JmsClient
 from tests.proxy import Proxy
 
@@ -34,7 +34,7 @@ def clients():
     def new(port):
         try:
             made.extend(JmsClient(port) for _ in range(2))
-        except ArtemisUnavailableError as missing:
+        except PeerUnavailableError as missing:
             pytest.skip(str(missing))
         return made
 

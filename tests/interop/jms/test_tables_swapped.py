@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tests.interop.artemis import ArtemisUnavailableError, jars
+from tests.interop.artemis import PeerUnavailableError, jars
 from tests.interop.artemis_broker import VERSIONS, ArtemisBroker
 from tests.interop.jms.client import JmsClient
 from tests.interop.jms.test_data_swapped import OursOnIt
@@ -29,7 +29,7 @@ def artemis(request, tmp_path, new_database):
         made = ArtemisBroker(tmp_path, options, version=request.param)
         for driver in jars().glob("postgresql-*.jar"):
             shutil.copy(driver, tmp_path / "broker" / "lib")
-    except ArtemisUnavailableError as missing:
+    except PeerUnavailableError as missing:
         pytest.skip(str(missing))
     made.change_configuration(*SHORT_LEASE)
     yield made

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.broker.certificates import Authority
-from tests.interop.artemis import ArtemisUnavailableError
+from tests.interop.artemis import PeerUnavailableError
 from tests.interop.jms.client import JmsClient, JmsError
 from tests.interop.our_broker import OurBroker
 
@@ -42,7 +42,7 @@ def run(broker, authority):
         }
         try:
             client = JmsClient(broker.port, broker.USER, broker.PASSWORD, host=host, **parameters)
-        except ArtemisUnavailableError as missing:
+        except PeerUnavailableError as missing:
             pytest.skip(str(missing))
         made.append(client)
         return client.run(*words)
