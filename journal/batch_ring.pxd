@@ -19,7 +19,7 @@ cdef enum:
 cdef enum:
     UNSYNCED = 0
     SYNCED = 1                  # somebody waits
-    SYNCED_IN_TIME = 2          # nobody does: with what is synced next, or when its time is up
+    SYNCED_IN_TIME = 2          # no waiter: with what is synced next, or when its time is up
 
 cdef struct Slot:
     uint8_t *data

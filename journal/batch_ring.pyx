@@ -16,7 +16,7 @@ lost sector cannot take both a mark and a record that no other mark counts. The 
 before them, behind the last record. Marks claim only what is on disk, hence none are written
 without datasync.
 
-No lock here: whoever calls holds that of the buffer (buffer.pyx).
+No lock here: callers hold that of the buffer (buffer.pyx).
 """
 
 from libc.string cimport memset
