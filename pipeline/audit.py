@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 from pipeline.audit_history import findings_of_history
 from pipeline.audit_queues import Cluster, Queue, frame_of, queues_of
+from pipeline.finding_rules import DUPLICATED, LOST, OUT_OF_ORDER
 from pipeline.message_traces import trace_messages
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["FINDINGS", "NEEDED", "Limits", "findings", "summary"]
 
 FINDINGS: Final = (
-    *("expired", "stuck", "never acknowledged", "lost", "duplicated", "out of order"),
+    *("expired", "stuck", "never acknowledged", LOST, DUPLICATED, OUT_OF_ORDER),
     *("unreferenced", "unknown queue", "damaged"),
 )
 # What is asked of `messages`.
@@ -337,7 +338,7 @@ def _duplicated(stored: DataFrame, references: DataFrame) -> DataFrame:
         )
         .withColumn("others", f.collect_list(place).over(same))
         .where(f.size("others") > 1)
-        .withColumn("finding", f.lit("duplicated"))
+        .withColumn("finding", f.lit(DUPLICATED))
         .withColumn("queue", f.lit(None).cast("string"))
         .withColumn(
             "detail",

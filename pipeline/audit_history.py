@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pipeline.finding_rules import DUPLICATED, LOST, OUT_OF_ORDER
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -115,7 +117,7 @@ def _lost(named: DataFrame, cluster: Cluster) -> DataFrame:
     return (
         named.withColumn("lost", f.explode(lost))
         .withColumn("queue", name)
-        .select(f.lit("lost").alias("finding"), "lost.reason", *_COLUMNS[2:-1], "lost.detail")
+        .select(f.lit(LOST).alias("finding"), "lost.reason", *_COLUMNS[2:-1], "lost.detail")
     )
 
 
@@ -131,7 +133,7 @@ def _not_seen_elsewhere(named: DataFrame, sent: DataFrame) -> DataFrame:
         is_elsewhere = (f.col(column) == f.col("other_id")) & (f.col("node") != f.col("other_node"))
         lost = lost.join(others, is_elsewhere, "left_anti")
     return lost.select(
-        f.lit("lost").alias("finding"),
+        f.lit(LOST).alias("finding"),
         f.lit("between nodes").alias("reason"),
         *_COLUMNS[2:-1],
         _never_accepted().alias("detail"),
@@ -186,7 +188,7 @@ def _duplicated(sent: DataFrame) -> DataFrame:
         .where(f.col("is_kept") & (f.size("copies") > f.col("explained")))
     )
     return counted.select(
-        f.lit("duplicated").alias("finding"),
+        f.lit(DUPLICATED).alias("finding"),
         f.col("name").alias("reason"),
         *("node", "address", f.lit(None).cast("string").alias("queue"), "message_id"),
         "timestamp_ms",
@@ -245,7 +247,7 @@ def _late(named: DataFrame, cluster: Cluster) -> DataFrame:
         .withColumn("latest", latest)
         .where("latest.went > went")
         .select(
-            f.lit("out of order").alias("finding"),
+            f.lit(OUT_OF_ORDER).alias("finding"),
             *_COLUMNS[1:-1],
             f.when(
                 f.col("reason") == "acknowledged",

@@ -119,6 +119,7 @@ class ConsumerState:
         on_change: called when a message arrives, or the consumer is closed.
         error: why it is closed, or None.
         is_open: whether the broker has created it.
+        generation: how often it was created again, with a new session.
     """
 
     def __init__(self, channel: Channel, request: CreateConsumer, window: int) -> None:
@@ -128,6 +129,7 @@ class ConsumerState:
         self.on_change: Callable[[], None] = _nothing
         self.error: ClientError | None = None
         self.is_open = False
+        self.generation = 0
         self._channel = channel
         self._window = ConsumerWindow(window, self._grant)
         self._buffer: deque[Delivery] = deque()
@@ -244,6 +246,7 @@ class ConsumerState:
 
     def begin_anew(self, error: ClientError) -> None:
         """The broker has a new session: everything not acknowledged comes again."""
+        self.generation += 1
         self._buffer.clear()
         self.interrupt(error)
 

@@ -160,7 +160,9 @@ class _CursorTurn:
 def browse(consumer: Consumer) -> bool:
     """Show a browser what it has not seen; whether the turn ended with more to do."""
     cursor = consumer.cursor
-    assert cursor is not None, "a browser has one"
+    if cursor is None:
+        # It was closed while a page was read for it.
+        return False
     wanted = consumer.filter
     for _ in range(LOOK_COUNT_MAX):
         if not consumer.can_take:

@@ -54,7 +54,7 @@ _TITLES: Final = ("finding", "reason", "node", "address", "queue", "count")
     metavar="HISTORY",
     multiple=True,
     help="Instance, folder or glob of the histories of all SOURCEs (journal-retention-directory):"
-    " finds lost and reordered messages as well. Repeatable.",
+    " finds messages lost and out of order as well. Repeatable.",
 )
 @click.option(
     "--bridge-queue",

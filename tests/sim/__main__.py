@@ -1,8 +1,9 @@
 """Runs many seeds of a story: progress, what is wrong, what was covered.
 
-python -m tests.sim --story crashes --seeds 1000 --jobs 2
+python -m tests.sim --nodes 5 --seeds 1000 --story partition --jobs 2
 python -m tests.sim --story crashes --seed 17          one seed, and its story made smaller
 python -m tests.sim --file story.txt                   a story written by hand, see story.py
+python -m tests.sim --story crashes --seeds 1000 --hashes   a line each: seed and hash of its trace
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tests.sim.story import MESSAGES, RATES, Story, story_of
 from tests.sim.workloads import clients_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 TOLD_S = 5.0
 SHOWN = 3
@@ -30,47 +31,73 @@ SHOWN = 3
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Give the exit status: 1 where anything is wrong."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.sim", description="Run simulations of brokers and clients by seed."
-    )
-    parser.add_argument("--story", default="everything", choices=sorted(RATES))
-    parser.add_argument("--nodes", type=int, default=1, help="brokers (1)")
-    parser.add_argument("--messages", type=int, default=MESSAGES, help=f"sends ({MESSAGES})")
-    parser.add_argument("--faults", type=int, help="faults of a seed (by the seed)")
-    parser.add_argument("--seeds", type=int, default=100, help="how many (100)")
-    parser.add_argument("--first", type=int, default=1, help="the first seed (1)")
-    parser.add_argument("--seed", type=int, help="this one alone")
-    parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
-    parser.add_argument("--file", type=Path, help="run the story in a file")
-    parser.add_argument("--no-shrink", action="store_true", help="leave a failing story as it is")
-    options = parser.parse_args(arguments)
-    if options.file is not None:
-        stories = [Story.parse(options.file.read_text("utf-8"))]
-    else:
-        seeds = range(options.first, options.first + options.seeds)
-        if options.seed is not None:
-            seeds = range(options.seed, options.seed + 1)
-        stories = [
-            story_of(
-                options.story,
-                seed,
-                styles=clients_of,
-                node_count=options.nodes,
-                messages=options.messages,
-                fault_count=options.faults,
-            )
-            for seed in seeds
-        ]
-    failed = _run_all(stories, options.jobs)
+    options = parser().parse_args(arguments)
+    stories, count = _stories(options)
+    if options.hashes:
+        for result in results(stories, options.jobs):
+            print(result.story.seed, result.trace_hash)
+        return 0
+    failed = _run_all(stories, count, options.jobs)
     for result in failed[:SHOWN]:
-        command = f"python -m tests.sim --story {options.story} --seed {result.story.seed}"
-        if options.nodes != 1:
-            command += f" --nodes {options.nodes}"
-        _show(result, command, shrinks=not options.no_shrink)
+        _show(result, command_of(options, result.story.seed), shrinks=not options.no_shrink)
     return 1 if failed else 0
 
 
-def _run_all(stories: list[Story], jobs: int) -> list[Result]:
+def parser() -> argparse.ArgumentParser:
+    """Give what reads the command line."""
+    made = argparse.ArgumentParser(
+        prog="python -m tests.sim", description="Run simulations of brokers and clients by seed."
+    )
+    made.add_argument("--story", default="everything", choices=sorted(RATES))
+    made.add_argument("--nodes", type=int, default=1, help="brokers (1)")
+    made.add_argument("--messages", type=int, default=MESSAGES, help=f"sends ({MESSAGES})")
+    made.add_argument("--faults", type=int, help="faults of a seed (by the seed)")
+    made.add_argument("--seeds", type=int, default=100, help="how many (100)")
+    made.add_argument("--first", type=int, default=1, help="the first seed (1)")
+    made.add_argument("--seed", type=int, help="this one alone")
+    made.add_argument("--jobs", type=int, default=1, help="processes (1)")
+    made.add_argument("--file", type=Path, help="run the story in a file")
+    made.add_argument("--no-shrink", action="store_true", help="leave a failing story as it is")
+    made.add_argument("--hashes", action="store_true", help="print the hash of each trace")
+    return made
+
+
+def _stories(options: argparse.Namespace) -> tuple[Iterable[Story], int]:
+    """Each is made when its turn comes: there may be many."""
+    if options.file is not None:
+        return [Story.parse(options.file.read_text("utf-8"))], 1
+    seeds = range(options.first, options.first + options.seeds)
+    if options.seed is not None:
+        seeds = range(options.seed, options.seed + 1)
+    made = (
+        story_of(
+            options.story,
+            seed,
+            styles=clients_of,
+            node_count=options.nodes,
+            messages=options.messages,
+            fault_count=options.faults,
+        )
+        for seed in seeds
+    )
+    return made, len(seeds)
+
+
+def command_of(options: argparse.Namespace, seed: int) -> str:
+    """Give the command that runs one seed again."""
+    if options.file is not None:
+        return f"python -m tests.sim --file {options.file}"
+    words = [f"python -m tests.sim --story {options.story} --seed {seed}"]
+    if options.nodes != 1:
+        words.append(f"--nodes {options.nodes}")
+    if options.messages != MESSAGES:
+        words.append(f"--messages {options.messages}")
+    if options.faults is not None:
+        words.append(f"--faults {options.faults}")
+    return " ".join(words)
+
+
+def _run_all(stories: Iterable[Story], total: int, jobs: int) -> list[Result]:
     began = told = time.monotonic()
     coverage: Counter[tuple[str, str]] = Counter()
     counts: Counter[str] = Counter()
@@ -84,17 +111,17 @@ def _run_all(stories: list[Story], jobs: int) -> list[Result]:
         if now - told >= TOLD_S:
             told = now
             rate = number / (now - began)
-            print(f"{number} of {len(stories)} seeds, {rate:.1f} a second, {len(failed)} failed")
+            print(f"{number} of {total} seeds, {rate:.1f} a second, {len(failed)} failed")
             sys.stdout.flush()
     seconds = time.monotonic() - began
-    print(f"{len(stories)} seeds in {seconds:.1f} s, {len(stories) / seconds:.1f} a second")
+    print(f"{total} seeds in {seconds:.1f} s, {total / seconds:.1f} a second")
     print(", ".join(f"{count:,} {name}" for name, count in sorted(counts.items())))
     print(table(coverage))
     print(f"{len(failed)} failed" + "".join(f" {one.story.seed}" for one in failed[:20]))
     return failed
 
 
-def results(stories: Sequence[Story], jobs: int) -> Iterator[Result]:
+def results(stories: Iterable[Story], jobs: int = 1) -> Iterator[Result]:
     """Run stories, in processes of their own where there are several jobs."""
     gc.collect()
     gc.freeze()
@@ -104,7 +131,7 @@ def results(stories: Sequence[Story], jobs: int) -> Iterator[Result]:
             yield from map(run_story, stories)
         else:
             with multiprocessing.Pool(jobs) as pool:
-                yield from pool.imap_unordered(run_story, stories, chunksize=4)
+                yield from pool.imap(run_story, stories, chunksize=4)
     finally:
         gc.enable()
         gc.unfreeze()

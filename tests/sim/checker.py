@@ -1,6 +1,6 @@
 """The verdict on a history, in Jepsen's words and two of ours; see tests/broker/history/checker.py.
 
-    lost  unexpected  duplicated  changed  torn  reordered  unmarked  stranded      violations
+    lost  unexpected  duplicated  changed  torn  out of order  unmarked  stranded   violations
     unknown    asked for, and never answered: it may count or not                   counted
     recovered  asked for, never answered, and it arrived                            counted
 

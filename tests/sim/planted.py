@@ -117,10 +117,9 @@ class SendsAgain(SimWorld):
         message, self._last = self._last, None
         if message is None or message.has_duplicate_id:
             return
-        address = message.queues[0].partition(".")[0]
         async with self.client(initial_connect_attempts=20) as client:
             session = await client.session()
-            await session.producer(address).send(message.body)
+            await session.producer(message.address).send(message.body)
 
 
 _STALE = (partial(mock.patch.object, composition, "Addresses", KeepsStaleRoutes),)

@@ -129,6 +129,8 @@ RATES: dict[str, dict[str, float]] = {
     "calm": {},
     "crashes": {"kill": 3, "power": 3, "stop": 1},
     "reconnects": {"reset": 4, "partition": 2, "one_way": 2, "pause": 1, "pause_client": 1},
+    # Clients are cut off, and brokers end meanwhile.
+    "partition": {"partition": 4, "one_way": 3, "reset": 1, "kill": 1, "pause_then_kill": 1},
     "disks": {"slow_disk": 2, "full_disk": 2, "fail_disk": 2, "power": 1},
     "pauses": {"pause": 3, "pause_client": 2, "clock": 2, "pause_then_kill": 2},
     "everything": {
@@ -148,7 +150,6 @@ RATES: dict[str, dict[str, float]] = {
         "delete_queue": 0,
     },
 }
-RATES["partition"] = RATES["reconnects"]
 
 
 def story_of(

@@ -1,4 +1,4 @@
-"""Thirty histories, right and wrong, and what the checker has to say of each."""
+"""Fifty histories, right and wrong, and what the checker has to say of each."""
 
 import pytest
 
@@ -6,8 +6,10 @@ from tests.broker.history.record import Wait
 from tests.broker.history.telling import ORDERED, Story
 from tests.sim.checker import check
 
-# Line by line: `send KEYS [OUTCOME] [to QUEUES] [by PRODUCER] [group NAME] [with id]`,
-# `take KEYS [OUTCOME] [from QUEUE] [count N] [copy N] [body TEXT]`, `crash`, `wait`, `over`.
+# Line by line: `send KEYS [OUTCOME] [to QUEUES] [by PRODUCER] [group NAME] [with id] [on ADDRESS]`,
+# `take KEYS [OUTCOME] [from QUEUE] [count N] [copy N] [body TEXT] [ends OUTCOME]`, `answer KEYS` of
+# what was taken last, in the same unit, `end OUTCOME` of that, `subscribe QUEUE [OUTCOME]`,
+# `drop QUEUE`, `crash`, `wait`, `over`. A unit `in part` may count in part.
 HISTORIES = {
     "sent and taken": ("send a; take a", ""),
     "sent in one transaction": ("send a b c; take a b c", ""),
@@ -30,13 +32,65 @@ HISTORIES = {
         "send a group red to z; send b group green to z; take b from z; take a from z",
         "",
     ),
+    "an acknowledgement of both, of which one counts": (
+        "send a; send b; take a b tried in part; crash; take b",
+        "",
+    ),
+    "a plain send to two queues, of which one has it": (
+        "send a tried to q other in part; take a",
+        "",
+    ),
+    "a prepared transaction gives back": (
+        "send a; take a prepared; freed; crash; take a",
+        "",
+    ),
+    "two that were sent over one connection after the other": (
+        "send a late; send b; take b; take a",
+        "",
+    ),
+    "taken and answered in one transaction": (
+        "send a; take a open; answer b; end done; take b",
+        "",
+    ),
+    "neither taken nor answered": (
+        "send a; take a open; answer b; end tried; crash; take a",
+        "",
+    ),
+    "a subscription has what was sent after it": (
+        "subscribe z; send a on topic; take a from z",
+        "",
+    ),
+    "a subscription has nothing from before it": ("send a on topic; subscribe z", ""),
+    "a send while it is created, there": (
+        "subscribe z tried; send a on topic; take a from z",
+        "",
+    ),
+    "a send while it is created, not there": ("subscribe z tried; send a on topic", ""),
+    "a subscription that was deleted": ("subscribe z; send a on topic; drop z", ""),
+    "given back to a subscription that was deleted": (
+        "subscribe z; send a on topic; take a undone from z; drop z",
+        "",
+    ),
+    "one id, sent before and after the subscription": (
+        "send a on topic with id; subscribe z; send a with id",
+        "",
+    ),
     "a long wait with nothing there": ("wait; over; send a; take a", ""),
     "confirmed and gone": ("send a", "lost"),
     "one of two queues has not got it": ("send a to q other; take a", "lost"),
     "given back and gone": ("send a; take a rolled-back", "lost"),
     "a confirmed duplicate id without a message": ("send a tried with id; send a with id", "lost"),
+    "a subscription has not got it": ("subscribe z; send a on topic", "lost"),
+    "rolled back by its client, and gone": (
+        "send a; take a open; answer b; end rolled-back",
+        "lost",
+    ),
     "never sent": ("take x open body x|invented; take x body x|invented", "unexpected"),
     "sent elsewhere": ("send a; take a; take a from other copy 9", "unexpected"),
+    "a subscription has what was sent before it": (
+        "send a on topic; subscribe z; take a from z",
+        "unexpected",
+    ),
     "rolled back and there": ("send a rolled-back; take a", "unexpected"),
     "acknowledged, and it comes again": ("send a; take a; take a count 2", "duplicated"),
     "acknowledged, and it comes again after a crash": (
@@ -47,56 +101,103 @@ HISTORIES = {
         "send a with id; send a undone with id; take a copy 1; take a copy 2",
         "duplicated",
     ),
+    "a subscription has two copies": (
+        "subscribe z; send a on topic; take a from z copy 1; take a from z copy 2",
+        "duplicated",
+    ),
+    "while a prepared transaction has it": (
+        "send a; take a prepared; crash; take a",
+        "duplicated",
+    ),
     "three copies of two sends": (
         "send a; send a; take a copy 1; take a copy 2; take a copy 3",
         "duplicated",
     ),
     "another body": ("send a; take a body a|other", "changed"),
-    "out of order": ("send a; send b; take b; take a", "reordered"),
+    "one number for two messages": (
+        "send a b; take a tried copy 1; crash; take b copy 1",
+        "changed",
+    ),
+    "out of order": ("send a; send b; take b; take a", "out of order"),
     "out of order within a group": (
         "send a group red to z; send b group red to z; take b from z; take a from z",
-        "reordered",
+        "out of order",
     ),
     "half of an unknown transaction": ("send a b tried; take a", "torn"),
+    "answered, and not taken": (
+        "send a; take a open; answer b; end tried; crash; take a; take b",
+        "torn",
+    ),
+    "taken, and not answered": ("send a; take a open; answer b; end tried", "torn"),
+    "lost with the connection, and it looks new": (
+        "send a; take a lost; take a count 1",
+        "unmarked",
+    ),
     "rolled back, and it looks new": ("send a; take a rolled-back; take a", "unmarked"),
     "there, with a consumer that got nothing": ("send a; wait; over; take a", "stranded"),
 }
 
 
+OUTCOMES = ("tried", "open", "undone", "rolled-back", "lost", "prepared", "late")
+NAMED = {"by": "producer", "from": "queue", "on": "address"}
+
+
 def told(text):
     """The history that a text tells."""
     story = Story()
-    began = 0
+    began, last = 0, None
     for line in text.split("; "):
-        words = line.split()
-        kind = words.pop(0)
+        kind, *words = line.split()
         if kind == "crash":
             story.run += 1
         elif kind == "wait":
             began = story.moment()
         elif kind == "over":
             story.waits.append(Wait("q", began, story.moment(), 10.0))
+        elif kind == "subscribe":
+            story.subscribe(*words[:1], outcome=words[-1] if words[1:] else "done")
+        elif kind == "drop":
+            story.unsubscribing(story.subscriptions[words[0]])
+        elif kind == "end":
+            story.ends(last, words[0].replace("-", " "))
+        elif kind == "freed":
+            story.freed(last)
+            story.undone(last)
+        elif kind == "answer":
+            for number, key in enumerate(words):
+                story.send(last, story.message(key, 10, ("q",)), "answers", number)
         else:
-            keys, how = [], {}
-            while words:
-                word = words.pop(0)
-                if word in ("tried", "open", "undone", "rolled-back"):
-                    how["outcome"] = word.replace("-", " ")
-                elif word == "to":
-                    how["queues"] = tuple(one for one in words if one in ("q", "other", "z"))
-                    del words[: len(how["queues"])]
-                elif word in ("by", "group", "from", "count", "copy", "body"):
-                    name = {"by": "producer", "from": "queue"}.get(word, word)
-                    value = words.pop(0)
-                    how[name] = int(value) if word in ("count", "copy") else value
-                elif word == "with":
-                    how["has_duplicate_id"] = words.pop(0) == "id"
-                else:
-                    keys.append(word)
-            if kind == "take" and "body" in how:
-                how["body"] = how["body"].encode()
-            (story.sent if kind == "send" else story.got)(*keys, **how)
+            keys, how, is_late, is_atomic = read(words)
+            last = (story.sent if kind == "send" else story.got)(*keys, **how)
+            last.is_late, last.is_atomic = is_late, is_atomic
     return story
+
+
+def read(words):
+    """Keys, arguments, and what else is said of their unit."""
+    keys, how, is_late, is_atomic = [], {}, False, True
+    while words:
+        word = words.pop(0)
+        if word == "late":
+            is_late = True
+        elif word in OUTCOMES:
+            how["outcome"] = word.replace("-", " ")
+        elif word == "in":
+            is_atomic = words.pop(0) != "part"
+        elif word == "to":
+            how["queues"] = tuple(one for one in words if one in ("q", "other", "z"))
+            del words[: len(how["queues"])]
+        elif word in ("by", "group", "from", "count", "copy", "body", "on"):
+            value = words.pop(0)
+            value = int(value) if word in ("count", "copy") else value
+            how[NAMED.get(word, word)] = value.encode() if word == "body" else value
+            if word == "on":
+                how["queues"] = ()
+        elif word == "with":
+            how["has_duplicate_id"] = words.pop(0) == "id"
+        else:
+            keys.append(word)
+    return keys, how, is_late, is_atomic
 
 
 @pytest.mark.parametrize(("text", "word"), HISTORIES.values(), ids=HISTORIES)

@@ -1,12 +1,21 @@
-"""What simulations have found in the broker, each as a test of its own."""
+"""What simulations have found in the broker and its client, each as a test of its own."""
 
+import asyncio
+import contextlib
 import random
 
 import pytest
 
 from broker.client import AckMode
 from broker.client.aio import AsyncClient
-from broker.client.errors import BrokerRefused
+from broker.client.errors import (
+    BrokerRefused,
+    CallInterrupted,
+    ClientError,
+    TransactionRolledBack,
+)
+from broker.settings.settings import AddressSettings
+from broker.settings.settings_repository import SettingsRepository
 from tests.sim.loop import SimLoop
 from tests.sim.network import Network
 from tests.sim.node import Node, environment_of
@@ -19,7 +28,8 @@ class OneNode:
     def __init__(self, seed=1):
         self.loop = SimLoop(random.Random(seed))
         self.network = Network(self.loop)
-        self.node = Node(self.network, "a", random.Random(seed))
+        options = {"settings": SettingsRepository()}
+        self.node = Node(self.network, "a", random.Random(seed), options)
         self.process = self.loop.process("client", self.network.host("client"))
         self.loop.run_until_complete(self.node.start())
 
@@ -101,5 +111,115 @@ def test_a_large_message_that_finds_the_disk_full_fails_its_transaction(one, siz
             await session.producer("q").send(bytes(size))
             await session.commit()
             assert (await sender.query_queue("q")).message_count == 1
+
+    one.run(work())
+
+
+def test_a_browser_is_closed_while_a_page_is_read_for_it(one):
+    """The broker ended: what was read was shown to a browser that was not there any more."""
+    settings = one.node.options["settings"]
+    settings.add("paged", AddressSettings(max_size_messages=5, page_size_bytes=4096))
+
+    async def work():
+        async with one.client() as client, await client.session() as session:
+            await session.create_queue("paged", "paged")
+            for _ in range(20):
+                await session.producer("paged").send(b"x")
+            for delay_ms in range(20):
+                consumer = await session.consumer("paged", browse=True)
+                await asyncio.sleep(delay_ms / 2000)
+                await consumer.close()
+
+    one.run(work())
+
+    assert one.loop.problems == []
+
+
+# --- clients that reconnect ------------------------------------------------------------------
+
+
+@contextlib.asynccontextmanager
+async def reconnecting(one, mode, **options):
+    """A client that has lost a session: that session, its consumer, another session."""
+    async with (
+        one.client(reconnect_attempts=-1, retry_interval=10) as client,
+        await client.session() as other,
+        await client.session(mode, **options) as session,
+    ):
+        await other.create_queue("q", "q")
+        async with await session.consumer("q") as consumer:
+            yield client, session, consumer, other
+
+
+def lose(client):
+    client.connections[0].fail(ClientError("lost"))
+
+
+def test_a_commit_that_waits_for_a_reconnect_is_rolled_back(one):
+    """The session is a new one, without the work: its commit says nothing."""
+
+    async def work():
+        async with reconnecting(one, AckMode.TRANSACTED) as (client, session, _, other):
+            await session.producer("q").send(b"x")
+            lose(client)
+            with pytest.raises(TransactionRolledBack):
+                await session.commit()
+            assert (await other.query_queue("q")).message_count == 0
+
+    one.run(work())
+
+
+def test_a_transaction_that_only_received_is_rolled_back_with_its_connection(one):
+    """Its acknowledgements were still collected: the broker had not heard of any."""
+
+    async def work():
+        async with reconnecting(one, AckMode.TRANSACTED) as (client, session, consumer, other):
+            await other.producer("q").send(b"x")
+            assert await consumer.receive(5) is not None
+            lose(client)
+            await asyncio.sleep(1)
+            with pytest.raises(TransactionRolledBack):
+                await session.commit()
+            assert await consumer.receive(5) is not None
+            await session.commit()
+            assert await consumer.receive(1) is None
+            assert (await other.query_queue("q")).message_count == 0
+
+    one.run(work())
+
+
+@pytest.mark.parametrize("mode", [AckMode.CLIENT, AckMode.INDIVIDUAL])
+def test_what_a_lost_session_delivered_is_not_acknowledged_by_the_next(one, mode):
+    """It is at hand again: to acknowledge it unseen would deliver what is acknowledged."""
+    options = {"ack_batch_size": 0, "block_on_acknowledge": True}
+
+    async def work():
+        async with reconnecting(one, mode, **options) as (client, _, consumer, other):
+            await other.producer("q").send(b"x")
+            received = await consumer.receive(5)
+            lose(client)
+            await asyncio.sleep(1)
+            for _ in range(2):
+                with pytest.raises(CallInterrupted, match="delivered again"):
+                    await received.acknowledge()
+            again = await consumer.receive(5)
+            assert again.is_redelivered
+            await again.acknowledge()
+            assert (await other.query_queue("q")).message_count == 0
+
+    one.run(work())
+
+
+def test_a_session_delivers_behind_a_rollback_that_was_interrupted(one):
+    async def work():
+        async with reconnecting(one, AckMode.TRANSACTED) as (client, session, consumer, other):
+            await other.producer("q").send(b"x")
+            assert await consumer.receive(5) is not None
+            rolling = asyncio.ensure_future(session.rollback())
+            await asyncio.sleep(0)
+            lose(client)
+            with pytest.raises(CallInterrupted):
+                await rolling
+            assert await consumer.receive(5) is not None
 
     one.run(work())

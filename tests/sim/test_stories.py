@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.__main__ import main, results
+from tests.sim.__main__ import command_of, main, parser, results
+from tests.sim.loop import free_buried
 from tests.sim.planted import PLANTED
 from tests.sim.run import run_story
 from tests.sim.shrink import LINES, Shrinker, without
@@ -15,14 +16,19 @@ from tests.sim.story import Story, story_of
 from tests.sim.workloads import clients_of
 
 ROOT = Path(__file__).resolve().parents[2]
-# `make test`; a soak runs SOAK_SEEDS of each in full.
-QUICK_SEEDS = 50
-SOAK_SEEDS = 5000
+# `make test` runs 200 seeds; `make soak` 20,000, in full.
+QUICK_SEEDS = 40
+SOAK_SEEDS = 4000
 QUICK_MESSAGES = 30
-STORIES = ("crashes", "reconnects", "disks", "pauses")
+STORIES = ("crashes", "reconnects", "partition", "disks", "pauses")
 # A planted fault is found within so many.
 PLANTED_SEEDS = 2000
 HASH_SEEDS = ("0", "1")
+# Seeds whose traces a soak compares, of each story.
+HASHED_SEEDS = 250
+# Runs behind which a process does not grow any more, and the growth that is none.
+GROWN_AFTER, RUNS = 1000, 10_000
+GROWTH_MAX_MIB = 16
 
 WRITTEN_BY_HAND = """
 seed 7
@@ -39,7 +45,8 @@ at 1.5 power b 0.5
 
 
 def stories(name, seeds, messages=QUICK_MESSAGES):
-    return [story_of(name, seed, styles=clients_of, messages=messages) for seed in seeds]
+    for seed in seeds:
+        yield story_of(name, seed, styles=clients_of, messages=messages)
 
 
 def wrong(found):
@@ -49,7 +56,7 @@ def wrong(found):
 
 @pytest.mark.parametrize("name", STORIES)
 def test_seeds_of_a_story_find_nothing_wrong(name):
-    found = results(stories(name, range(1, QUICK_SEEDS + 1)), jobs=1)
+    found = results(stories(name, range(1, QUICK_SEEDS + 1)))
 
     assert wrong(found) == []
 
@@ -59,7 +66,7 @@ def test_seeds_of_a_story_find_nothing_wrong(name):
 def test_many_seeds_of_a_story_find_nothing_wrong(name, effort, figures):
     seeds = range(1, 1 + effort(SOAK_SEEDS))
 
-    found = [one for one in results(stories(name, seeds, 200), jobs=1) if one.violations]
+    found = [one for one in results(stories(name, seeds, 200)) if one.violations]
 
     figures(f"simulation, {name}", seeds=len(seeds), failed=len(found))
     assert wrong(found[:3]) == []
@@ -98,31 +105,69 @@ def test_a_story_without_a_client_has_its_other_clients_under_their_new_names():
     assert [str(one) for one in without(story, node="b").events] == ["at 0.4 kill a 0.3"]
 
 
+def hashes(name, seeds, python=sys.executable, hash_seed="0"):
+    """Seed and trace, a line each, as another process has them."""
+    words = ("--story", name, "--seeds", str(seeds), "--messages", str(QUICK_MESSAGES), "--hashes")
+    return subprocess.run(
+        (python, "-m", "tests.sim", *words),
+        cwd=ROOT,
+        env=os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+
+
 def test_a_seed_happens_again_whatever_python_hashes():
     """The same trace in three processes; another seed has another."""
-    program = (
-        "from tests.sim.test_stories import stories\n"
-        "from tests.sim.run import run_story\n"
-        "for one in stories('crashes', (1, 2)) + stories('reconnects', (3,)):\n"
-        "    print(run_story(one).trace_hash)\n"
-    )
+    told = [hashes("reconnects", 3, hash_seed=one) for one in HASH_SEEDS]
 
-    traces = [
-        subprocess.run(
-            (sys.executable, "-c", program),
-            cwd=ROOT,
-            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.split()
-        for seed in HASH_SEEDS
-    ]
+    here = [f"{one.story.seed} {one.trace_hash}" for one in results(stories("reconnects", (1, 2)))]
+    assert told[0] == told[1]
+    assert told[0][:2] == here
+    assert len({line.partition(" ")[2] for line in told[0]}) == 3
 
-    here = [run_story(one).trace_hash for one in stories("crashes", (1, 2))]
-    assert traces[0] == traces[1]
-    assert traces[0][:2] == here
-    assert len(set(traces[0])) == 3
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", STORIES[:4])
+def test_a_thousand_seeds_happen_again(name, effort):
+    seeds = effort(HASHED_SEEDS)
+
+    told = [hashes(name, seeds, hash_seed=one) for one in HASH_SEEDS]
+
+    assert told[0] == told[1]
+
+
+@pytest.mark.soak
+def test_a_seed_happens_again_in_another_python(effort):
+    """QUIVER_OTHER_PYTHON is one of another version, with the extensions built for it too."""
+    python = os.environ.get("QUIVER_OTHER_PYTHON")
+    if python is None:
+        pytest.skip("QUIVER_OTHER_PYTHON names no interpreter")
+    seeds = effort(HASHED_SEEDS)
+
+    for name in STORIES:
+        assert hashes(name, seeds, python) == hashes(name, seeds)
+
+
+@pytest.mark.soak
+def test_memory_does_not_grow_with_the_seeds(effort, figures):
+    runs = effort(RUNS, least=200)
+    grown_after = runs * GROWN_AFTER // RUNS
+    sizes = []
+
+    for number, _ in enumerate(results(stories("crashes", range(1, runs + 1)))):
+        if number in (grown_after, runs - 1):
+            free_buried()
+            sizes.append(_resident_mib())
+
+    figures("simulation, memory", runs=runs, first_mib=round(sizes[0]), last_mib=round(sizes[1]))
+    assert sizes[1] - sizes[0] < GROWTH_MAX_MIB
+
+
+def _resident_mib():
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 @pytest.mark.slow
@@ -141,6 +186,16 @@ def test_a_planted_fault_is_found_and_its_story_is_short(name):
 
     assert best.words & failed.words
     assert len(str(best.story).splitlines()) <= LINES
+
+
+def test_the_command_of_a_failing_seed_repeats_it():
+    words = ["--story", "calm", "--nodes", "2", "--messages", "20", "--faults", "0", "--seed", "5"]
+
+    options = parser().parse_args(words)
+
+    assert command_of(options, 5) == (
+        "python -m tests.sim --story calm --seed 5 --nodes 2 --messages 20 --faults 0"
+    )
 
 
 def test_the_command_tells_what_it_covered(capsys):

@@ -2,8 +2,11 @@
 
 Senders: confirmed one at a time, many in flight, in local and in XA transactions, with duplicate
 ids, and again what got no answer. Consumers: client, individual and automatic acknowledgement, in
-transactions that forward, with selectors, by groups; browsers; durable subscriptions of a topic
-("fan"). Operators create, pause and delete.
+transactions that forward, with selectors, by groups; browsers. Subscribers and operators have files
+of their own.
+
+Half of the clients reconnect, with a confirmation window (their sessions are reattached) or
+without one (their sessions are created again), and go on with the session they have.
 """
 
 from __future__ import annotations
@@ -11,17 +14,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from broker.client import AckMode
 from broker.client.aio import AsyncClient
-from broker.client.errors import BrokerRefused, ClientError, QueueMissing
-from broker.model.routing_type import RoutingType
+from broker.client.errors import (
+    BrokerRefused,
+    CallInterrupted,
+    ClientError,
+    TransactionOutcomeUnknown,
+)
 from tests.broker.history import consumers, producers
 from tests.broker.history.consumers import consumer_of, take
 from tests.broker.history.record import History, Wait
 from tests.broker.history.world import ORDERED, World
+from tests.sim import operators, subscribers
 from tests.sim.node import PORT, environment_of
+from tests.sim.operators import PASSING
 from tests.sim.story import Client
 
 if TYPE_CHECKING:
@@ -33,6 +43,8 @@ if TYPE_CHECKING:
     from tests.sim.node import Node
     from tests.sim.run import Run
 
+    Style = Callable[["SimWorld", str], Awaitable[None]]
+
 ADDRESSES = {
     "plain": ("plain",),
     "single": ("single",),
@@ -40,9 +52,9 @@ ADDRESSES = {
     "paged": ("paged",),
     "fan": ("fan.a", "fan.b"),
     "out": ("out",),
+    # Its queues come with subscribers.
+    "topic": (),
 }
-# Comes and goes; what is in it when it is deleted is gone.
-PASSING = "passing"
 # What a consumer may wait for at most while a message is there and nothing is wrong.
 PATIENCE_S = 5.0
 POLL_S = 0.2
@@ -51,25 +63,48 @@ AFTERMATH_S = 8.0
 OPTIONS = {
     "call_timeout": 15_000,
     "connection_ttl": 4_000,
+    "call_failover_timeout": 15_000,
     "check_period": 1_500,
     "retry_interval": 200,
 }
+# Of clients that reconnect; without a window no session is reattached.
+WINDOWS = (-1, 1, 2_000, 1_000_000)
+ATTEMPTS = (-1, 10)
 
 _STYLE: contextvars.ContextVar[str] = contextvars.ContextVar("style", default="operator")
-_BROKER_RUN: contextvars.ContextVar[int] = contextvars.ContextVar("broker_run", default=0)
+_PLACE: contextvars.ContextVar[str] = contextvars.ContextVar("place", default="")
+_CLIENT: contextvars.ContextVar[_Client | None] = contextvars.ContextVar("client", default=None)
 
 
 class _Client(AsyncClient):
-    """Knows which run of the broker its sessions are of."""
+    """Knows which run of the broker its sessions are of.
+
+    Attributes:
+        reconnects: it goes on when its connection is lost.
+        broker_run: of the broker that it is connected to.
+    """
 
     def __init__(self, node: Node, uri: str, **options: Any) -> None:
         super().__init__(uri, **options)
         self._node = node
+        self._made: AsyncSession | None = None
+        self.reconnects = self.options.reconnect_attempts != 0
+        self.broker_run = 0
 
     async def session(self, *args: Any, **options: Any) -> AsyncSession:
-        made = await super().session(*args, **options)
-        _BROKER_RUN.set(self._node.process_number)
+        made = self._made = await super().session(*args, **options)
+        self.connections[0].on_reconnected = self._is_connected
+        self._is_connected()
+        _CLIENT.set(self)
         return made
+
+    def _is_connected(self) -> None:
+        self.broker_run = self._node.process_number
+
+    @property
+    def session_name(self) -> str:
+        """Another one, when the session had to be created again."""
+        return "" if self._made is None else self._made.state.name
 
 
 class _History(History):
@@ -80,7 +115,7 @@ class _History(History):
 
     def send(self, unit: Unit, message: Message, producer: str, number: int) -> Send:
         is_plain = "transactions" not in _STYLE.get() and not message.has_duplicate_id
-        if len(message.queues) > 1 and is_plain:
+        if len(message.queues) != 1 and is_plain:
             unit.is_atomic = False
         return super().send(unit, message, producer, number)
 
@@ -95,7 +130,13 @@ class SimWorld(World):
 
     Attributes:
         in_flight: how many units of each style were asked for and not answered.
+        patience_s: see PATIENCE_S.
+        fixed_queues: those that are always there.
+        paused: queues that an operator has paused, for now.
+        subscriptions: of topics.
     """
+
+    patience_s = PATIENCE_S
 
     def __init__(self, run: Run, node: Node, seeded: random.Random) -> None:
         super().__init__(seeded, has_large=True, addresses=ADDRESSES)
@@ -104,6 +145,11 @@ class SimWorld(World):
         self.uri = f"tcp://{node.name}:{PORT}"
         self.in_flight: dict[str, int] = {}
         self.refusals = 0
+        self.fixed_queues = self.queues
+        self.paused: set[str] = set()
+        self.subscriptions = subscribers.Subscriptions()
+        # The session that the takes of a unit came by.
+        self._session_of: dict[Unit, str] = {}
         # Since when the consumer of a queue gets nothing: consumer, moment, time.
         self._waiting: dict[str, tuple[object, int, float]] = {}
 
@@ -114,7 +160,8 @@ class SimWorld(World):
     @property
     def broker_run(self) -> int:  # type: ignore[override] # set by the base, read here.
         """Of the broker, when the client that asks had connected."""
-        return _BROKER_RUN.get()
+        client = _CLIENT.get()
+        return 0 if client is None else client.broker_run
 
     @broker_run.setter
     def broker_run(self, value: int) -> None:
@@ -124,11 +171,23 @@ class SimWorld(World):
     async def client(self, **changes: object) -> AsyncIterator[AsyncClient]:
         process = self.run.loop.current_process()
         environment = environment_of(process, self.seeded)
-        made = _Client(self.node, self.uri, environment=environment, **(OPTIONS | changes))
+        options = OPTIONS | self._reconnecting() | changes
+        made = _Client(self.node, self.uri, environment=environment, **options)
         try:
             yield made
         finally:
             await made.close()
+
+    def _reconnecting(self) -> dict[str, object]:
+        """Options of a client that reconnects, of half of them."""
+        if self.chance(0.5):
+            return {}
+        # A second session beside one that the broker has not given up: two consumers at a time.
+        least = 1 if _PLACE.get() in ORDERED else 0
+        return {
+            "reconnect_attempts": self.seeded.choice(ATTEMPTS),
+            "confirmation_window_size": self.seeded.choice(WINDOWS[least:]),
+        }
 
     async def keep(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do it again and again until the end, whatever becomes of the connection."""
@@ -152,8 +211,30 @@ class SimWorld(World):
         self.in_flight[style] = self.in_flight.get(style, 0) + 1
         try:
             return await super().count(unit, call)
+        except (CallInterrupted, TransactionOutcomeUnknown):
+            self.interrupted(unit)
+            if not self._reconnects:
+                raise
+            return False
         finally:
             self.in_flight[style] -= 1
+
+    @property
+    def _reconnects(self) -> bool:
+        client = _CLIENT.get()
+        return client is not None and client.reconnects
+
+    def interrupted(self, unit: Unit) -> None:
+        """What the lost connection still carries may arrive behind what the next one does."""
+        if self._reconnects:
+            unit.is_late = True
+
+    def lose(self, client: AsyncClient, *units: Unit) -> None:
+        """As the base; a session that is reattached and closed has not failed, for the broker."""
+        super().lose(client, *units)
+        if self._reconnects:
+            for unit in units:
+                self.history.undone(unit)
 
     def refused(self, refusal: BrokerRefused) -> None:
         """Only a fault is a reason."""
@@ -164,7 +245,7 @@ class SimWorld(World):
 
     def waited(self, queue: str, consumer: object) -> None:
         now = self.run.loop.time()
-        if self.run.is_disturbed or queue not in ORDERED:
+        if self.run.is_disturbed or queue not in ORDERED or queue in self.paused:
             self._waiting.pop(queue, None)
             return
         who, moment, since = self._waiting.get(queue, (None, 0, 0.0))
@@ -177,13 +258,28 @@ class SimWorld(World):
 
     def took(self, unit: Unit, queue: str, received: object, body: bytes) -> Take:
         self._waiting.pop(queue, None)
+        self._split(unit)
         return super().took(unit, queue, received, body)
+
+    def _split(self, unit: Unit) -> None:
+        """Take out of a unit what a session delivered that was lost: it is not acknowledged."""
+        client = _CLIENT.get()
+        if client is None or not client.reconnects:
+            return
+        before = self._session_of.setdefault(unit, client.session_name)
+        if before != client.session_name:
+            self._session_of[unit] = client.session_name
+            self.history.split(unit)
+
+    async def decide(self, session: AsyncSession) -> None:
+        await operators.resume_all(self)
+        await super().decide(session)
 
 
 # --- senders ---------------------------------------------------------------------------------
 
 
-async def colouring(world: World, address: str) -> None:
+async def colouring(world: SimWorld, address: str) -> None:
     """Messages that selectors can tell apart."""
     async with world.client() as client, await client.session() as session:
         producer = session.producer(address)
@@ -232,7 +328,11 @@ async def automatically(world: World, queue: str) -> None:
             world.took(unit, queue, received, await received.read())
             world.history.count(unit)
             world.history.tried(unit)
-            await consumer.done_with(received)
+            try:
+                await consumer.done_with(received)
+            except CallInterrupted:
+                world.interrupted(unit)
+                continue
             if mode is AckMode.AUTO:
                 world.history.done(unit)
 
@@ -273,60 +373,13 @@ async def browsing(world: World, queue: str) -> None:
             await asyncio.sleep(world.seeded.uniform(0.05, 1))
 
 
-# --- operators -------------------------------------------------------------------------------
-
-
-async def operating(world: World, queue: str) -> None:
-    """Make a queue, send to it, empty it, delete it; nothing of it is left afterwards."""
-    del queue
-    async with world.client() as client, await client.session() as session:
-        while not world.is_over:
-            name = f"{PASSING}-{world.name('q')}"
-            await session.create_queue(name, name, routing_type=RoutingType.ANYCAST)
-            producer = session.producer(name)
-            for number in range(world.seeded.randrange(1, 4)):
-                await producer.send(b"%d" % number)
-            found = (await session.query_queue(name)).message_count
-            if found == 0:
-                world.history.problems.append(f"lost: what was sent to {name}, just now")
-            await session.delete_queue(name)
-            await _expect_missing(world, session, name)
-            await asyncio.sleep(world.seeded.uniform(0.1, 1))
-
-
-async def _expect_missing(world: World, session: AsyncSession, name: str) -> None:
-    try:
-        found = await session.query_queue(name)
-    except QueueMissing:
-        return
-    if found.exists and found.message_count:
-        world.history.problems.append(f"unexpected: {name} was deleted, and has messages")
-
-
-async def sending_to_what_comes_and_goes(world: World, queue: str) -> None:
-    """A queue of an address is made again and again: what was confirmed meanwhile is in it."""
-    async with world.client() as client, await client.session() as session:
-        while not world.is_over:
-            name = f"{PASSING}-{world.name('q')}"
-            for _ in range(2):
-                await session.create_queue(name, PASSING, routing_type=RoutingType.MULTICAST)
-                await session.producer(PASSING).send(b"x")
-                if (await session.query_queue(name)).message_count == 0:
-                    world.history.problems.append(f"lost: what was sent to {name}, a new queue")
-                await session.delete_queue(name)
-            await asyncio.sleep(world.seeded.uniform(0.1, 1))
-
-
-SENDERS: dict[str, Callable[[World, str], Awaitable[None]]] = {
-    one.__name__: one for one in (*producers.STYLES, colouring)
-}
-CONSUMERS: dict[str, Callable[[World, str], Awaitable[None]]] = {
+SENDERS: dict[str, Style] = {one.__name__: one for one in (*producers.STYLES, colouring)}
+CONSUMERS: dict[str, Style] = {
     one.__name__: one for one in (*consumers.STYLES, automatically, selecting, browsing)
 }
-OPERATORS: dict[str, Callable[[World, str], Awaitable[None]]] = {
-    one.__name__: one for one in (operating, sending_to_what_comes_and_goes)
-}
-STYLES = SENDERS | CONSUMERS | OPERATORS
+SUBSCRIBERS: dict[str, Style] = {"subscribing": subscribers.subscribing}
+OPERATORS: dict[str, Style] = {one.__name__: one for one in operators.STYLES}
+STYLES = SENDERS | CONSUMERS | SUBSCRIBERS | OPERATORS
 
 
 def clients_of(seeded: random.Random, node: str) -> list[Client]:
@@ -344,7 +397,10 @@ def clients_of(seeded: random.Random, node: str) -> list[Client]:
                     # One consumer at a time, or one of a group: none that sees a part of it only.
                     names.remove(selecting.__name__)
                 found.append(Client(seeded.choice(names), queue, node))
-    if seeded.random() < 0.3:
+    # Now and then two, for what they share.
+    count = seeded.choice((0, 0, 1, 1, 2))
+    found += itertools.repeat(Client("subscribing", "topic", node), count)
+    if seeded.random() < 0.4:
         found.append(Client(seeded.choice(list(OPERATORS)), PASSING, node))
     return found
 
@@ -352,5 +408,6 @@ def clients_of(seeded: random.Random, node: str) -> list[Client]:
 async def work(world: SimWorld, client: Client) -> None:
     """What one client does until the end."""
     _STYLE.set(client.style)
+    _PLACE.set(client.place if client.style in CONSUMERS else "")
     style = STYLES[client.style]
     await world.keep(lambda: style(world, client.place))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from broker.client.aio.calls import Calls
     from broker.client.deliveries import ConsumerState
+    from broker.protocols.core.packet_message import Acknowledge
 
 # Who acknowledges by himself what is handed over.
 _AUTOMATIC = (AckMode.AUTO, AckMode.DUPS_OK, AckMode.TRANSACTED, AckMode.XA)
@@ -54,7 +55,7 @@ class AsyncConsumer(AsyncBlock):
         self._handed_over = 0
         self._acknowledged = 0
         # The last message handed over and not acknowledged, and bytes of those before it.
-        self._unacknowledged: int | None = None
+        self._unacknowledged: AsyncReceived | None = None
         self._unacknowledged_bytes = 0
         self.on_error: Callable[[Exception], None] = self._log
         state.on_change = self._arrived.set
@@ -127,9 +128,12 @@ class AsyncConsumer(AsyncBlock):
         if self._is_closed or self._is_ending:
             raise ClosedError("the consumer is closed")
         while (delivery := self._state.take()) is not None:
-            received = AsyncReceived(self, delivery, self._handed_over + 1)
+            state = self._state
+            received = AsyncReceived(self, delivery, self._handed_over + 1, state.generation)
             if not self._is_expired(received):
                 self._handed_over += 1
+                # Of a transaction, though its acknowledgement may still be collected here.
+                self._calls.state.has_work = True
                 return received
             message_id = received.message_id
             self._calls.state.channel.post(Expired(self._state.consumer_id, message_id))
@@ -215,10 +219,15 @@ class AsyncConsumer(AsyncBlock):
         """Acknowledge: in mode INDIVIDUAL this message alone, else all up to it.
 
         Nothing is done where it was acknowledged before, as it is behind `receive()` in the modes
-        where the client acknowledges.
+        where the client acknowledges. A message whose session was lost is delivered again: it is
+        not acknowledged, and where acknowledging waits for the broker, that is an error.
 
         Args:
             received: of this consumer.
+
+        Raises:
+            BrokerRefused: the broker refused it.
+            CallInterrupted: its session was lost, before or meanwhile.
         """
         if self._state.request.browse_only or self._mode is AckMode.PRE:
             return
@@ -228,7 +237,7 @@ class AsyncConsumer(AsyncBlock):
                 return
             received.is_acknowledged = True
             try:
-                await self._send_acknowledgement(received.message_id, individual=True)
+                await self._send_acknowledgement(received, individual=True)
             except BaseException:
                 # It was refused, or the call was interrupted: the caller may try again.
                 received.is_acknowledged = False
@@ -250,39 +259,54 @@ class AsyncConsumer(AsyncBlock):
         if received.number <= self._acknowledged:
             return
         before, self._acknowledged = self._acknowledged, received.number
-        self._unacknowledged = received.message_id
+        self._unacknowledged = received
         self._unacknowledged_bytes += received.size
         if self._unacknowledged_bytes >= batch_size:
-            message_id, self._unacknowledged = self._unacknowledged, None
+            self._unacknowledged = None
             self._unacknowledged_bytes = 0
             try:
-                await self._send_acknowledgement(message_id, individual=False)
-            except BrokerRefused:
-                # Only then: after an interrupted call the broker may have taken it, see above.
-                self._acknowledged = before
+                await self._send_acknowledgement(received, individual=False)
+            except ClientError as error:
+                # Else the broker may have taken it, see above.
+                if isinstance(error, BrokerRefused) or self._is_lost(received):
+                    self._acknowledged = before
                 raise
 
-    async def _send_acknowledgement(self, message_id: int, *, individual: bool) -> None:
-        state = self._calls.state
-        blocking = state.options.block_on_acknowledge
-        packet = state.acknowledge(
-            self._state.consumer_id, message_id, individual=individual, blocking=blocking
+    async def _send_acknowledgement(self, received: AsyncReceived, *, individual: bool) -> None:
+        if not self._calls.state.options.block_on_acknowledge:
+            self._post_acknowledgement(received, individual=individual)
+            return
+        await self._calls.ready()
+        if self._is_lost(received):
+            raise CallInterrupted(
+                f"message {received.message_id} was delivered by a session that was lost since; "
+                "it is delivered again"
+            )
+        packet = self._acknowledgement(received, individual=individual, blocking=True)
+        await self._calls.call(packet, NullResponse)
+
+    def _post_acknowledgement(self, received: AsyncReceived, *, individual: bool) -> None:
+        if not self._is_lost(received):
+            packet = self._acknowledgement(received, individual=individual, blocking=False)
+            self._calls.state.channel.post(packet)
+
+    def _acknowledgement(
+        self, received: AsyncReceived, *, individual: bool, blocking: bool
+    ) -> Acknowledge:
+        return self._calls.state.acknowledge(
+            self._state.consumer_id, received.message_id, individual=individual, blocking=blocking
         )
-        if blocking:
-            await self._calls.call(packet, NullResponse)
-        else:
-            state.channel.post(packet)
+
+    def _is_lost(self, received: AsyncReceived) -> bool:
+        """Whether its session was lost: the broker delivers it again, and keeps it until then."""
+        return received.generation != self._state.generation
 
     def flush_acknowledgements(self) -> None:
         """Send what was collected, before a commit or when nothing is left to receive."""
-        if self._unacknowledged is None:
-            return
-        message_id, self._unacknowledged = self._unacknowledged, None
+        received, self._unacknowledged = self._unacknowledged, None
         self._unacknowledged_bytes = 0
-        state = self._calls.state
-        state.channel.post(
-            state.acknowledge(self._state.consumer_id, message_id, individual=False, blocking=False)
-        )
+        if received is not None:
+            self._post_acknowledgement(received, individual=False)
 
     # Closing.
 

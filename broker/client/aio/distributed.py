@@ -9,6 +9,8 @@ from broker.client.errors import XaRefused
 from broker.protocols.core import packet_xa as xa
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from broker.client.aio.calls import Calls
     from broker.model.xid import Xid
     from broker.protocols.core.packet import Packet
@@ -26,12 +28,8 @@ class Distributed(ABC):
     def _flush_acknowledgements(self) -> None: ...
 
     @abstractmethod
-    def start(self) -> None:
-        """Begin delivery: messages come from now on."""
-
-    @abstractmethod
-    async def stop(self) -> None:
-        """Stop delivery: no message comes after this; those that the client has stay."""
+    def _stopped(self) -> AbstractAsyncContextManager[None]:
+        """Give a block without delivery."""
 
     async def _ask(self, packet: Packet) -> None:
         answer = await self._calls.call(packet, xa.XaResponse)
@@ -132,15 +130,11 @@ class Distributed(ABC):
         Raises:
             XaRefused: the broker refuses, with the code of the XA standard.
         """
-        was_started = self._calls.state.is_started
-        if was_started:
-            # Or what is on its way would come twice.
-            await self.stop()
-        for consumer in self._calls.state.consumers:
-            consumer.clear()
-        await self._ask(xa.XaRollback(xid))
-        if was_started:
-            self.start()
+        # Or what is on its way would come twice.
+        async with self._stopped():
+            for consumer in self._calls.state.consumers:
+                consumer.clear()
+            await self._ask(xa.XaRollback(xid))
 
     async def xa_forget(self, xid: Xid) -> None:
         """Let the broker forget a branch that an operator ended.

@@ -27,14 +27,18 @@ class AsyncReceived:
         message: headers and properties, and the body where it came in one piece.
         delivery_count: 1 the first time.
         number: how many messages its consumer has handed over with it.
+        generation: of the consumer at the broker, which a lost session ends.
         is_acknowledged: whether it was acknowledged alone.
     """
 
     is_acknowledged = False
 
-    def __init__(self, consumer: ReceivingConsumer, delivery: Delivery, number: int) -> None:
+    def __init__(
+        self, consumer: ReceivingConsumer, delivery: Delivery, number: int, generation: int
+    ) -> None:
         self._consumer = consumer
         self.number = number
+        self.generation = generation
         self._delivery = delivery
         self._body: bytes | None = None
         self.message: Message = delivery.message

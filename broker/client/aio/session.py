@@ -158,6 +158,18 @@ class AsyncSession(Administration, Distributed, AsyncBlock):
         self.state.is_started = False
         await self._calls.call(Stop(), NullResponse)
 
+    @contextlib.asynccontextmanager
+    async def _stopped(self) -> AsyncIterator[None]:
+        """Give a block without delivery; what was started goes on behind it, however it ends."""
+        was_started = self.state.is_started
+        try:
+            if was_started:
+                await self.stop()
+            yield
+        finally:
+            if was_started:
+                self.start()
+
     # Local transactions.
 
     async def commit(self) -> None:
@@ -168,13 +180,14 @@ class AsyncSession(Administration, Distributed, AsyncBlock):
             TransactionOutcomeUnknown: the connection was lost meanwhile.
         """
         self._flush_acknowledgements()
+        # Behind it: a session that is created again while this waits has nothing of the work.
+        await self._calls.ready()
         if self.state.is_rollback_only:
             await self.rollback()
             raise TransactionRolledBack(
                 ErrorCode.TRANSACTION_ROLLED_BACK,
                 "the connection was lost during the transaction; it was rolled back",
             )
-        await self._calls.ready()
         reply = self.state.channel.call_correlated(Commit())
         try:
             await self._calls.answered(reply, "commit")
@@ -193,16 +206,12 @@ class AsyncSession(Administration, Distributed, AsyncBlock):
             consider_last_as_delivered: leave the delivery count of the last message raised.
         """
         self._flush_acknowledgements()
-        was_started = self.state.is_started
-        if was_started:
-            await self.stop()
-        for consumer in self.state.consumers:
-            consumer.clear()
-        await self._calls.call(Rollback(consider_last_as_delivered), NullResponse)
-        self.state.has_work = False
-        self.state.is_rollback_only = False
-        if was_started:
-            self.start()
+        async with self._stopped():
+            for consumer in self.state.consumers:
+                consumer.clear()
+            await self._calls.call(Rollback(consider_last_as_delivered), NullResponse)
+            self.state.has_work = False
+            self.state.is_rollback_only = False
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[Self]:

@@ -5,7 +5,7 @@
     changed             delivered with another body
     duplicated          delivered after its acknowledgement was confirmed, or while a prepared
                         transaction had it, or as more copies than there were sends
-    reordered           first deliveries of a producer's messages, of one queue that one consumer
+    out of order        first deliveries of a producer's messages, of one queue that one consumer
                         has at a time, or of one group, in another order than they were sent
     torn                a transaction of which a part counts and a part does not
     unmarked            delivered again to the same run of the broker as if for the first time
@@ -14,6 +14,12 @@
 
 A unit without an answer may count or not: what its messages did says which, and all of them must
 say the same. That needs a history whose queues were drained at the end.
+
+The first word, the second of the copies and the fifth are those of `pipeline audit`, by the rules
+of pipeline/finding_rules.py; tests/pipeline/test_audit_and_checker.py has both read one history.
+
+A queue of a subscriber gets what was sent after its creation was answered. What was sent meanwhile
+may be in it; of one that was deleted nothing has to be delivered.
 """
 
 from __future__ import annotations
@@ -22,14 +28,16 @@ import itertools
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from pipeline.finding_rules import DUPLICATED, LOST, OUT_OF_ORDER, copies_max, late_in_lane
 from tests.broker.history.record import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.broker.history.record import History, Message, Take, Unit
+    from tests.broker.history.record import History, Message, Send, Subscription, Take, Unit
 
 Copies = dict[tuple[str, int], "list[Take]"]
+_MAY_COUNT = (Outcome.DONE, Outcome.TRIED)
 
 
 def problems(
@@ -49,9 +57,9 @@ def problems(
         *history.problems,
         *_unexpected(history),
         *_counts(history, copies),
-        *_copies(copies),
+        *_copies(history, copies),
         *_torn(history, copies),
-        *_reordered(history, ordered),
+        *_out_of_order(history, ordered),
         *_stranded(history),
     ]
     return [one for one in found if is_complete or not one.startswith(("lost", "torn"))]
@@ -61,7 +69,7 @@ def _unexpected(history: History) -> Iterator[str]:
     for take in history.takes:
         message = history.messages.get(take.key)
         what = f"{take.key!r} in {take.queue}"
-        if message is None or take.queue not in message.queues:
+        if message is None or not _may_be_in(history, message, take.queue):
             yield f"unexpected: {what}: was never sent there"
             continue
         if not take.is_whole:
@@ -83,20 +91,19 @@ def _counts(history: History, copies: Copies) -> Iterator[str]:
         for key in keys:
             found[key, queue] += 1
     for message in history.messages.values():
-        outcomes = Counter(send.unit.outcome for send in message.sends)
-        least = outcomes[Outcome.DONE]
-        most = least + outcomes[Outcome.TRIED]
-        if message.has_duplicate_id:
-            least, most = min(least, 1), min(most, 1)
-        for queue in message.queues:
+        has_id = message.has_duplicate_id
+        for queue in _queues_of(history, message):
+            sure, could = _sends_into(history, message, queue)
+            least = copies_max(sure, has_duplicate_id=has_id)
+            most = copies_max(could, has_duplicate_id=has_id)
             count = found[message.key, queue]
             if count < least:
-                yield f"lost: {message.key!r} in {queue}: {count} of {least}"
+                yield f"{LOST}: {message.key!r} in {queue}: {count} of {least}"
             elif count > most and most:
-                yield f"duplicated: {message.key!r} in {queue}: {count} copies, {most} sends"
+                yield f"{DUPLICATED}: {message.key!r} in {queue}: {count} copies, {most} sends"
 
 
-def _copies(copies: Copies) -> Iterator[str]:
+def _copies(history: History, copies: Copies) -> Iterator[str]:
     """What each copy went through, from its first delivery to its end."""
     for (queue, _), takes in copies.items():
         what = f"{takes[0].key!r} in {queue}"
@@ -111,14 +118,17 @@ def _copies(copies: Copies) -> Iterator[str]:
             unit = take.unit
             for later in takes[position + 1 :]:
                 if unit.done_at is not None and later.moment > unit.done_at:
-                    yield f"duplicated: {what}: came again after its acknowledgement"
+                    yield f"{DUPLICATED}: {what}: came again after its acknowledgement"
                 elif unit.held_at is not None and unit.held_at < later.moment < (
                     unit.freed_at or later.moment + 1
                 ):
-                    yield f"duplicated: {what}: came while a prepared transaction had it"
-        if takes[-1].unit.outcome not in (Outcome.DONE, Outcome.TRIED):
+                    yield f"{DUPLICATED}: {what}: came while a prepared transaction had it"
+        subscription = history.subscriptions.get(queue)
+        if subscription is not None and subscription.dropped_at is not None:
+            continue
+        if takes[-1].unit.outcome not in _MAY_COUNT:
             told = "; ".join(map(told_of, takes))
-            yield f"lost: {what}: went back to its queue, and never came again: {told}"
+            yield f"{LOST}: {what}: went back to its queue, and never came again: {told}"
 
 
 def told_of(take: Take) -> str:
@@ -149,7 +159,8 @@ def _torn(history: History, copies: Copies) -> Iterator[str]:
             for send in unit.sends
             # Of one that was sent again, it is unknown which send it was.
             if len(send.message.sends) == 1
-            for queue in send.message.queues
+            for queue in _queues_of(history, send.message)
+            if queue not in history.subscriptions or _is_after(history.subscriptions[queue], [send])
         }
         for take in unit.takes:
             last = copies[take.queue, take.copy][-1]
@@ -160,9 +171,9 @@ def _torn(history: History, copies: Copies) -> Iterator[str]:
             yield f"torn: a transaction counts for {there} and not for {missing}"
 
 
-def _reordered(history: History, ordered: frozenset[str]) -> Iterator[str]:
+def _out_of_order(history: History, ordered: frozenset[str]) -> Iterator[str]:
     first: set[tuple[str, str]] = set()
-    last: dict[tuple[str, str, str | None], tuple[int, str]] = {}
+    lanes: dict[tuple[str, str, str | None], list[tuple[int, Take]]] = defaultdict(list)
     for take in history.takes:
         message = history.messages.get(take.key)
         if message is None or (take.queue, take.key) in first:
@@ -171,16 +182,15 @@ def _reordered(history: History, ordered: frozenset[str]) -> Iterator[str]:
         if take.queue not in ordered and message.group is None:
             # Several consumers at a time: who is first says nothing about the queue.
             continue
-        if not _has_place(message):
-            continue
-        send = message.sends[0]
-        line = (take.queue, send.producer, message.group)
-        number, key = last.get(line, (-1, ""))
-        if send.number < number:
-            others = [one for one in history.takes if (one.queue, one.key) == (take.queue, key)]
-            told = "; ".join(map(told_of, [take, *others]))
-            yield f"reordered: {take.key!r} came behind {key!r} in {take.queue}: {told}"
-        last[line] = max((number, key), (send.number, take.key))
+        if _has_place(message):
+            send = message.sends[0]
+            lanes[take.queue, send.producer, message.group].append((send.number, take))
+    for (queue, _, _), lane in lanes.items():
+        for index, latest in late_in_lane(number for number, _ in lane):
+            late, before = lane[index][1], lane[latest][1]
+            others = [one for one in history.takes if (one.queue, one.key) == (queue, before.key)]
+            told = "; ".join(map(told_of, [late, *others]))
+            yield f"{OUT_OF_ORDER}: {late.key!r} came behind {before.key!r} in {queue}: {told}"
 
 
 def _stranded(history: History) -> Iterator[str]:
@@ -209,3 +219,52 @@ def _has_place(message: Message) -> bool:
 
 def _is_late(unit: Unit) -> bool:
     return unit.is_late
+
+
+# --- queues of subscribers -----------------------------------------------------------------------
+
+
+def _queues_of(history: History, message: Message) -> Iterator[str]:
+    """Queues that the message may be in: those of its address, and those of subscribers to it."""
+    yield from message.queues
+    for one in history.subscriptions.values():
+        if one.address == message.address:
+            yield one.queue
+
+
+def _sends_into(history: History, message: Message, queue: str) -> tuple[int, int]:
+    """How many sends count for a queue, and how many may."""
+    could = [send for send in message.sends if send.unit.outcome in _MAY_COUNT]
+    sure = [send for send in could if send.unit.outcome is Outcome.DONE]
+    subscription = history.subscriptions.get(queue)
+    if subscription is None:
+        return len(sure), len(could)
+    if not message.has_duplicate_id:
+        sure = [send for send in sure if _is_after(subscription, [send])]
+    elif not _is_after(subscription, could):
+        # The one that the broker has taken may have been before it.
+        sure = []
+    return len(sure), sum(_may_reach(subscription, send) for send in could)
+
+
+def _may_be_in(history: History, message: Message, queue: str) -> bool:
+    subscription = history.subscriptions.get(queue)
+    if subscription is None:
+        return queue in message.queues
+    return subscription.address == message.address and any(
+        _may_reach(subscription, send) for send in message.sends
+    )
+
+
+def _may_reach(subscription: Subscription, send: Send) -> bool:
+    """Whether it was not over before the queue was asked for."""
+    done_at = send.unit.done_at
+    return done_at is None or done_at > subscription.tried_at
+
+
+def _is_after(subscription: Subscription, sends: list[Send]) -> bool:
+    """Whether the queue was there before all of these, and is there for good."""
+    made_at = subscription.made_at
+    if made_at is None or subscription.dropped_at is not None:
+        return False
+    return all(send.moment >= made_at for send in sends)

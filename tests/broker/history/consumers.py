@@ -75,9 +75,7 @@ async def acknowledging(world: World, queue: str) -> None:
                     break
                 received.append((unit, found))
             if world.chance(0.03):
-                for unit, _ in received:
-                    history.undone(unit, Return.LOSS)
-                world.lose(client, unit)
+                world.lose(client, *(unit for unit, _ in received))
                 return
             if world.chance(0.03):
                 # They go back in peace; that is not counted as a delivery.

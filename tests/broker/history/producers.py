@@ -53,9 +53,8 @@ def headers(message: Message) -> dict[str, object]:
 
 async def send_again(world: World, session: AsyncSession, unit_of: Message) -> None:
     """Send a message without an answer once more."""
-    address = unit_of.queues[0].partition(".")[0]
     unit = world.history.unit()
-    sender = Sender(world, session, address)
+    sender = Sender(world, session, unit_of.address)
     sender.new(unit, unit_of)
     world.history.tried(unit)
     try:
@@ -121,7 +120,7 @@ async def settle(world: World, unit: Unit, future: asyncio.Future[object]) -> No
         if not is_unknown(refusal):
             world.history.undone(unit)
     except ClientError:
-        pass
+        world.interrupted(unit)
     else:
         world.history.done(unit)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import hashlib
-import itertools
 from dataclasses import dataclass, field
 
 
@@ -34,7 +33,8 @@ class Unit:
         done_at: the broker had said that it counts.
         held_at: prepared, and the broker had said so: no other consumer gets what it took.
         freed_at: from here on a rollback may have been done.
-        is_late: decided by another client than the one that sent, so in no order with its others.
+        is_late: in no order with others of its sender. It was decided by another client, or its
+            answer was lost with a connection that its client has replaced.
         is_atomic: no crash leaves a part of it. An acknowledgement of all up to a message has a
             record for each: a crash may leave the first ones.
     """
@@ -57,9 +57,10 @@ class Message:
     Attributes:
         key: what its body begins with; no other message has it.
         size: bytes of its body behind the key.
-        queues: that must get it.
+        queues: that must get it; those of subscribers come and go (`Subscription`).
         group: of which it is a part.
         has_duplicate_id: so that the broker takes it once, however often it is sent.
+        address: where it is sent.
     """
 
     key: str
@@ -67,6 +68,7 @@ class Message:
     queues: tuple[str, ...]
     group: str | None = None
     has_duplicate_id: bool = False
+    address: str = ""
     sends: list[Send] = field(default_factory=list)
 
     @property
@@ -76,12 +78,36 @@ class Message:
 
 @dataclass(eq=False, slots=True)
 class Send:
-    """One try to send a message; `number` rises with each of a producer."""
+    """One try to send a message; `number` rises with each of a producer.
+
+    Attributes:
+        moment: the last one before it.
+    """
 
     message: Message
     producer: str
     number: int
     unit: Unit
+    moment: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Subscription:
+    """A durable queue that subscribers of an address create, leave, take up again and delete.
+
+    Attributes:
+        queue: its name; one that was deleted is never created again.
+        address: what it is bound to.
+        tried_at: from here on it may be there.
+        made_at: the broker had said that it is there.
+        dropped_at: from here on it may have been deleted, with its messages.
+    """
+
+    queue: str
+    address: str
+    tried_at: int
+    made_at: int | None = None
+    dropped_at: int | None = None
 
 
 class Return(enum.Enum):
@@ -128,8 +154,9 @@ class History:
     """All of it."""
 
     def __init__(self) -> None:
-        self._moments = itertools.count(1)
+        self._last_moment = 0
         self.messages: dict[str, Message] = {}
+        self.subscriptions: dict[str, Subscription] = {}
         self.units: list[Unit] = []
         self.takes: list[Take] = []
         self.waits: list[Wait] = []
@@ -147,7 +174,7 @@ class History:
 
     def send(self, unit: Unit, message: Message, producer: str, number: int) -> Send:
         """Note a send before it is done."""
-        made = Send(message, producer, number, unit)
+        made = Send(message, producer, number, unit, self._last_moment)
         unit.sends.append(made)
         message.sends.append(made)
         return made
@@ -157,35 +184,56 @@ class History:
         key = body.partition(b"|")[0].decode(errors="replace")
         known = self.messages.get(key)
         is_whole = known is not None and known.body == body
-        made = Take(next(self._moments), queue, key, copy, count, run, unit, is_whole)
+        made = Take(self.moment(), queue, key, copy, count, run, unit, is_whole)
         unit.takes.append(made)
         self.takes.append(made)
         return made
 
     def moment(self) -> int:
         """Give the next moment."""
-        return next(self._moments)
+        self._last_moment += 1
+        return self._last_moment
+
+    # Subscriptions: each step is noted before what may do it, or after what says so.
+
+    def subscribing(self, queue: str, address: str) -> Subscription:
+        made = self.subscriptions[queue] = Subscription(queue, address, self.moment())
+        return made
+
+    def subscribed(self, subscription: Subscription) -> None:
+        subscription.made_at = self.moment()
+
+    def unsubscribing(self, subscription: Subscription) -> None:
+        subscription.dropped_at = self.moment()
 
     # What becomes of a unit; each is noted before what may do it, or after what says so.
 
     def tried(self, unit: Unit) -> None:
         unit.outcome = Outcome.TRIED
-        unit.tried_at = next(self._moments)
+        unit.tried_at = self.moment()
 
     def done(self, unit: Unit) -> None:
         unit.outcome = Outcome.DONE
-        unit.done_at = next(self._moments)
+        unit.done_at = self.moment()
 
     def undone(self, unit: Unit, returned: Return | None = None) -> None:
         unit.outcome = Outcome.UNDONE
         for take in unit.takes:
             take.returned = returned
 
+    def split(self, unit: Unit) -> None:
+        """Note that what a unit has taken so far went back: its session was lost."""
+        lost = self.unit(is_atomic=unit.is_atomic)
+        lost.takes, unit.takes = unit.takes, []
+        for take in lost.takes:
+            take.unit = lost
+        self.undone(lost)
+
     def held(self, unit: Unit) -> None:
-        unit.held_at = next(self._moments)
+        unit.held_at = self.moment()
 
     def freed(self, unit: Unit) -> None:
-        unit.freed_at = next(self._moments)
+        unit.freed_at = self.moment()
 
     @property
     def waiting(self) -> int:

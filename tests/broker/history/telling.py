@@ -1,5 +1,7 @@
 """A history told in a few words, for tests of the checker."""
 
+import zlib
+
 from tests.broker.history.checker import problems
 from tests.broker.history.record import History, Return
 
@@ -11,6 +13,12 @@ class Story(History):
     """A history told in a few words; messages are numbered per producer."""
 
     run = 1
+
+    def subscribe(self, queue, address="topic", *, outcome="done"):
+        """Create the queue of a subscriber."""
+        made = self.subscribing(queue, address)
+        if outcome == "done":
+            self.subscribed(made)
 
     def sent(self, *keys, queues=(QUEUE,), producer="p", outcome="done", **more):
         """Send messages in one unit."""
@@ -26,7 +34,7 @@ class Story(History):
         """Take messages in one unit, which acknowledges them."""
         unit = unit or self.unit()
         for key in keys:
-            number = copy or hash(key)
+            number = copy or zlib.crc32(key.encode())
             whole = body or self.messages[key].body
             self.take(unit, queue, number, count, self.run, whole)
         self.ends(unit, outcome)
@@ -43,6 +51,8 @@ class Story(History):
             self.undone(unit)
         elif outcome == "rolled back":
             self.undone(unit, Return.ROLLBACK)
+        elif outcome == "lost":
+            self.undone(unit, Return.LOSS)
 
     def words(self):
         """The kinds of what is wrong."""

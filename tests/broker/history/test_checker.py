@@ -185,7 +185,7 @@ def test_another_order_than_that_of_the_producer_is_told(story):
     story.sent("b")
     story.got("b", "a")
 
-    assert story.words() == ["reordered"]
+    assert story.words() == ["out of order"]
 
 
 def test_the_order_of_a_group_counts_in_every_queue(story):
@@ -193,7 +193,7 @@ def test_the_order_of_a_group_counts_in_every_queue(story):
     story.sent("b", queues=("many",), group="g")
     story.got("b", "a", queue="many")
 
-    assert story.words() == ["reordered"]
+    assert story.words() == ["out of order"]
 
 
 def test_order_means_nothing_between_producers_or_consumers(story):

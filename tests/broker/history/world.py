@@ -122,6 +122,7 @@ class World:
             self.addresses[address],
             group=self.seeded.choice(GROUPS) if address == "grouped" else None,
             has_duplicate_id=self.chance(0.3),
+            address=address,
         )
 
     async def count(self, unit: Unit, call: Callable[[], Awaitable[object]]) -> bool:
@@ -143,9 +144,13 @@ class World:
         if not self.is_over:
             self.history.problems.append(f"refused: {type(refusal).__name__}: {refusal}")
 
-    def lose(self, client: AsyncClient, unit: Unit) -> None:
-        """Reset the connection, with a unit that was not asked for yet."""
-        self.history.undone(unit, Return.LOSS)
+    def interrupted(self, unit: Unit) -> None:
+        """Note that the answer to a unit was lost with its connection."""
+
+    def lose(self, client: AsyncClient, *units: Unit) -> None:
+        """Reset the connection, with units that were not asked for yet."""
+        for unit in units:
+            self.history.undone(unit, Return.LOSS)
         self.counts["lost_connections"] += 1
         client.connections[0].fail(ClientError("lost on purpose"))
 
@@ -194,8 +199,9 @@ class World:
                 history.done(unit)
             elif unit.held_at is None or unit.freed_at is not None:
                 history.undone(unit)
-            elif not unit.sends and not unit.takes:
-                # One without work is not recorded, so a restart has no memory of it.
+            elif not unit.takes and not any(send.message.queues for send in unit.sends):
+                # One without work is not recorded, so a restart has no memory of it. What is sent
+                # to a topic may have reached no queue.
                 history.undone(unit)
             else:
                 history.problems.append(f"lost: {xid} was prepared, and is not any more")
