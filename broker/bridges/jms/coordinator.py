@@ -121,8 +121,6 @@ class Coordinator:
     decisions: DecisionLog
     name: str
     recovered: Recovered = field(default_factory=Recovered)
-    # Begun and neither decided nor known to be rolled back: global ids.
-    _undecided: dict[bytes, None] = field(default_factory=dict)
     _failure: JournalError | None = None
 
     @property
@@ -133,8 +131,7 @@ class Coordinator:
     async def begin(self, resources: Mapping[Role, TwoPhaseSession]) -> CoordinatedTransaction:
         """Begin a transaction; see `TransactionManager`."""
         self._check()
-        transaction = self.decisions.new_transaction(self.name)
-        self._undecided[transaction] = None
+        transaction = self.decisions.begin(self.name)
         for role in (Role.TARGET, Role.SOURCE):
             await resources[role].xa_start(branch(role, transaction))
         return CoordinatedTransaction(self, resources, transaction)
@@ -142,7 +139,7 @@ class Coordinator:
     async def recover(self, resources: Mapping[Role, TwoPhaseSession]) -> None:
         """End what earlier connections have left; see `TransactionManager`."""
         self._check()
-        found = dict(self._undecided)
+        found = dict.fromkeys(self.decisions.undecided)
         for resource in resources.values():
             for xid in await resource.xa_recover():
                 if xid.format_id == FORMAT_ID and self.decisions.is_own(xid.gtx):
@@ -150,19 +147,14 @@ class Coordinator:
         for transaction in found:
             if not self.decisions.is_decided(transaction):
                 await roll_back_branches(resources, transaction)
-                self.undone(transaction)
+                self.decisions.forget(transaction)
                 self.recovered.rolled_back += 1
                 log.info("%s: rolled back transaction %s", self.name, transaction.hex())
         for transaction in self.decisions.decided:
             await commit_branches(resources, transaction)
             self.decisions.forget(transaction)
-            self.undone(transaction)
             self.recovered.committed += 1
             log.info("%s: committed transaction %s", self.name, transaction.hex())
-
-    def undone(self, transaction: bytes) -> None:
-        """No branch of it is left."""
-        self._undecided.pop(transaction, None)
 
     async def decide(self, transaction: bytes) -> None:
         """Decide to commit.
@@ -178,7 +170,6 @@ class Coordinator:
                 f"transaction {transaction.hex()}: the transaction log has failed; whether it is "
                 f"decided shows when the bridge is started again: {error}"
             ) from error
-        self._undecided.pop(transaction, None)
 
     def _check(self) -> None:
         if self._failure is not None:
@@ -218,4 +209,4 @@ class CoordinatedTransaction:
         for role in (Role.SOURCE, Role.TARGET):
             await resources[role].xa_end(branch(role, transaction), failed=True)
         await roll_back_branches(resources, transaction)
-        self._coordinator.undone(transaction)
+        self._coordinator.decisions.forget(transaction)

@@ -1,10 +1,12 @@
 """The decisions of a transaction manager, kept in a journal.
 
-A record each: the log's own identity, once, and every decision to commit, until both sides have
-heard of it. A transaction without a record was not decided: it is rolled back (presumed abort).
+A record each: the log's own identity, once; every transaction that was begun; every decision to
+commit, until both sides have heard of it. What was begun and not decided is rolled back, and so is
+what has no record at all (presumed abort).
 
-Durability: `decide()` returns once the decision would survive a power failure. `forget()` does not
-wait: a decision that is still there after a crash is told once more, which changes nothing.
+Durability: `decide()` returns once the decision would survive a power failure. Nothing else waits:
+a decision that is still there after a crash is told once more, which changes nothing; a beginning
+that is not there leaves a branch to the broker's transaction-timeout.
 Thread: the bridge's event loop; the store blocks threads of the loop's executor.
 """
 
@@ -27,6 +29,7 @@ __all__ = ["DecisionLog"]
 # User types of its records.
 IDENTITY: Final = 1
 COMMIT: Final = 2
+BEGUN: Final = 3
 _SEQUENCE_SIZE: Final = 8
 
 
@@ -47,6 +50,7 @@ class DecisionLog:
         self.identity = b""
         # Global transaction id: its record.
         self._decisions: dict[bytes, int] = {}
+        self._begun: dict[bytes, int] = {}
         self._next_id = 1
         self._next_sequence = 1
 
@@ -76,19 +80,24 @@ class DecisionLog:
                 self.identity = bytes(record.body)
             elif record.user_type == COMMIT:
                 self._decisions[bytes(record.body)] = record.record_id
+            elif record.user_type == BEGUN:
+                self._begun[bytes(record.body)] = record.record_id
 
     def _new_id(self) -> int:
         found, self._next_id = self._next_id, self._next_id + 1
         return found
 
-    def new_transaction(self, name: str) -> bytes:
+    def begin(self, name: str) -> bytes:
         """Give the global id of a new transaction: at most 64 bytes, as the XA standard says.
 
         Args:
             name: of the bridge, for operators.
         """
         sequence, self._next_sequence = self._next_sequence, self._next_sequence + 1
-        return self.identity + sequence.to_bytes(_SEQUENCE_SIZE, "big") + name.encode()
+        transaction = self.identity + sequence.to_bytes(_SEQUENCE_SIZE, "big") + name.encode()
+        record_id = self._begun[transaction] = self._new_id()
+        self._store.add(record_id, BEGUN, transaction, sync=False)
+        return transaction
 
     def is_own(self, transaction: bytes) -> bool:
         """Whether a global id was made here."""
@@ -102,6 +111,11 @@ class DecisionLog:
     def decided(self) -> Iterable[bytes]:
         """The transactions that are decided and not forgotten."""
         return tuple(self._decisions)
+
+    @property
+    def undecided(self) -> Iterable[bytes]:
+        """The transactions that were begun, and neither decided nor forgotten."""
+        return tuple(one for one in self._begun if one not in self._decisions)
 
     async def decide(self, transaction: bytes) -> None:
         """Decide to commit; returns once that is durable.
@@ -128,14 +142,16 @@ class DecisionLog:
                 self._decisions[transaction] = record_id
 
     def forget(self, transaction: bytes) -> None:
-        """Both sides have heard of the decision.
+        """It has ended on both sides.
 
         Args:
             transaction: global id.
         """
-        record_id = self._decisions.pop(transaction, None)
-        if record_id is not None:
-            self._store.delete(record_id, sync=False)
+        # The decision last: a beginning alone would be rolled back.
+        for records in (self._begun, self._decisions):
+            record_id = records.pop(transaction, None)
+            if record_id is not None:
+                self._store.delete(record_id, sync=False)
 
     def close(self) -> None:
         """Give the store up. Idempotent."""

@@ -30,7 +30,7 @@ from broker.bridges.jms.mode import Mode, batch_size_for, choose_mode
 from broker.bridges.jms.options import QualityOfService
 from broker.bridges.jms.providers import Credentials, DestinationKind, Subscription
 from broker.bridges.jms.state import BridgeState, Counters, Progress
-from broker.bridges.jms.transfers import Ends, Transfer, open_transfer
+from broker.bridges.jms.transfers import TRANSACTION_MAX_S, Ends, Transfer, open_transfer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -47,8 +47,7 @@ log = logging.getLogger("broker.bridges")
 
 T = TypeVar("T")
 
-# How long one receive waits before the bridge looks whether it is to stop or pause. Artemis: 1 s.
-_RECEIVE_S: Final = 0.2
+RECEIVE_S: Final = 0.2  # Artemis: 1 s.
 # How long the end of a connection may take; what has not counted is undone without it as well.
 _CLOSE_S: Final = 5.0
 
@@ -91,6 +90,7 @@ class Engine:
         call: runs what blocks.
         adapt: gives the connection factory of what a factory factory gave.
         transactions: for two-phase commit; None without.
+        receive_s: how long one receive waits before it looks whether to stop or pause.
 
     Attributes:
         progress: state, and why it does not move.
@@ -109,6 +109,7 @@ class Engine:
         call: OwnThreads,
         adapt: Callable[[object, str], ConnectionFactory],
         transactions: TransactionManager | None = None,
+        receive_s: float = RECEIVE_S,
     ) -> None:
         self.options = options
         self.progress = Progress(options.max_retries, options.failure_retry_interval)
@@ -121,6 +122,7 @@ class Engine:
         self._call = call
         self._adapt = adapt
         self._transactions = transactions
+        self._receive_s = receive_s
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
         # Cleared while messages are received or on their way.
@@ -304,7 +306,7 @@ class Engine:
     async def _move_batches(
         self, transfer: Transfer, connections: list[Connection], batch_size: int
     ) -> None:
-        batch = Batch(batch_size, self.options.max_batch_time)
+        batch = Batch(batch_size, self._batch_time_ms())
         self._idle.clear()
         try:
             while not self._stopping.is_set():
@@ -312,7 +314,8 @@ class Engine:
                 if self.progress.is_paused:
                     await self._rest(transfer, batch, connections)
                     continue
-                await self._timed(transfer.begin(), "beginning a transaction")
+                beginning = transfer.begin(is_empty=not batch)
+                await self._timed(beginning, "beginning a transaction")
                 await self._receive(transfer, batch)
                 if batch.is_due(self._clock.monotonic_s()):
                     await self._move(transfer, batch)
@@ -321,11 +324,22 @@ class Engine:
             self._idle.set()
         raise _Stopped
 
+    def _batch_time_ms(self) -> int:
+        wanted, most = self.options.max_batch_time, int(TRANSACTION_MAX_S * 1000)
+        if self.mode is not Mode.TWO_PHASE or 0 < wanted <= most:
+            return wanted
+        log.info(
+            "JMS bridge %s: batches leave after %d ms, although max_batch_time is %d: a "
+            "distributed transaction must not be open for longer",
+            *(self.options.name, most, wanted),
+        )
+        return most
+
     async def _receive(self, transfer: Transfer, batch: Batch) -> None:
         """Receive one message, if one comes soon."""
         now_s = self._clock.monotonic_s()
         message = await self._timed(
-            transfer.receiver.receive(batch.wait_s(now_s, _RECEIVE_S)), "receiving"
+            transfer.receiver.receive(batch.wait_s(now_s, self._receive_s)), "receiving"
         )
         if message is not None:
             batch.add(message, self._clock.monotonic_s())
@@ -395,7 +409,7 @@ class Engine:
             self._check(connections)
             self._changed.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout(_RECEIVE_S):
+                async with asyncio.timeout(self._receive_s):
                     await self._changed.wait()
         self._idle.clear()
         if not self._stopping.is_set():
@@ -453,13 +467,19 @@ class Engine:
     async def _given_up_late(self, work: Coroutine[Any, Any, None], what: str) -> None:
         task = asyncio.ensure_future(work)
         self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        task.add_done_callback(self._ended)
         done, _ = await asyncio.wait((task,), timeout=_CLOSE_S)
         if not done:
             task.cancel()
             log.warning("JMS bridge %s: %s did not end", self.options.name, what)
         elif not task.cancelled() and (error := task.exception()) is not None:
             log.debug("JMS bridge %s: %s", self.options.name, what, exc_info=error)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._background.discard(task)
+        if not task.cancelled():
+            # Reported above if it came in time; nobody waits for it afterwards.
+            task.exception()
 
     def snapshot(self) -> dict[str, object]:
         """Give state, reason, mode, counters and lag, as JSON has it."""

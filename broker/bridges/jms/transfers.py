@@ -15,9 +15,10 @@ same duplicate id. Nothing is retried within a connection, since its outcome the
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.bridges.jms.errors import BridgeConfigError, ProviderError
 from broker.bridges.jms.mode import Mode
@@ -38,7 +39,11 @@ if TYPE_CHECKING:
     )
     from broker.bridges.jms.transactions import Transaction, TransactionManager
 
-__all__ = ["Ends", "Transfer", "duplicate_id", "open_transfer"]
+__all__ = ["TRANSACTION_MAX_S", "Ends", "Transfer", "duplicate_id", "open_transfer"]
+
+# How long a distributed transaction may be open for a batch. Brokers roll back those that take
+# longer than their transaction-timeout, 300 s in Artemis; of a bridge that is gone, too.
+TRANSACTION_MAX_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +82,12 @@ class Transfer(Protocol):
     receiver: Receiver
     source_session: Session
 
-    async def begin(self) -> None:
-        """Make ready for the first message of a batch. Idempotent."""
+    async def begin(self, *, is_empty: bool) -> None:
+        """Make ready to receive. Idempotent.
+
+        Args:
+            is_empty: no message of a batch is in hand.
+        """
 
     async def move(self, messages: Sequence[JMSMessage]) -> None:
         """Move the messages received since the last call; all of them.
@@ -140,7 +149,7 @@ class _Local:
         self.receiver = receiver
         self._sender = sender
 
-    async def begin(self) -> None:
+    async def begin(self, *, is_empty: bool) -> None:
         """Nothing: a commit begins the next transaction."""
 
     async def move(self, messages: Sequence[JMSMessage]) -> None:
@@ -172,7 +181,7 @@ class _TwoSessions:
         self._sender = sender
         self._is_transacted = is_transacted
 
-    async def begin(self) -> None:
+    async def begin(self, *, is_empty: bool) -> None:
         """Nothing."""
 
     async def undo(self) -> None:
@@ -244,6 +253,7 @@ class _TwoPhase:
         self._sender = sender
         self._manager = manager
         self._transaction: Transaction | None = None
+        self._begun_s = 0.0
 
     @classmethod
     async def open(cls, ends: Ends, manager: TransactionManager) -> _TwoPhase:
@@ -256,9 +266,16 @@ class _TwoPhase:
         sender = await target.sender(ends.target_destination)
         return cls(source, await ends.receiver(source), target, sender, manager)
 
-    async def begin(self) -> None:
-        """Begin a transaction, of which every message received is a part."""
+    async def begin(self, *, is_empty: bool) -> None:
+        """Begin a transaction, of which every message received is a part.
+
+        One that has no message is replaced before a broker takes it for forgotten.
+        """
+        now_s = asyncio.get_running_loop().time()
+        if is_empty and now_s - self._begun_s > TRANSACTION_MAX_S:
+            await self.undo()
         if self._transaction is None:
+            self._begun_s = now_s
             self._transaction = await self._manager.begin(self._resources)
 
     async def move(self, messages: Sequence[JMSMessage]) -> None:

@@ -138,9 +138,12 @@ class Distributed(ABC):
             await self.stop()
         for consumer in self._calls.state.consumers:
             consumer.clear()
-        await self._ask(xa.XaRollback(xid))
-        if was_started:
-            self.start()
+        try:
+            await self._ask(xa.XaRollback(xid))
+        finally:
+            # Also where the broker does not know the branch: the session goes on.
+            if was_started:
+                self.start()
 
     async def xa_forget(self, xid: Xid) -> None:
         """Let the broker forget a branch that an operator ended.

@@ -41,7 +41,6 @@ _MODES: Final = {
 }
 # Acknowledgements of a batch are one packet, which is answered once they count.
 _CLIENT_ACKNOWLEDGES: Final[ClientSettings] = {"block_on_acknowledge": True, "ack_batch_size": 0}
-# In-process: brokers on one machine that are to be told apart get no id by a port.
 _CLOSE_S: Final = 3.0
 _CLIENT_ID_KEY: Final = "jms-client-id"
 
@@ -153,8 +152,6 @@ class CoreConnection:
         """Give a session; see `Connection`."""
         changes: ClientSettings = _CLIENT_ACKNOWLEDGES if kind is SessionKind.CLIENT else {}
         made = await self._connection.session(_MODES[kind], **changes)
-        if kind is SessionKind.TWO_PHASE:
-            await made.xa_set_timeout(_TRANSACTION_TIMEOUT_S)
         return CoreSession(kind, made, self._environment)
 
     async def duplicate_ids_max(self, destination: Destination) -> int | None:
@@ -185,6 +182,4 @@ class CoreConnection:
             self._connection.fail(NotConnected("the broker did not answer the close"))
 
 
-# JMSBridgeImpl's ten years: a batch may be long in filling.
-_TRANSACTION_TIMEOUT_S: Final = 10 * 365 * 24 * 3600
 _ASKING_S: Final = 5.0

@@ -189,7 +189,7 @@ def test_a_topic_by_either_kind_of_subscription(source, target, is_durable):
         source.send("news", "one")
         assert target.contents("q", 1) == ["one"]
         if is_durable:
-            assert source.count("c.s\\.1") == 0
+            wait_for(lambda: source.count("c.s\\.1") == 0)
     source.send("news", "two")
     with made() as moving:
         assert moving.wait_until(BridgeState.STARTED, timeout_s=WAIT_S)
