@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker.environment import Environment
 from broker.errors import BrokerError, ErrorCode
@@ -37,9 +37,11 @@ from broker.server.scanner import AddressScanner
 from broker.storage.manager import StorageManager
 from broker.storage.null_storage import NullStorage
 from broker.storage.waiting import StartWait
+from broker.transport.acceptor import AcceptorOptions
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     from broker.management.message_counters import MessageCounters
@@ -73,6 +75,8 @@ __all__ = ["Broker"]
 
 log = logging.getLogger("broker")
 
+IN_PROCESS: Final = "in-process"  # Name of the acceptor that has no port.
+
 
 class Broker:
     """See the module's text.
@@ -96,6 +100,7 @@ class Broker:
         acceptors: where clients connect.
         web: where metrics and health are told.
         started_ms: when it was made, ms since 1970.
+        loop: the event loop that it was started in; None before.
         storage: this and all that follows from when its store is loaded; see
             `composition.Parts` and `composition.Managing`, whose fields they are.
     """
@@ -144,6 +149,9 @@ class Broker:
         self._given_security = security
         self._configuration = configuration
         self._open_stores = open_stores
+        self.loop: asyncio.AbstractEventLoop | None = None
+        # Without a port, for clients of this process.
+        self._in_process: Acceptor | None = None
         self._reload: Reload | None = None
         self._failed = asyncio.Event()
         self._disconnects = asyncio.Event()
@@ -192,7 +200,7 @@ class Broker:
         """
         if self.lifecycle.state is not ServerState.STOPPED or not self._is_start_over.is_set():
             raise BrokerError(ErrorCode.ILLEGAL_STATE, "the broker was started already")
-        self._loop = asyncio.get_running_loop()
+        self.loop = self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(exception_handler(self._storage_failed))
         self._wait = StartWait()
         self._told_to_stop.clear()
@@ -249,6 +257,9 @@ class Broker:
         self.acceptors += listening.make_acceptors(
             self.options.acceptors, protocols, self.environment
         )
+        self._in_process = listening.make_acceptors(
+            (AcceptorOptions(name=IN_PROCESS),), protocols, self.environment
+        )[0]
         self.lifecycle.waiting_for_lock()
         stores = self._stores = await self._open_stores(
             self.options, on_lost=self._lost_lease, wait=self._wait
@@ -355,6 +366,21 @@ class Broker:
                 self._configuration, self.stored_permissions, self.stored_settings, deployment
             )
 
+    # --- clients of this process --------------------------------------------------------------
+
+    async def accept_in_process(self, connected: socket.socket) -> None:
+        """Serve a client of this process at the other end of a connected socket (vm://).
+
+        Args:
+            connected: does not block; closed with the connection.
+
+        Raises:
+            BrokerError: the broker is not active.
+        """
+        if self._in_process is None or not self.is_active:
+            raise BrokerError(ErrorCode.ILLEGAL_STATE, "the broker is not active")
+        await self._in_process.accept_in_process(connected)
+
     # --- failure ------------------------------------------------------------------------------
 
     def _lost_lease(self, error: Exception) -> None:
@@ -419,7 +445,7 @@ class Broker:
         if self._protocols is not None:
             self._protocols.disconnect_all()
         self.clients.close_all()
-        await listening.close(self.acceptors)
+        await self._close_acceptors()
         # What was written goes out in the next turns.
         await asyncio.sleep(0)
         if self._parts is not None:
@@ -455,7 +481,7 @@ class Broker:
         data, self._data = self._data, None
         parts, self._parts = self._parts, None
         self._stop_timers()
-        await listening.close(self.acceptors)
+        await self._close_acceptors()
         try:
             if stores is not None:
                 self._close(stores, parts)
@@ -465,6 +491,12 @@ class Broker:
             if parts is not None:
                 parts.retroactive.close()
                 parts.postoffice.close()
+
+    async def _close_acceptors(self) -> None:
+        await listening.close(self.acceptors)
+        in_process, self._in_process = self._in_process, None
+        if in_process is not None:
+            in_process.close_connections()
 
     def _close(self, stores: Stores, parts: Parts | None) -> None:
         in_good_order = self.failure is None and parts is not None

@@ -32,13 +32,22 @@ if TYPE_CHECKING:
     from broker.storage.loop_store import LoopStore
     from broker.storage.page_folders import PageFolders
     from jdbcstore.options import DatabaseStoreOptions
+    from journal.api import RecordStore
     from journal.options import JournalSettings
 
-__all__ = ["FileStoreOptions", "Stores", "bindings_options", "messages_options", "open_stores"]
+__all__ = [
+    "FileStoreOptions",
+    "Stores",
+    "bindings_options",
+    "messages_options",
+    "open_stores",
+    "transaction_log_store",
+]
 
 # Where the system keeps temporary files that may be large: not in memory, as /tmp may be.
 LARGE_TEMPORARY_FOLDER: Final = "/var/tmp"
 LOCKED_PAUSE_S: Final = 0.1  # Before a pair's folder is looked at again that another one took.
+TRANSACTION_LOG_FILE_SIZE: Final = 64 * 1024
 BINDINGS_FILE_SIZE: Final = 1048576  # JournalStorageManager: fixed, and always NIO.
 # Of updates of these only the last matters, which compaction may use (JournalStorageManager).
 REPLACEABLE: Final = frozenset(
@@ -119,6 +128,26 @@ def messages_options(
     return JournalOptions(
         directory=Path(directory), replaceable_types=REPLACEABLE, lock_acquisition_timeout_ms=0
     ).replace(**changes)
+
+
+def transaction_log_store(directory: str | os.PathLike[str]) -> RecordStore:
+    """Give the store of a transaction manager's decisions; not open. Its folder is made by open().
+
+    One record for a transaction that has not ended: files of 64 KiB, NIO, locked against others.
+
+    Args:
+        directory: of this log alone.
+    """
+    return Journal(
+        JournalOptions(
+            directory=Path(directory),
+            prefix="transactions",
+            extension="log",
+            file_size=TRANSACTION_LOG_FILE_SIZE,
+            journal_type=JournalType.NIO,
+            lock_acquisition_timeout_ms=0,
+        )
+    )
 
 
 @dataclass(slots=True)

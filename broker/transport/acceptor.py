@@ -13,6 +13,7 @@ from broker.protocols.registry import Detection
 from broker.transport.connection import Connection
 
 if TYPE_CHECKING:
+    import socket
     import ssl
     from collections.abc import Callable, Mapping
 
@@ -190,6 +191,17 @@ class Acceptor:
                     raise self._cannot_listen(listener.host, error) from error
             self._is_listening = bool(self._listeners)
         log.info("AMQ221020: Started acceptor %s at %s:%d", options.name, options.host, self.port)
+
+    async def accept_in_process(self, connected: socket.socket) -> None:
+        """Serve a client of this process at the other end of a connected socket; no port is used.
+
+        Args:
+            connected: does not block; the connection closes it.
+        """
+        loop = asyncio.get_running_loop()
+        await loop.connect_accepted_socket(
+            cast("Callable[[], asyncio.Protocol]", self._accept), connected
+        )
 
     def _accept(self) -> Connection:
         connection = Connection(

@@ -1,8 +1,9 @@
 """What the broker reads of a clock, a socket, chance or threads comes by broker/environment.py.
 
 So the broker and its asyncio client run in a process of many, on another clock and in an order that
-a seed decides. The command line and the client for threads are outside of it. `asyncio.to_thread`
-and timers are not listed: they are the event loop's, which is replaced as a whole.
+a seed decides. The command line, and the client and bridges for threads, are outside of it.
+`asyncio.to_thread` and timers are not listed: they are the event loop's, which is replaced as a
+whole.
 """
 
 import ast
@@ -12,7 +13,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-OUTSIDE = ("broker.cli", "broker.client.blocking", "broker.environment")
+OUTSIDE = (
+    *("broker.cli", "broker.client.blocking", "broker.environment"),
+    "broker.bridges.jms.blocking",
+)
 
 # Qualified names that reach the machine. Conversions of a given time, and types, are none.
 WATCHED = re.compile(
@@ -31,6 +35,10 @@ OPENING = {
 
 # {module: {name: why it may}}
 ALLOWED = {
+    "broker.bridges.jms.core.in_process": {
+        "socket.socketpair": "vm://, a network of its own within a process",
+        "create_connection": "likewise",
+    },
     "broker.client.balancing": {
         "random.Random": "a policy that an application makes; the client's own get its chance",
     },
@@ -69,6 +77,9 @@ ALLOWED = {
     "broker.storage.waiting": dict.fromkeys(
         ("threading.Event", "threading.Lock"), "interrupts the thread that asks for a lock"
     ),
+    "broker.transport.acceptor": {
+        "connect_accepted_socket": "the broker's end of vm://",
+    },
     "broker.transport.network_check": dict.fromkeys(
         ("asyncio.create_subprocess_exec", "urllib.request.urlopen"),
         "what `broker run` watches, not a broker",

@@ -274,6 +274,11 @@ class AsyncConnection:
         """Whether sessions work now."""
         return self._ready.is_set()
 
+    @property
+    def node_id(self) -> str | None:
+        """Of the broker it leads to; None as long as that has not told."""
+        return self._node_id
+
     async def wait_ready(self) -> None:
         """Wait for a reconnect that is under way.
 

@@ -1,0 +1,91 @@
+"""Threads of a bridge: one for a call that may never return, one for all calls of a connection.
+
+They are daemons, and not those of the event loop's executor: a factory that hangs must hold up
+neither other work of the loop nor the end of the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Worker", "call_in_own_thread"]
+
+T = TypeVar("T")
+
+
+async def call_in_own_thread(work: Callable[[], T]) -> T:
+    """Call a function in a new thread; give what it gives.
+
+    A cancelled call leaves the thread to its function, and drops the result.
+
+    Args:
+        work: may block.
+    """
+    worker = Worker(f"bridge-call-{getattr(work, '__name__', 'factory')}")
+    try:
+        return await worker.call(work)
+    finally:
+        worker.end()
+
+
+class Worker:
+    """A thread that does one call after the other, in their order.
+
+    Args:
+        name: of the thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call()
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Call a function in the thread, behind those before it; give what it gives.
+
+        Args:
+            work: may block; a cancelled call is made all the same.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+
+        def settle(value: T | None, error: BaseException | None) -> None:
+            if future.done():
+                return
+            if error is None:
+                future.set_result(value)  # type: ignore[arg-type] # what `work` gave.
+            else:
+                future.set_exception(error)
+
+        def run() -> None:
+            value: T | None = None
+            failure: BaseException | None = None
+            try:
+                value = work()
+            except StopIteration as error:
+                # A future cannot raise it.
+                failure = RuntimeError(f"{work!r} raised {error!r}")
+            except BaseException as error:  # noqa: BLE001 - raised where it was called.
+                failure = error
+            try:
+                loop.call_soon_threadsafe(settle, value, failure)
+            except RuntimeError:
+                # The loop has ended; nobody waits.
+                return
+
+        self._calls.put(run)
+        return await future
+
+    def end(self) -> None:
+        """End the thread, behind the calls that it has."""
+        self._calls.put(None)

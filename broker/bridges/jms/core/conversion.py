@@ -1,0 +1,160 @@
+"""Core messages as messages of JMS, and back; how Artemis's JMS client maps them.
+
+Between two brokers of the Core protocol the message itself goes on (`JMSMessage.native`), with
+every property and the bytes of its body as its sender made them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from broker.bridges.jms.message import ID_LISTS, BodyKind, JMSMessage
+from broker.client.content import (
+    CORRELATION_ID,
+    DUPLICATE_ID,
+    LARGE_COMPRESSED,
+    LARGE_SIZE,
+    REPLY_TO,
+    make_message,
+    read_content,
+    unpacked,
+)
+from broker.model.message import Message
+from broker.model.message_types import MessageType
+from broker.model.properties import Property, PropertyType
+
+if TYPE_CHECKING:
+    from broker.bridges.jms.message import Body, StreamedBody
+    from broker.client.aio.received import AsyncReceived
+    from broker.model.routing_type import RoutingType
+
+__all__ = ["core_message", "jms_message"]
+
+JMS_TYPE: Final = "JMSType"
+ROUTING_TYPE: Final = "_AMQ_ROUTING_TYPE"
+_ID_PREFIX: Final = "ID:"
+_KINDS: Final = {
+    MessageType.DEFAULT: BodyKind.EMPTY,
+    MessageType.TEXT: BodyKind.TEXT,
+    MessageType.BYTES: BodyKind.BYTES,
+    MessageType.MAP: BodyKind.MAP,
+    MessageType.STREAM: BodyKind.STREAM,
+    MessageType.OBJECT: BodyKind.OBJECT,
+}
+_TYPES: Final = {kind: int(number) for number, kind in _KINDS.items()}
+# Bytes of a large body that are kept in memory, before it goes to a file.
+_IN_MEMORY_MAX: Final = 256 * 1024
+# Headers that JMSMessage has as fields; the client's compression ends with the client.
+_HEADERS: Final = (
+    *(CORRELATION_ID, REPLY_TO, JMS_TYPE, ROUTING_TYPE, DUPLICATE_ID),
+    *(LARGE_COMPRESSED, LARGE_SIZE),
+)
+
+
+async def jms_message(received: AsyncReceived, queue: str) -> JMSMessage:
+    """Give a received message; the body of a large one is read to its end, into a file.
+
+    Args:
+        received: by the Core client.
+        queue: that it came from.
+    """
+    core = received.message
+    found = JMSMessage(
+        kind=_KINDS.get(MessageType(core.type), BodyKind.BYTES)
+        if core.type in _NUMBERS
+        else BodyKind.BYTES,
+        message_id=_jms_id(core.user_id),
+        correlation_id=core.correlation_id,
+        reply_to=core.reply_to,
+        type=_text(core, JMS_TYPE),
+        durable=core.durable,
+        priority=core.priority,
+        expiration_ms=core.expiration,
+        timestamp_ms=core.timestamp,
+        properties={name: one for name, one in core.properties.items() if name not in _HEADERS},
+        position=queue.encode() + b"\0" + core.message_id.to_bytes(8, "big", signed=True),
+        native=core,
+    )
+    if received.is_large:
+        stream = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_MAX)  # noqa: SIM115 - the message closes it.
+        found.stream = stream
+        try:
+            async for chunk in received.chunks():
+                stream.write(chunk)
+        except BaseException:
+            stream.close()
+            raise
+        # The client has unpacked it.
+        core.remove(LARGE_COMPRESSED)
+        core.remove(LARGE_SIZE)
+        found.read_body = lambda: _body(core, _whole(stream))
+    else:
+        found.read_body = lambda: _body(core, unpacked(core))
+    return found
+
+
+def _whole(stream: StreamedBody) -> bytes:
+    stream.seek(0)
+    return stream.read(-1)
+
+
+def _body(core: Message, data: bytes) -> Body:
+    content = read_content(core, data)
+    if core.type == MessageType.DEFAULT:
+        return content if isinstance(content, bytes) and content else None
+    assert content is None or isinstance(content, str | bytes | dict | list)
+    return content
+
+
+def _jms_id(user_id: bytes | None) -> str | None:
+    return None if user_id is None else f"{_ID_PREFIX}{uuid.UUID(bytes=user_id)}"
+
+
+def _text(core: Message, name: str) -> str | None:
+    found = core.get(name)
+    return found if isinstance(found, str) else None
+
+
+def core_message(message: JMSMessage, routing: RoutingType, user_id: bytes) -> Message:
+    """Give the message to send.
+
+    Args:
+        message: of any provider; the native one of a Core message is changed.
+        routing: of its new address.
+        user_id: its new JMSMessageID, 16 bytes.
+
+    Raises:
+        TypeError: a body or a property that no Core message can hold.
+    """
+    native = message.native
+    core = native if isinstance(native, Message) else _made(message)
+    core.user_id = user_id
+    core.expiration = message.expiration_ms
+    core.routing_type = routing
+    for name in ID_LISTS:
+        if (ids := message.properties.get(name)) is not None:
+            core.set(*ids)
+    if message.duplicate_id is not None:
+        core.set(DUPLICATE_ID, PropertyType.BYTES, message.duplicate_id)
+    return core
+
+
+def _made(message: JMSMessage) -> Message:
+    core = make_message(
+        message.content(),
+        durable=message.durable,
+        priority=message.priority,
+        correlation_id=message.correlation_id,
+        reply_to=message.reply_to,
+        properties=message.properties,
+        now_ms=message.timestamp_ms,
+    )
+    core.type = _TYPES[message.kind]
+    if message.type is not None:
+        core.set(*Property(JMS_TYPE, PropertyType.STRING, message.type))
+    return core
+
+
+_NUMBERS: Final = frozenset(int(one) for one in _KINDS)

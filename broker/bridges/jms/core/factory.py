@@ -1,0 +1,185 @@
+"""Connects to a broker of the Core protocol: our own, or Apache Artemis; by TCP or in-process.
+
+CoreConnectionFactory("tcp://host:61616")            also (tcp://a,tcp://b)?ha=true
+CoreConnectionFactory("vm://", broker=embedded.broker)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from broker.bridges.jms.core.in_process import InProcessNetwork
+from broker.bridges.jms.core.session import CoreSession
+from broker.bridges.jms.errors import BridgeConfigError, BridgeError
+from broker.bridges.jms.providers import Capabilities, SessionKind
+from broker.client.aio.client import AsyncClient
+from broker.client.errors import AnswerTimeout, BrokerRefused, NotConnected
+from broker.client.session_state import AckMode
+from broker.environment import Environment
+
+if TYPE_CHECKING:
+    from broker.bridges.jms.core.in_process import InProcessBroker
+    from broker.bridges.jms.providers import Credentials, Destination
+    from broker.client.aio.connection import AsyncConnection
+    from broker.client.options import ClientSettings
+
+__all__ = ["CoreConnection", "CoreConnectionFactory"]
+
+log = logging.getLogger("broker.bridges")
+
+_IN_PROCESS: Final = "vm://"
+_MODES: Final = {
+    SessionKind.AUTO: AckMode.AUTO,
+    SessionKind.CLIENT: AckMode.CLIENT,
+    SessionKind.TRANSACTED: AckMode.TRANSACTED,
+    SessionKind.TWO_PHASE: AckMode.XA,
+}
+# Acknowledgements of a batch are one packet, which is answered once they count.
+_CLIENT_ACKNOWLEDGES: Final[ClientSettings] = {"block_on_acknowledge": True, "ack_batch_size": 0}
+_CLOSE_S: Final = 3.0
+_CLIENT_ID_KEY: Final = "jms-client-id"
+
+
+@dataclass(frozen=True, slots=True)
+class CoreConnectionFactory:
+    """See the module's text. Two that are equal lead to the same broker.
+
+    Attributes:
+        uri: of a client (`broker.client.uri`), or `vm://`.
+        broker: that `vm://` leads to; it may run in another thread.
+        environment: clock, ids, chance and network.
+
+    Raises:
+        BridgeConfigError: the URI is wrong, or `vm://` has no broker.
+    """
+
+    uri: str
+    broker: InProcessBroker | None = None
+    environment: Environment = field(default_factory=Environment, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self._is_in_process and self.broker is None:
+            raise BridgeConfigError(f"{self.uri!r} needs the broker of this process it leads to")
+        self._made(Environment(), {})
+
+    @property
+    def _is_in_process(self) -> bool:
+        return self.uri.startswith(_IN_PROCESS)
+
+    def _made(self, environment: Environment, settings: ClientSettings) -> AsyncClient:
+        uri = self.uri
+        if self._is_in_process:
+            assert self.broker is not None
+            environment = replace(environment, network=InProcessNetwork(self.broker))
+            uri = f"tcp://in-vm:1?{uri.partition('?')[2]}"
+        try:
+            return AsyncClient(uri, environment=environment, **settings)
+        except ValueError as error:
+            raise BridgeConfigError(f"connection URI {self.uri!r}: {error}") from error
+
+    async def connect(self, credentials: Credentials) -> CoreConnection:
+        """Connect; see `ConnectionFactory`."""
+        settings: ClientSettings = {
+            "user": credentials.user_name,
+            "password": credentials.password,
+            "client_id": credentials.client_id,
+        }
+        client = self._made(self.environment, settings)
+        try:
+            made = CoreConnection(client, await client.connect(), self.environment)
+            await made.identify(credentials.client_id)
+        except BaseException:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_S):
+                    await client.close()
+            raise
+        return made
+
+
+class CoreConnection:
+    """A connection of the Core client; see `Connection`.
+
+    Args:
+        client: that made it; closed with it.
+        connection: of the client.
+        environment: clock and ids.
+    """
+
+    def __init__(
+        self, client: AsyncClient, connection: AsyncConnection, environment: Environment
+    ) -> None:
+        self._client = client
+        self._connection = connection
+        self._environment = environment
+        self.lost: Exception | None = None
+        connection.on_failure = self._failed
+        self._sessions: list[CoreSession] = []
+        self.capabilities = Capabilities(
+            node_id=connection.node_id,
+            names_messages=True,
+            keeps_duplicate_ids=True,
+            two_phase=True,
+        )
+
+    def _failed(self, error: Exception) -> None:
+        # Also where the client itself would reconnect: what its sessions have received comes again,
+        # and the bridge has to know.
+        self.lost = error
+
+    async def identify(self, client_id: str | None) -> None:
+        """Take the client id, as a JMS client does: two connections cannot have the same.
+
+        Args:
+            client_id: None is none.
+
+        Raises:
+            BridgeError: another connection has it.
+        """
+        if client_id is None:
+            return
+        session = await self._connection.session(start=False)
+        try:
+            await session.add_metadata(_CLIENT_ID_KEY, client_id, unique=True)
+        except BrokerRefused as error:
+            raise BridgeError(f"client id {client_id!r} is in use: {error}") from error
+
+    async def session(self, kind: SessionKind) -> CoreSession:
+        """Give a session; see `Connection`."""
+        changes: ClientSettings = _CLIENT_ACKNOWLEDGES if kind is SessionKind.CLIENT else {}
+        made = await self._connection.session(_MODES[kind], **changes)
+        return CoreSession(kind, made, self._environment)
+
+    async def duplicate_ids_max(self, destination: Destination) -> int | None:
+        """Give the address's id-cache-size, as management tells it; see `Connection`."""
+        try:
+            session = await self._connection.session()
+            try:
+                text = await session.manage(
+                    "broker", "getAddressSettingsAsJSON", destination.name, timeout_s=_ASKING_S
+                )
+            finally:
+                await session.close()
+        except (BrokerRefused, AnswerTimeout) as error:
+            log.warning(
+                "the id-cache-size of %s cannot be read (%s): batches must not be larger than it",
+                *(destination, error),
+            )
+            return None
+        found = json.loads(text).get("idCacheSize")
+        return found if isinstance(found, int) else None
+
+    async def close(self) -> None:
+        """Close in good order if the broker answers, else at once."""
+        try:
+            async with asyncio.timeout(_CLOSE_S):
+                await self._client.close()
+        except TimeoutError:
+            self._connection.fail(NotConnected("the broker did not answer the close"))
+
+
+_ASKING_S: Final = 5.0

@@ -1,0 +1,502 @@
+"""What a bridge does while it runs: connects, collects batches, moves them, and tries again.
+
+    run() ─▶ connect source and target ─▶ receive ─▶ batch is due ─▶ move ─┐
+      ▲            │ failed                  ▲                             │
+      └── wait ◀───┘◀───────── lost ─────────┴─────────────────────────────┘
+
+Belongs to one event loop. Factories are called by `call`, in threads of their own, and every call
+of a provider but `move` ends with failover_timeout: one that hangs delays neither `stop()` nor the
+loop. A move is waited for without limit, since a target without room may take as long as it likes;
+`stop()` waits for it for failover_timeout, and then gives the connections up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
+
+from broker.bridges.jms.batch import Batch
+from broker.bridges.jms.errors import (
+    BridgeConfigError,
+    ConnectionLost,
+    InDoubtError,
+    ProviderTimeout,
+)
+from broker.bridges.jms.message import ID_LISTS, extended_ids
+from broker.bridges.jms.mode import Mode, batch_size_for, choose_mode
+from broker.bridges.jms.options import QualityOfService
+from broker.bridges.jms.providers import Credentials, DestinationKind, Subscription
+from broker.bridges.jms.state import BridgeState, Counters, Progress
+from broker.bridges.jms.transfers import TRANSACTION_MAX_S, Ends, Transfer, open_transfer
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from broker.bridges.jms.message import JMSMessage
+    from broker.bridges.jms.options import JMSBridgeOptions
+    from broker.bridges.jms.providers import Connection, ConnectionFactory, Destination
+    from broker.bridges.jms.transactions import TransactionManager
+    from broker.environment import Clock
+
+__all__ = ["Engine", "Factories", "OwnThreads"]
+
+log = logging.getLogger("broker.bridges")
+
+T = TypeVar("T")
+
+RECEIVE_S: Final = 0.2  # Artemis: 1 s.
+# How long the end of a connection may take; what has not counted is undone without it as well.
+_CLOSE_S: Final = 5.0
+
+
+class OwnThreads(Protocol):
+    """Runs a function that may block in a thread of its own."""
+
+    def __call__(self, work: Callable[[], T], /) -> Awaitable[T]:
+        """Give what `work` gives; a cancelled call leaves its thread behind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factories:
+    """Where the two sides come from.
+
+    Attributes:
+        source: makes the source's connection factory.
+        target: makes the target's; the same object as `source` if both are one provider.
+        source_destination: gives where messages come from.
+        target_destination: gives where they go to.
+    """
+
+    source: Callable[[], object]
+    target: Callable[[], object]
+    source_destination: Callable[[], Destination]
+    target_destination: Callable[[], Destination]
+
+
+class _Stopped(Exception):
+    pass
+
+
+class Engine:
+    """See the module's text.
+
+    Args:
+        options: the bridge's parameters.
+        factories: where the two sides come from.
+        clock: ages and due times.
+        call: runs what blocks.
+        adapt: gives the connection factory of what a factory factory gave.
+        transactions: for two-phase commit; None without.
+        receive_s: how long one receive waits before it looks whether to stop or pause.
+
+    Attributes:
+        progress: state, and why it does not move.
+        counters: what it has done.
+        mode: how it moves messages; None until it was connected.
+        lag_ms: age of the newest message that arrived at the target, when it did; None before.
+        sending_since_s: since when a batch is on its way (clock.monotonic_s); None if none is.
+    """
+
+    def __init__(
+        self,
+        options: JMSBridgeOptions,
+        factories: Factories,
+        *,
+        clock: Clock,
+        call: OwnThreads,
+        adapt: Callable[[object, str], ConnectionFactory],
+        transactions: TransactionManager | None = None,
+        receive_s: float = RECEIVE_S,
+    ) -> None:
+        self.options = options
+        self.progress = Progress(options.max_retries, options.failure_retry_interval)
+        self.counters = Counters()
+        self.mode: Mode | None = None
+        self.lag_ms: int | None = None
+        self.sending_since_s: float | None = None
+        self._factories = factories
+        self._clock = clock
+        self._call = call
+        self._adapt = adapt
+        self._transactions = transactions
+        self._receive_s = receive_s
+        self._stopping = asyncio.Event()
+        self._changed = asyncio.Event()
+        # Cleared while messages are received or on their way.
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._running: asyncio.Task[None] | None = None
+        self._has_warned = False
+        self._background: set[asyncio.Task[Any]] = set()
+
+    # --- what operators do --------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to connect and move; returns at once. Idempotent."""
+        if self.progress.start():
+            self._stopping.clear()
+            self._running = asyncio.get_running_loop().create_task(self._run())
+            log.info("JMS bridge %s: started", self.options.name)
+
+    def pause(self) -> None:
+        """Move nothing until `resume()`. A batch on its way goes on; nothing more is received."""
+        self.progress.pause()
+        self._changed.set()
+
+    def resume(self) -> None:
+        """Move messages again."""
+        self.progress.resume()
+        self._changed.set()
+
+    async def stop(self) -> None:
+        """Stop: a batch on its way is waited for, up to failover_timeout. Idempotent."""
+        running, self._running = self._running, None
+        if running is None:
+            self.progress.stopped()
+            return
+        self.progress.stop()
+        self._stopping.set()
+        self._changed.set()
+        done, _ = await asyncio.wait((running,), timeout=self.options.failover_timeout_s)
+        if not done:
+            running.cancel()
+            await asyncio.wait((running,))
+        self.progress.stopped()
+        log.info("JMS bridge %s: stopped", self.options.name)
+        if not running.cancelled() and (error := running.exception()) is not None:
+            raise error
+
+    async def wait_until_idle(self) -> None:
+        """Wait until nothing is received or on its way: what `pause()` leads to."""
+        await self._idle.wait()
+
+    def why(self) -> str | None:
+        """Give why no message moves, in words; None if messages do."""
+        since = self.sending_since_s
+        if since is not None:
+            waited = self._clock.monotonic_s() - since
+            if waited >= 1:
+                return f"a batch waits for the target to confirm it since {waited:.0f} s"
+        return self.progress.reason
+
+    # --- running ------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                await self._connect_and_move()
+            except _Stopped:
+                return
+            except BridgeConfigError as error:
+                self._failed()
+                self.progress.gave_up(error)
+                log.error("JMS bridge %s: failed: %s", self.options.name, error)
+                return
+            except Exception as error:
+                self._failed()
+                wait_ms = self.progress.failed(error)
+                log.warning("JMS bridge %s: %s", self.options.name, self.progress.reason)
+                log.debug("JMS bridge %s", self.options.name, exc_info=error)
+                if wait_ms is None:
+                    return
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait_ms / 1000):
+                        await self._stopping.wait()
+
+    def _failed(self) -> None:
+        self.counters.failures += 1
+
+    async def _connect_and_move(self) -> None:
+        connections: list[Connection] = []
+        transfer: Transfer | None = None
+        try:
+            opened, batch_size = await self._unless_stopped(self._connect(connections))
+            transfer = opened
+            self.progress.connected()
+            self.counters.connected += 1
+            self._count_in_doubt()
+            log.info("JMS bridge %s: connected: %s", self.options.name, self.mode)
+            await self._move_batches(opened, connections, batch_size)
+        finally:
+            await self._close(transfer, connections)
+
+    async def _connect(self, connections: list[Connection]) -> tuple[Transfer, int]:
+        """Connect both sides and open what the mode needs; what is open is in `connections`."""
+        options, factories = self.options, self._factories
+        source_factory = self._adapt(await self._own_thread(factories.source), "source")
+        is_same = factories.source is factories.target
+        target_factory = source_factory
+        if not is_same:
+            target_factory = self._adapt(await self._own_thread(factories.target), "target")
+            is_same = source_factory == target_factory and (
+                (options.source_user_name, options.source_password)
+                == (options.target_user_name, options.target_password)
+            )
+        source_destination = await self._own_thread(factories.source_destination)
+        target_destination = await self._own_thread(factories.target_destination)
+        subscription = self._subscription(source_destination)
+        credentials = Credentials(
+            options.source_user_name, options.source_password, options.client_id
+        )
+        # The target first: nothing is received that cannot be sent.
+        target: Connection | None = None
+        if not is_same:
+            target = await self._timed(
+                target_factory.connect(
+                    Credentials(options.target_user_name, options.target_password)
+                ),
+                "connecting to the target",
+            )
+            connections.append(target)
+        source = await self._timed(source_factory.connect(credentials), "connecting to the source")
+        connections.append(source)
+        target = target or source
+        self.mode = choose_mode(
+            options.quality_of_service,
+            options.exactly_once,
+            is_same=is_same,
+            source=source.capabilities,
+            target=target.capabilities,
+        )
+        batch_size = options.max_batch_size
+        if self.mode is Mode.DUPLICATE_IDS:
+            batch_size = await self._limited(target, target_destination)
+        ends = Ends(
+            source=source,
+            target=target,
+            source_destination=source_destination,
+            target_destination=target_destination,
+            selector=options.selector,
+            subscription=subscription,
+        )
+        opening = open_transfer(
+            self.mode, ends, batch_size=batch_size, transactions=self._transactions
+        )
+        return await self._timed(opening, "opening sessions"), batch_size
+
+    def _subscription(self, source: Destination) -> Subscription | None:
+        name, client_id = self.options.subscription_name, self.options.client_id
+        if name is None or client_id is None:
+            return None
+        if source.kind is not DestinationKind.TOPIC:
+            raise BridgeConfigError(
+                f"subscription_name is {name!r}, and the source is {source}: "
+                "only topics have subscriptions"
+            )
+        return Subscription(name, client_id)
+
+    async def _limited(self, target: Connection, destination: Destination) -> int:
+        kept = await self._timed(
+            target.duplicate_ids_max(destination), "asking for the target's id-cache-size"
+        )
+        size = batch_size_for(self.options.max_batch_size, kept)
+        if size < self.options.max_batch_size:
+            log.warning(
+                "JMS bridge %s: max_batch_size %d is more than the target's id-cache-size %d; "
+                "batches are of %d messages",
+                *(self.options.name, self.options.max_batch_size, kept, size),
+            )
+        return size
+
+    # --- moving -------------------------------------------------------------------------------
+
+    async def _move_batches(
+        self, transfer: Transfer, connections: list[Connection], batch_size: int
+    ) -> None:
+        batch = Batch(batch_size, self._batch_time_ms())
+        self._idle.clear()
+        try:
+            while not self._stopping.is_set():
+                self._check(connections)
+                if self.progress.is_paused:
+                    await self._rest(transfer, batch, connections)
+                    continue
+                beginning = transfer.begin(is_empty=not batch)
+                await self._timed(beginning, "beginning a transaction")
+                await self._receive(transfer, batch)
+                if batch.is_due(self._clock.monotonic_s()):
+                    await self._move(transfer, batch)
+        finally:
+            batch.clear()
+            self._idle.set()
+        raise _Stopped
+
+    def _batch_time_ms(self) -> int:
+        wanted, most = self.options.max_batch_time, int(TRANSACTION_MAX_S * 1000)
+        if self.mode is not Mode.TWO_PHASE or 0 < wanted <= most:
+            return wanted
+        log.info(
+            "JMS bridge %s: batches leave after %d ms, although max_batch_time is %d: a "
+            "distributed transaction must not be open for longer",
+            *(self.options.name, most, wanted),
+        )
+        return most
+
+    async def _receive(self, transfer: Transfer, batch: Batch) -> None:
+        """Receive one message, if one comes soon."""
+        now_s = self._clock.monotonic_s()
+        message = await self._timed(
+            transfer.receiver.receive(batch.wait_s(now_s, self._receive_s)), "receiving"
+        )
+        if message is not None:
+            batch.add(message, self._clock.monotonic_s())
+
+    async def _move(self, transfer: Transfer, batch: Batch) -> None:
+        messages = batch.messages
+        for message in messages:
+            self._prepare(message)
+        self.sending_since_s = self._clock.monotonic_s()
+        try:
+            await transfer.move(messages)
+        except InDoubtError:
+            # Decided: recovery moves them.
+            self._count(messages)
+            raise
+        except BaseException:
+            self.counters.aborted += len(messages)
+            if self.options.quality_of_service is not QualityOfService.AT_MOST_ONCE:
+                self.counters.retried += len(messages)
+            raise
+        finally:
+            self.sending_since_s = None
+            self._count_in_doubt()
+        self._count(messages)
+        batch.clear()
+
+    def _count_in_doubt(self) -> None:
+        self.counters.in_doubt = getattr(self._transactions, "in_doubt", 0)
+
+    def _prepare(self, message: JMSMessage) -> None:
+        """Set what every target is to see."""
+        if self.options.add_message_id_in_header:
+            ids = extended_ids(message.properties, message.message_id)
+            if ids is not None:
+                for name in ID_LISTS:
+                    message.set_text(name, ids)
+        now_ms = self._clock.now_ms()
+        if 0 < message.expiration_ms <= now_ms:
+            # As Artemis: it was valid when it was received, and expires at the target.
+            message.expiration_ms = now_ms + 1
+
+    def _count(self, messages: list[JMSMessage]) -> None:
+        self.counters.moved += len(messages)
+        newest = messages[-1].timestamp_ms
+        if newest:
+            self.lag_ms = max(0, self._clock.now_ms() - newest)
+        if self.options.quality_of_service is not QualityOfService.ONCE_AND_ONLY_ONCE:
+            return
+        non_durable = sum(not message.durable for message in messages)
+        self.counters.moved_non_durable += non_durable
+        if non_durable and not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "JMS bridge %s: moved a non-durable message under ONCE_AND_ONLY_ONCE, which holds "
+                "for durable messages alone: a broker that restarts loses it. Told once; the "
+                "counter moved_non_durable has their number",
+                self.options.name,
+            )
+
+    async def _rest(self, transfer: Transfer, batch: Batch, connections: list[Connection]) -> None:
+        """Pause: nothing is received and nothing is in hand until resume() or stop()."""
+        if batch:
+            await self._move(transfer, batch)
+        await self._timed(transfer.source_session.stop(), "pausing the source")
+        self._idle.set()
+        while self.progress.is_paused and not self._stopping.is_set():
+            self._check(connections)
+            self._changed.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._receive_s):
+                    await self._changed.wait()
+        self._idle.clear()
+        if not self._stopping.is_set():
+            await self._timed(transfer.source_session.start(), "resuming the source")
+
+    def _check(self, connections: list[Connection]) -> None:
+        for connection in connections:
+            if connection.lost is not None:
+                raise ConnectionLost(str(connection.lost)) from connection.lost
+
+    # --- bounds -------------------------------------------------------------------------------
+
+    async def _timed(self, work: Awaitable[T], what: str) -> T:
+        """Wait for a provider, within failover_timeout."""
+        try:
+            async with asyncio.timeout(self.options.failover_timeout_s) as bound:
+                return await work
+        except TimeoutError as error:
+            if not bound.expired():
+                raise
+            raise ProviderTimeout(
+                f"{what}: no answer within failover_timeout, {self.options.failover_timeout} ms"
+            ) from error
+
+    async def _own_thread(self, work: Callable[[], T]) -> T:
+        return await self._timed(self._call(work), f"calling {_name(work)}")
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for work that a stop ends at once.
+
+        Raises:
+            _Stopped: it did.
+        """
+        task = asyncio.ensure_future(work)
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait((task, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return await task
+            raise _Stopped
+        finally:
+            stopping.cancel()
+            if not task.done():
+                task.cancel()
+                await asyncio.wait((task,), timeout=_CLOSE_S)
+
+    async def _close(self, transfer: Transfer | None, connections: list[Connection]) -> None:
+        """Undo and close; what does not end in time is given up."""
+        if transfer is not None:
+            await self._given_up_late(transfer.undo(), "undoing a transaction")
+        # The source first: what comes again is there before the next attempt.
+        for connection in reversed(connections):
+            await self._given_up_late(connection.close(), "closing a connection")
+
+    async def _given_up_late(self, work: Coroutine[Any, Any, None], what: str) -> None:
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._ended)
+        done, _ = await asyncio.wait((task,), timeout=_CLOSE_S)
+        if not done:
+            task.cancel()
+            log.warning("JMS bridge %s: %s did not end", self.options.name, what)
+        elif not task.cancelled() and (error := task.exception()) is not None:
+            log.debug("JMS bridge %s: %s", self.options.name, what, exc_info=error)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._background.discard(task)
+        if not task.cancelled():
+            # Reported above if it came in time; nobody waits for it afterwards.
+            task.exception()
+
+    def snapshot(self) -> dict[str, object]:
+        """Give state, reason, mode, counters and lag, as JSON has it."""
+        return {
+            "name": self.options.name,
+            "state": self.progress.state.value,
+            "why": self.why(),
+            "mode": None if self.mode is None else self.mode.value,
+            **self.counters.as_dict(),
+            "lag_ms": self.lag_ms,
+        }
+
+    @property
+    def state(self) -> BridgeState:
+        """What it does."""
+        return self.progress.state
+
+
+def _name(work: Callable[..., object]) -> str:
+    return cast("str", getattr(work, "__qualname__", type(work).__name__))

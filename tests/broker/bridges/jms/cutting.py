@@ -1,0 +1,92 @@
+"""A relay in the test's event loop that cuts at a chosen frame of the Core protocol.
+
+    async with CuttingProxy(port) as proxy:
+        proxy.cut_at(UP, 12, is_passed=True)    # the 12th frame to the broker arrives; a reset
+
+Frames are counted over all connections. The cut comes once; connections afterwards go through.
+"""
+
+import asyncio
+
+UP, DOWN = "to the broker", "from the broker"
+PREAMBLE = b"ARTEMIS"
+
+
+class CuttingProxy:
+    """Relays every connection to `target_port` of this machine.
+
+    Attributes:
+        counts: frames so far, by direction.
+        has_cut: whether the cut has come.
+    """
+
+    def __init__(self, target_port):
+        self._target_port = target_port
+        self._tasks = set()
+        self._writers = set()
+        self._cut = None
+        self.counts = {UP: 0, DOWN: 0}
+        self.has_cut = False
+
+    def cut_at(self, direction, number, *, is_passed):
+        """Reset the connection at the frame of this number, from 1, counted from now on."""
+        self.counts = {UP: 0, DOWN: 0}
+        self.has_cut = False
+        self._cut = (direction, number, is_passed)
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *error):
+        self._server.close()
+        self.reset()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def reset(self):
+        """Reset every connection."""
+        for writer in tuple(self._writers):
+            writer.transport.abort()
+
+    async def _accept(self, reader, writer):
+        try:
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target_port)
+        except OSError:
+            writer.transport.abort()
+            return
+        self._writers |= {writer, far_writer}
+        pumps = [
+            asyncio.ensure_future(self._pump(UP, reader, far_writer)),
+            asyncio.ensure_future(self._pump(DOWN, far_reader, writer)),
+        ]
+        self._tasks |= set(pumps)
+        await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        for one in (writer, far_writer):
+            one.transport.abort()
+            self._writers.discard(one)
+        await asyncio.gather(*pumps, return_exceptions=True)
+        self._tasks -= set(pumps)
+
+    async def _pump(self, direction, reader, writer):
+        if direction is UP:
+            writer.write(await reader.readexactly(len(PREAMBLE)))
+        while True:
+            try:
+                head = await reader.readexactly(4)
+                body = await reader.readexactly(int.from_bytes(head, "big"))
+            except (asyncio.IncompleteReadError, OSError):
+                return
+            self.counts[direction] += 1
+            if self._cut is not None and self._cut[:2] == (direction, self.counts[direction]):
+                is_passed, self._cut = self._cut[2], None
+                self.has_cut = True
+                if is_passed:
+                    writer.write(head + body)
+                    await writer.drain()
+                    # The socket has it; a reset would drop what the kernel has not sent yet.
+                    await asyncio.sleep(0.002)
+                return
+            writer.write(head + body)

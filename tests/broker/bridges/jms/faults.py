@@ -1,0 +1,173 @@
+"""A bridge between two brokers in the test's event loop, cut at every frame in turn.
+
+A fault point is: which connection, which direction, which frame, and whether it still arrives. At
+each of them a batch is moved; then the bridge goes on until the source is empty.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from dataclasses import dataclass
+
+from broker.bridges.jms.blocking.own_thread import call_in_own_thread
+from broker.bridges.jms.blocking.providers import adapted
+from broker.bridges.jms.coordinator import Coordinator
+from broker.bridges.jms.core.factory import CoreConnectionFactory
+from broker.bridges.jms.decision_log import DecisionLog
+from broker.bridges.jms.engine import Engine, Factories
+from broker.bridges.jms.options import ExactlyOnce, JMSBridgeOptions, QualityOfService
+from broker.bridges.jms.providers import Destination
+from broker.client import AsyncClient
+from broker.embedded import EmbeddedBroker
+from broker.environment import Environment
+from broker.storage.open import transaction_log_store
+from tests.broker.bridges.jms.cutting import DOWN, UP, CuttingProxy
+
+QUICK, WHOLE = 8, 20  # Messages of a run; two batches.
+WAIT_S = 20
+QUEUE = "q"
+
+WAYS = {
+    "AT_MOST_ONCE": (QualityOfService.AT_MOST_ONCE, ExactlyOnce.AUTO),
+    "DUPLICATES_OK": (QualityOfService.DUPLICATES_OK, ExactlyOnce.AUTO),
+    "ONCE_AND_ONLY_ONCE by duplicate ids": (
+        QualityOfService.ONCE_AND_ONLY_ONCE,
+        ExactlyOnce.DUPLICATE_IDS,
+    ),
+    "ONCE_AND_ONLY_ONCE by two phases": (
+        QualityOfService.ONCE_AND_ONLY_ONCE,
+        ExactlyOnce.TWO_PHASE,
+    ),
+}
+MAY_LOSE = {"AT_MOST_ONCE"}
+MAY_DOUBLE = {"DUPLICATES_OK"}
+
+
+@dataclass
+class Outcome:
+    """What a run at one fault point came to."""
+
+    point: tuple
+    lost: list
+    doubled: list
+    has_cut: bool
+
+    def is_wrong(self, way):
+        return (self.lost and way not in MAY_LOSE) or (self.doubled and way not in MAY_DOUBLE)
+
+
+class World:
+    """Two brokers, a proxy before each, and a bridge that is started for each run."""
+
+    def __init__(self, way, folder, size=QUICK):
+        self.size = size
+        self.quality, self.exactly_once = WAYS[way]
+        self.folder = folder
+        self.run_count = 0
+
+    @contextlib.asynccontextmanager
+    async def opened(self):
+        async with contextlib.AsyncExitStack() as stack:
+            self.proxies, self.brokers, self.sessions = {}, {}, {}
+            for side in ("source", "target"):
+                running = await stack.enter_async_context(EmbeddedBroker())
+                proxy = await stack.enter_async_context(CuttingProxy(running.port))
+                client = await stack.enter_async_context(
+                    AsyncClient(f"tcp://127.0.0.1:{running.port}")
+                )
+                self.brokers[side], self.proxies[side] = running.broker, proxy
+                self.sessions[side] = await client.session()
+                await self.sessions[side].create_queue(QUEUE)
+            self.log = None
+            if self.exactly_once is ExactlyOnce.TWO_PHASE:
+                self.log = DecisionLog(transaction_log_store(self.folder), Environment().ids)
+                self.log.open()
+                stack.callback(self.log.close)
+            yield self
+
+    def engine(self):
+        def factory(side):
+            made = CoreConnectionFactory(f"tcp://127.0.0.1:{self.proxies[side].port}")
+            return lambda: made
+
+        options = JMSBridgeOptions(
+            name="faults",
+            quality_of_service=self.quality,
+            exactly_once=self.exactly_once,
+            max_batch_size=self.size // 2,
+            max_batch_time=10,
+            failure_retry_interval=1,
+        )
+        return Engine(
+            options,
+            Factories(
+                source=factory("source"),
+                target=factory("target"),
+                source_destination=lambda: Destination.queue(QUEUE),
+                target_destination=lambda: Destination.queue(QUEUE),
+            ),
+            clock=Environment().clock,
+            call=call_in_own_thread,
+            adapt=adapted,
+            receive_s=0.01,
+            transactions=None if self.log is None else Coordinator(self.log, "faults"),
+        )
+
+    def left(self, side):
+        return self.brokers[side].postoffice.addresses.queues[QUEUE].message_count
+
+    async def run(self, point):
+        """Move a batch with one fault; give what became of it."""
+        side, direction, number, is_passed = point
+        self.run_count += 1
+        sent = [f"{self.run_count}-{index}" for index in range(self.size)]
+        producer = self.sessions["source"].producer(QUEUE)
+        for text in sent:
+            await producer.send(text)
+        self.proxies[side].cut_at(direction, number, is_passed=is_passed)
+        engine = self.engine()
+        engine.start()
+        async with asyncio.timeout(WAIT_S):
+            while self.left("source") or engine.counters.in_doubt:  # noqa: ASYNC110
+                await asyncio.sleep(0.002)
+            await engine.stop()
+        counted = Counter(await self.taken())
+        return Outcome(
+            point,
+            lost=[text for text in sent if not counted[text]],
+            doubled=[text for text in sent if counted[text] > 1],
+            has_cut=self.proxies[side].has_cut,
+        )
+
+    async def taken(self):
+        """Take everything that is in the target's queue."""
+        found = []
+        async with await self.sessions["target"].consumer(QUEUE) as consumer:
+            while (one := await consumer.receive_now()) is not None:
+                found.append(one.content)
+        return found
+
+    async def frames(self):
+        """Frames of a run without a fault, by connection and direction."""
+        counts = {}
+        for side in ("source", "target"):
+            outcome = await self.run((side, UP, 10**9, False))
+            assert not outcome.lost
+            assert not outcome.doubled
+            for direction in (UP, DOWN):
+                counts[side, direction] = self.proxies[side].counts[direction]
+        return counts
+
+
+async def every_point(way, folder, step=1, size=QUICK):
+    """Run at every `step`-th fault point; give the outcomes."""
+    logging.getLogger("broker").setLevel(logging.ERROR)
+    async with World(way, folder, size).opened() as world:
+        points = [
+            (side, direction, number, is_passed)
+            for (side, direction), count in (await world.frames()).items()
+            for number in range(1, count + 1)
+            for is_passed in (False, True)
+        ]
+        return [await world.run(point) for point in points[::step]]
