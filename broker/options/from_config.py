@@ -276,8 +276,10 @@ def _acceptor(transport: TransportConfig, config: BrokerConfig) -> AcceptorOptio
 
 
 def _of_protocols(transport: TransportConfig) -> dict[str, str]:
-    """Give the parameters that the protocols of an acceptor have; acceptors.py has seen them."""
-    own = {name for one in installed_protocols().values() for name in one.parameters}
+    """Give the parameters of the protocols of an acceptor; acceptors.py has seen them all."""
+    installed = installed_protocols()
+    asked = TEXTS.parse(transport.parameters.get("protocols", "")) or installed
+    own = {name for one in asked if one in installed for name in installed[one].parameters}
     return {name: text for name, text in transport.parameters.items() if name in own}
 
 

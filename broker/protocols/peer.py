@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from broker.environment import Clock
+    from broker.environment import Clock, Ids
     from broker.notifications import Origin
     from broker.sessions.producer import Producer
     from broker.sessions.session import Session, SessionOptions
@@ -103,6 +103,8 @@ class Sessions(Protocol):
     node_id: str
     clock: Clock
     """For what takes too long."""
+    ids: Ids
+    """For queues of which a client wants no name."""
     connection_ttl_override_ms: int
     """How long any connection may be silent; -1 leaves it to the client."""
 

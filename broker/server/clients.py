@@ -52,6 +52,7 @@ class Clients:
 
     Attributes:
         clock: as given.
+        ids: as given.
         node_id: of the broker, once its store is open.
         parts: of the broker. Set at each start, before it is active.
         management: answers messages to the management address. Set likewise.
@@ -78,7 +79,7 @@ class Clients:
         self._settings = options.settings
         self._lifecycle = lifecycle
         self.clock = clock
-        self._ids = ids
+        self.ids = ids
         self._producer_numbers = itertools.count(1)
         self._marks = SendMarks(
             populates_user=options.populate_validated_user,
@@ -189,7 +190,7 @@ class Clients:
     def new_producer(self, address: str | None) -> Producer:
         """Make a producer; None sends to several addresses."""
         number = next(self._producer_numbers)
-        return Producer(address, number, self.clock.now_ms(), self._ids.time_uuid)
+        return Producer(address, number, self.clock.now_ms(), self.ids.time_uuid)
 
     def close_session(self, session: Session, *, has_failed: bool) -> None:
         """End a session and forget it.

@@ -74,6 +74,14 @@ class ClientAdministration:
         self._management = management
         self._prefixes = session.options.prefixes
 
+    @property
+    def version(self) -> int:
+        """Rises with every change of queues, addresses, settings and permissions.
+
+        As long as it is the same, what was found out about a name holds.
+        """
+        return self._addresses.version
+
     def create_address(
         self, name: str, routing_types: Iterable[RoutingType], *, is_auto_created: bool
     ) -> None:

@@ -184,6 +184,11 @@ class Session:
         return uploads
 
     @property
+    def keeps_large_messages(self) -> bool:
+        """Whether there is a place for bodies of large messages."""
+        return self._large is not None
+
+    @property
     def administration(self) -> ClientAdministration:
         """Queues and addresses that the client makes, removes and asks about."""
         administration = self._administration

@@ -1,0 +1,91 @@
+"""The body of a large message, as a frame has it, piece by piece: unpacked, and a text as UTF-8."""
+
+from __future__ import annotations
+
+import codecs
+import zlib
+from typing import TYPE_CHECKING, Final
+
+from broker.model.encoding import RecordFormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.model.large_body import LargeBody
+
+__all__ = ["CHUNK_SIZE", "LargeContent"]
+
+CHUNK_SIZE: Final = 64 * 1024
+# Of the flag and the length in front of a text (NSS).
+_TEXT_HEADER_SIZE: Final = 5
+# An unpacked piece; the rest of what was read waits.
+_UNPACKED_MAX: Final = 256 * 1024
+
+
+class LargeContent:
+    """Reads one body once. Its pieces come by next(), after is_ready() has said so.
+
+    Args:
+        body: of the message.
+        is_text: it is a text, as Core's clients write one.
+        is_compressed: it is a zlib stream.
+    """
+
+    def __init__(self, body: LargeBody, *, is_text: bool, is_compressed: bool) -> None:
+        self._body = body
+        self._offset = 0
+        self._unpacker = zlib.decompressobj() if is_compressed else None
+        self._unread = b""
+        self._decoder = codecs.getincrementaldecoder("utf-16-le")("surrogatepass")
+        self._is_text = is_text
+        self._text_header = b""
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether all of it was given."""
+        return self._offset >= self._body.size and not self._unread
+
+    def is_ready(self, callback: Callable[[], object]) -> bool:
+        """Whether next() gives a piece without waiting; else `callback()` when to ask again."""
+        return bool(self._unread) or self._body.is_ready(self._offset, CHUNK_SIZE, callback)
+
+    def next(self) -> bytes:
+        """Give the next piece; it may be empty.
+
+        Raises:
+            JournalIOError: the body cannot be read.
+            RecordFormatError: it is not what the message says.
+        """
+        data = self._unread
+        self._unread = b""
+        if not data:
+            data = self._body.read(self._offset, CHUNK_SIZE)
+            if not data and self._offset < self._body.size:
+                raise RecordFormatError(f"a body ends at byte {self._offset} of {self._body.size}")
+            self._offset += len(data)
+        if self._unpacker is not None:
+            data = self._unpack(self._unpacker, data)
+        return self._decode(data) if self._is_text else data
+
+    def _unpack(self, unpacker: zlib._Decompress, data: bytes) -> bytes:
+        try:
+            made = unpacker.decompress(data, _UNPACKED_MAX)
+        except zlib.error as error:
+            raise RecordFormatError(f"a compressed body cannot be unpacked: {error}") from error
+        self._unread = unpacker.unconsumed_tail
+        if self.is_at_end and not unpacker.eof:
+            raise RecordFormatError("a compressed body ends too early")
+        return made
+
+    def _decode(self, data: bytes) -> bytes:
+        missing = _TEXT_HEADER_SIZE - len(self._text_header)
+        if missing:
+            self._text_header += data[:missing]
+            data = data[missing:]
+            if self._text_header[:1] not in (b"", b"\1"):
+                raise RecordFormatError("a text that is none")
+        try:
+            text = self._decoder.decode(data, self.is_at_end)
+        except UnicodeDecodeError as error:
+            raise RecordFormatError(f"a text cannot be read: {error}") from error
+        return text.encode("utf-8", "replace")
