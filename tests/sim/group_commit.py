@@ -21,7 +21,7 @@ class GroupCommit:
 
     Args:
         log: what it writes to.
-        clock: seconds, for the timer of what nobody waits for.
+        clock: seconds, for the timer of records without a waiter.
         buffer_timeout_s: of that timer.
 
     Attributes:

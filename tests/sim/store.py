@@ -5,7 +5,7 @@
 
 Attached to an event loop, the store writes and syncs as the file journal does: one group at a time,
 at once where somebody waits, else behind a timer. Each takes as long as the seed says. Without a
-loop whoever waits does both.
+loop its caller does both.
 
 `RecordLog` is what outlives the process. A crash cuts it (`RecordLog.crash`):
 
@@ -71,7 +71,7 @@ class MemoryStore(GroupCommit):
 
     Args:
         log: what it writes to.
-        clock: seconds, for the timer of what nobody waits for.
+        clock: seconds, for the timer of records without a waiter.
         buffer_timeout_s: of that timer.
         sync_transactional, sync_non_transactional: whether records wait unless told otherwise.
     """

@@ -92,7 +92,7 @@ class SimTransport(asyncio.Transport):
         self.peer_host = peer_host
         self.protocol: Any = None
         self.last_arrival = 0.0
-        # The socket is not there any more, whoever was told.
+        # The socket is not there any more, even if its peer does not know.
         self.is_gone = False
         self._is_closing = False
         self._is_told = False
@@ -163,7 +163,7 @@ class SimTransport(asyncio.Transport):
                 self.network.loop.call_in(side.process, moment, side.reset_by_peer)
 
     def vanish(self) -> None:
-        """Its host has no power any more: nobody is told."""
+        """Its host has no power any more: no peer is told."""
         self.is_gone = self._is_closing = True
 
     def die(self) -> None:

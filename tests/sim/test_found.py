@@ -61,7 +61,7 @@ def test_a_commit_is_refused_where_the_store_has_failed_before_its_acknowledgeme
             await sender.producer("q").send(b"x")
             async with await session.consumer("q") as consumer:
                 assert await consumer.receive(5) is not None
-                # Without a waiter: nobody has told the broker yet.
+                # Without a waiter: the broker is not told yet.
                 one.node.broker.storage._messages._fail("cannot write")
                 with pytest.raises(BrokerRefused):
                     await session.commit()

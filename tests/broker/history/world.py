@@ -223,7 +223,7 @@ class World:
             history.undone(unit)
 
     def waited(self, queue: str, consumer: object) -> None:
-        """Note that a consumer got nothing for a while: nobody is told how long that may be."""
+        """Note that a consumer got nothing for a while: no rule says how long that may be."""
 
     def took(self, unit: Unit, queue: str, received: object, body: bytes) -> Take:
         """Note a delivery."""
