@@ -169,6 +169,7 @@ def test_a_pause_without_confirmations_gives_back_what_was_on_its_way():
                     # With its credits, so that the next ones leave at once.
                     await send(source, "from", "zero")
                     assert await take(target, "to", 1) == ["zero"]
+                    await until(lambda: count_of(source, "from") == 0)
                     proxy.stall()
                     await send(source, "from", "one", "two")
                     await until(lambda: one.status.pending_count == 2)
