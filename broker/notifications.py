@@ -50,6 +50,8 @@ class NotificationType(Enum):
     SESSION_CLOSED = auto()
     MESSAGE_DELIVERED = auto()
     MESSAGE_EXPIRED = auto()
+    BRIDGE_STARTED = auto()
+    BRIDGE_STOPPED = auto()
 
 
 class Origin(NamedTuple):
@@ -160,6 +162,9 @@ class Notifications(Protocol):
     ) -> None:
         """Tell of MESSAGE_DELIVERED, _EXPIRED."""
 
+    def bridge(self, kind: NotificationType, name: str) -> None:
+        """Tell of BRIDGE_STARTED, _STOPPED."""
+
     def wrong_login(self, user: str | None, remote: str) -> None:
         """Tell of SECURITY_AUTHENTICATION_VIOLATION."""
 
@@ -197,6 +202,9 @@ class NullNotifier:
         queue: ReferenceQueue,
         consumer: Recipient | None,
     ) -> None:
+        """Nothing."""
+
+    def bridge(self, kind: NotificationType, name: str) -> None:
         """Nothing."""
 
     def wrong_login(self, user: str | None, remote: str) -> None:

@@ -88,6 +88,7 @@ def _options(folder: Path) -> BrokerOptions:
         message_expiry_scan_period=-1,
         address_queue_scan_period=-1,
         deletes_unconfigured=False,
+        bridges=None,
         graceful_shutdown_timeout=0,
         web=(),
     )

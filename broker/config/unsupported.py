@@ -55,7 +55,6 @@ def _sections(config: BrokerConfig) -> Iterator[str]:
         "discovery-groups": cluster.discovery_groups,
         "cluster-connections": cluster.cluster_connections.connections
         or cluster.cluster_connections.uris,
-        "bridges": cluster.bridges,
         "grouping-handler": cluster.grouping_handler,
         "federations": sections.federations,
         "broker-connections": sections.broker_connections,

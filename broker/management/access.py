@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from enum import Enum
 
+    from broker.bridges.core.bridge import CoreBridge
+    from broker.config.cluster import BridgeConfig
     from broker.config.transport import TransportConfig
     from broker.environment import Ids
     from broker.management.message_counters import MessageCounters
@@ -85,6 +87,24 @@ class StoredConnectors(Protocol):
 
     def remove(self, name: str) -> bool:
         """Have one less; whether it was there."""
+
+
+class Bridges(Protocol):
+    """Core bridges of a broker; `broker.server.bridging` has them."""
+
+    @property
+    def by_name(self) -> Mapping[str, CoreBridge]:
+        """All there are, whether they run or not."""
+
+    def create(self, config: BridgeConfig) -> None:
+        """Make a bridge, start and record it.
+
+        Raises:
+            BrokerError: there is one of the name; a connector or transformer is not there.
+        """
+
+    def destroy(self, name: str) -> bool:
+        """Stop a bridge and forget it; whether it was there."""
 
 
 class Lifecycle(Protocol):
@@ -209,6 +229,10 @@ class ManagedBroker(Protocol):
     @property
     def stored_connectors(self) -> StoredConnectors:
         """Connectors, the recorded ones over the configured ones."""
+
+    @property
+    def bridges(self) -> Bridges:
+        """To other brokers."""
 
     def reload_configuration(self) -> None:
         """Read the configuration again, and apply what needs no restart.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.management.broker_attributes import BrokerAttributes
+from broker.management.broker_bridges import BrokerBridges
 from broker.management.broker_counters import BrokerCounters
 from broker.management.broker_diverts import BrokerDiverts
 from broker.management.broker_export import BrokerExport
@@ -44,6 +45,7 @@ class BrokerControl(
     BrokerAttributes,
     BrokerQueues,
     BrokerDiverts,
+    BrokerBridges,
     BrokerSettings,
     BrokerSecurity,
     BrokerNetwork,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from broker.errors import BrokerError, ErrorCode
 from broker.management.broker_part import BrokerPart
@@ -13,8 +13,11 @@ from broker.management.invocation import BOOLEAN, MAP, NAME, TEXT, operation
 from broker.management.json_texts import read_object
 from broker.model.routing_type import RoutingType
 from broker.notifications import NotificationType
-from broker.records.binding_records import Divert
+from broker.records.binding_records import Divert, Transformer
 from broker.routing.divert import DivertBinding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["BrokerDiverts"]
 
@@ -27,22 +30,45 @@ def _routing_type(name: str) -> RoutingType:
     return RoutingType[name.upper()]
 
 
-def _refuse_transformer(class_name: object) -> None:
-    if class_name:
-        raise ManagementError("transformers are classes of a JVM: this broker has none")
+def _texts(found: Mapping[str, object]) -> dict[str, str]:
+    """Give every value of a divert's configuration as text, without those that are null."""
+    return {
+        key: value if isinstance(value, str) else json.dumps(value)
+        for key, value in found.items()
+        if value is not None and key != "transformer-configuration"
+    }
 
 
-def _texts(text: str) -> dict[str, str]:
-    """Give a divert's configuration in JSON, every value as text, without those that are null.
+def _transformer(class_name: str | None, properties: object) -> Transformer | None:
+    """Give the transformer that an operation names; None where it names none.
 
     Raises:
-        ManagementError: it has a transformer, or is not a JSON object.
+        ManagementError: properties are not an object of texts.
     """
-    found = {key: value for key, value in read_object(text).items() if value is not None}
-    _refuse_transformer(found.pop("transformer-configuration", None))
-    return {
-        key: value if isinstance(value, str) else json.dumps(value) for key, value in found.items()
-    }
+    if not class_name:
+        return None
+    found = read_object(properties) if isinstance(properties, str) and properties else properties
+    if not isinstance(found, dict | None):
+        raise ManagementError("properties of a transformer are an object of texts")
+    return Transformer(
+        class_name,
+        tuple((key, None if text is None else str(text)) for key, text in (found or {}).items()),
+    )
+
+
+def _transformer_of_json(found: Mapping[str, object]) -> Transformer | None:
+    """Give what stands in `transformer-configuration`.
+
+    Raises:
+        ManagementError: it is not an object with a class-name.
+    """
+    value = found.get("transformer-configuration")
+    if value is None:
+        return None
+    inner = read_object(value) if isinstance(value, str) else value
+    if not isinstance(inner, dict) or not isinstance(inner.get("class-name"), str):
+        raise ManagementError("transformer-configuration needs a class-name")
+    return _transformer(inner["class-name"], inner.get("properties"))
 
 
 class BrokerDiverts(BrokerPart):
@@ -51,7 +77,8 @@ class BrokerDiverts(BrokerPart):
     @operation("createDivert", NAME)
     def create_divert_of_json(self, text: str) -> None:
         """Make a divert as a JSON text says."""
-        found = _texts(text)
+        given = read_object(text)
+        found = _texts(given)
         self._create_divert(
             name=found.get("name", ""),
             routing_name=found.get("routing-name") or None,
@@ -60,6 +87,7 @@ class BrokerDiverts(BrokerPart):
             exclusive=found.get("exclusive", "false").lower() == "true",
             filter=found.get("filter-string") or None,
             routing_type=found.get("routing-type", "STRIP"),
+            transformer=_transformer_of_json(given),
         )
 
     @operation("createDivert", NAME, TEXT, NAME, NAME, BOOLEAN, TEXT, TEXT)
@@ -76,15 +104,16 @@ class BrokerDiverts(BrokerPart):
         routing_type: str | None = None,
     ) -> None:
         """Make a divert, and record it."""
-        _refuse_transformer(transformer)
-        self._create_divert(
-            name=name,
-            routing_name=routing_name,
-            address=address,
-            forwarding_address=forwarding_address,
-            exclusive=exclusive,
-            filter=filter or None,
-            routing_type=routing_type or "STRIP",
+        self.create_divert_with_properties(
+            name,
+            routing_name,
+            address,
+            forwarding_address,
+            exclusive,
+            filter,
+            transformer,
+            None,
+            routing_type,
         )
 
     @operation("createDivert", NAME, TEXT, NAME, NAME, BOOLEAN, TEXT, TEXT, MAP, TEXT)
@@ -98,19 +127,19 @@ class BrokerDiverts(BrokerPart):
         exclusive: bool,
         filter: str | None,
         transformer: str | None,
-        _properties: object,
+        properties: object,
         routing_type: str | None,
     ) -> None:
         """The same; properties are for a transformer."""
-        self.create_divert(
-            name,
-            routing_name,
-            address,
-            forwarding_address,
-            exclusive,
-            filter,
-            transformer,
-            routing_type,
+        self._create_divert(
+            name=name,
+            routing_name=routing_name,
+            address=address,
+            forwarding_address=forwarding_address,
+            exclusive=exclusive,
+            filter=filter or None,
+            routing_type=routing_type or "STRIP",
+            transformer=_transformer(transformer, properties),
         )
 
     def _create_divert(
@@ -123,6 +152,7 @@ class BrokerDiverts(BrokerPart):
         exclusive: bool,
         filter: str | None,
         routing_type: str,
+        transformer: Transformer | None,
     ) -> None:
         if not (name and address and forwarding_address):
             raise ManagementError("a divert needs a name, an address and a forwarding address")
@@ -138,7 +168,7 @@ class BrokerDiverts(BrokerPart):
             exclusive=exclusive,
             filter=filter,
             routing_type=kind,
-            transformer=None,
+            transformer=transformer,
         )
         divert = DivertBinding(record, parse_filter=self._broker.parse_filter)
         divert.binding_id = self._broker.storage.add_setting(record)
@@ -148,12 +178,14 @@ class BrokerDiverts(BrokerPart):
     @operation("updateDivert", NAME)
     def update_divert_of_json(self, text: str) -> None:
         """Change a divert as a JSON text says; what it leaves out stays, but for the filter."""
-        found = _texts(text)
+        given = read_object(text)
+        found = _texts(given)
         self._update(
             found.get("name", ""),
             found.get("forwarding-address"),
             found.get("filter-string"),
             found.get("routing-type"),
+            _transformer_of_json(given),
         )
 
     @operation("updateDivert", NAME, TEXT, TEXT, TEXT, MAP, TEXT)
@@ -163,12 +195,12 @@ class BrokerDiverts(BrokerPart):
         forwarding_address: str | None,
         filter: str | None,
         transformer: str | None,
-        _properties: object,
+        properties: object,
         routing_type: str | None,
     ) -> None:
         """Change a divert: no filter is none from now on, null of the others leaves them."""
-        _refuse_transformer(transformer)
-        self._update(name, forwarding_address, filter, routing_type)
+        made = _transformer(transformer, properties)
+        self._update(name, forwarding_address, filter, routing_type, made)
 
     def _update(
         self,
@@ -176,6 +208,7 @@ class BrokerDiverts(BrokerPart):
         forwarding_address: str | None,
         filter: str | None,
         routing_type: str | None,
+        transformer: Transformer | None,
     ) -> None:
         divert = self._divert(name)
         record = replace(
@@ -185,6 +218,7 @@ class BrokerDiverts(BrokerPart):
             routing_type=_routing_type(routing_type)
             if routing_type
             else divert.record.routing_type,
+            transformer=transformer or divert.record.transformer,
         )
         if record == divert.record:
             return

@@ -84,7 +84,6 @@ class BrokerQueries(BrokerPart):
             for address in self._addresses.by_name.values()
             for divert in address.diverts.values()
         ],
-        "getBridgeNames": lambda self: [],
         "getClusterConnectionNames": lambda self: [],
         "getAddressMemoryUsage": lambda self: self._addresses.memory.size,
         "getAddressMemoryUsagePercentage": lambda self: (

@@ -19,8 +19,6 @@ __all__ = ["DivertControl"]
 class DivertControl(Control):
     """See the module's text.
 
-    A transformer is a class of a JVM: its name and properties are told, and it transforms nothing.
-
     Args:
         divert: to look at.
         retroactive: has diverts of its own; None has none.

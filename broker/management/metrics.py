@@ -153,6 +153,7 @@ class _Collector:
         yield from self._of_queues()
         yield from self._of_addresses()
         yield from self._of_pages()
+        yield from self._of_bridges()
 
     def _gauges(self, items: Iterable[_Item]) -> Iterator[Metric]:
         broker = self._broker
@@ -214,6 +215,26 @@ class _Collector:
             if store is not None:
                 pages.add_metric((name, address.name), float(len(store.pages)))
         yield pages
+
+    def _of_bridges(self) -> Iterator[Metric]:
+        name = self._broker.options.name
+        labels = ("broker", "bridge", "queue")
+        connected = GaugeMetricFamily(
+            "quiver_bridge_connected", "Whether a bridge has a connection", labels=labels
+        )
+        pending = GaugeMetricFamily(
+            "quiver_bridge_messages_pending", "Sent and not confirmed by the target", labels=labels
+        )
+        acknowledged = CounterMetricFamily(
+            "quiver_bridge_messages_acknowledged", "Confirmed by the target", labels=labels
+        )
+        for bridge in self._broker.bridges.by_name.values():
+            status = bridge.status
+            values = (name, status.name, status.queue)
+            connected.add_metric(values, float(status.is_connected))
+            pending.add_metric(values, float(status.pending_count))
+            acknowledged.add_metric(values, float(status.acknowledged_count))
+        yield from (connected, pending, acknowledged)
 
     def _of_duplicates(self) -> Iterator[Metric]:
         """Where duplicate ids are refused, and how many are remembered."""

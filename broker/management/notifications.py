@@ -248,6 +248,11 @@ class NotificationMessages:
             properties.append(_long(CONSUMER_NAME, consumer.consumer_id))
         self._tell(kind, *properties)
 
+    def bridge(self, kind: NotificationType, name: str) -> None:
+        """Tell of BRIDGE_STARTED, _STOPPED."""
+        if self._is_heard:
+            self._tell(kind, _text("name", name))
+
     def wrong_login(self, user: str | None, remote: str) -> None:
         """Tell of SECURITY_AUTHENTICATION_VIOLATION."""
         if self._is_heard:

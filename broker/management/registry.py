@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker.management.acceptor_control import AcceptorControl
 from broker.management.address_control import AddressControl
+from broker.management.bridge_control import BridgeControl
 from broker.management.broker_control import BrokerControl
 from broker.management.divert_control import DivertControl
 from broker.management.queue_control import QueueControl
@@ -29,7 +30,10 @@ class Resources:
         self._own = BrokerControl(broker)
 
     def find(self, name: str) -> Control | None:
-        """Give what is managed under a name: broker, queue.X, address.X, divert.X, acceptor.X."""
+        """Give what is managed under a name: broker, queue.X, address.X, divert.X, acceptor.X.
+
+        And bridge.X.
+        """
         if name == "broker":
             return self._own
         kind, _, rest = name.partition(".")
@@ -43,6 +47,8 @@ class Resources:
             if found is None:
                 return None
             return DivertControl(found, self._broker.retroactive)
+        if kind == "bridge" and rest in self._broker.bridges.by_name:
+            return BridgeControl(self._broker.bridges.by_name[rest])
         if kind == "acceptor":
             for acceptor in self._broker.acceptors:
                 if acceptor.options.name == rest:

@@ -13,6 +13,7 @@ from broker.transport.acceptor import AcceptorOptions
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from broker.config.cluster import BridgeConfig
     from broker.model.routing_type import RoutingType
     from broker.records.binding_records import Divert
     from broker.sessions.resource_limits import UserLimits
@@ -87,6 +88,8 @@ class BrokerOptions:
         addresses: that are there when it has started, with their routing types.
         queues: likewise; what is there with other attributes is changed.
         diverts: configured ones.
+        bridges: core bridges, likewise; None for tools that open an instance: none runs, those
+            that operators made neither.
         wildcards: how patterns of addresses are written.
         id_cache_size: duplicate ids an address remembers.
         persist_id_cache: and keeps over a restart.
@@ -129,6 +132,7 @@ class BrokerOptions:
     addresses: tuple[tuple[str, tuple[RoutingType, ...]], ...] = ()
     queues: tuple[QueueRequest, ...] = ()
     diverts: tuple[Divert, ...] = ()
+    bridges: tuple[BridgeConfig, ...] | None = ()
     wildcards: WildcardConfiguration = DEFAULT_WILDCARDS
     id_cache_size: int = 20000
     persist_id_cache: bool = True

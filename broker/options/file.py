@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from broker.config.cluster import BridgeConfig
     from broker.config.load import BrokerConfig
+    from broker.config.transport import TransportConfig
     from broker.model.routing_type import RoutingType
     from broker.records.binding_records import Divert
     from broker.security.permission import RoleTable
@@ -30,6 +32,8 @@ class Reloadable(NamedTuple):
         addresses: with their routing types.
         queues: as their creators ask for them.
         diverts: a name once.
+        connectors: where bridges lead.
+        bridges: of a name the last one counts.
     """
 
     permissions: Sequence[tuple[str, RoleTable]] | None
@@ -37,6 +41,8 @@ class Reloadable(NamedTuple):
     addresses: Sequence[tuple[str, tuple[RoutingType, ...]]]
     queues: Sequence[QueueRequest]
     diverts: Sequence[Divert]
+    connectors: Sequence[TransportConfig]
+    bridges: Sequence[BridgeConfig]
 
 
 class ConfigurationFile:
@@ -85,6 +91,8 @@ class ConfigurationFile:
             addresses=options.addresses,
             queues=options.queues,
             diverts=options.diverts,
+            connectors=config.cluster.connectors,
+            bridges=config.cluster.bridges,
         )
 
     def _state(self) -> tuple[int, int, int] | None:

@@ -80,6 +80,7 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
         addresses=tuple((one.name, tuple(one.routing_types)) for one in addressing.addresses),
         queues=tuple(map(_queue_request, config.queues)),
         diverts=tuple(_divert(divert) for divert in config.diverts),
+        bridges=config.cluster.bridges,
         wildcards=_wildcards(config),
         id_cache_size=general.id_cache_size,
         persist_id_cache=general.persist_id_cache,

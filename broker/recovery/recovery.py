@@ -14,8 +14,10 @@ import gc
 import logging
 import struct
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from broker.errors import BrokerError
 from broker.model.encoding import RecordFormatError
 from broker.model.message import Message
 from broker.model.wire import RecordType
@@ -190,7 +192,23 @@ def _load_diverts(
                     "divert %s: its address %s is gone; left out", record.name, record.address
                 )
                 continue
-            addresses.bind(DivertBinding(record, record_id, parse_filter=parse_filter))
+            addresses.bind(_divert(record, record_id, parse_filter))
+
+
+def _divert(
+    record: Divert, record_id: int, parse_filter: Callable[[str], Filter | None]
+) -> DivertBinding:
+    """Make a recorded divert; one of a JVM's transformer hands messages on as they are."""
+    try:
+        return DivertBinding(record, record_id, parse_filter=parse_filter)
+    except BrokerError as error:
+        if record.transformer is None:
+            raise
+        log.error("%s; its messages go on unchanged", error)
+        without = replace(record, transformer=None)
+        divert = DivertBinding(without, record_id, parse_filter=parse_filter)
+        divert.record = record
+        return divert
 
 
 def _load_pages(paging: Paging, messages: LoadedMessages) -> PageLoader:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker.errors import BrokerError, ErrorCode
 from broker.model.routing_type import RoutingType
 from broker.routing.bindings import Binding, BindingType
 from broker.routing.message_copies import mark_original
 from broker.routing.queue_ids import ROUTE_TO
+from broker.routing.transformers import make_transformer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from broker.queues.filter import Filter
     from broker.records.binding_records import Divert
     from broker.routing.bindings import RoutingContext
+    from broker.routing.transformers import Transformer
 
 __all__ = ["DivertBinding"]
 
@@ -37,10 +40,10 @@ class DivertBinding(Binding):
         targets: where its copies go.
 
     Raises:
-        BrokerError: its filter cannot be read.
+        BrokerError: its filter cannot be read; its transformer is not installed.
     """
 
-    __slots__ = ("record", "targets")
+    __slots__ = ("_transformer", "record", "targets")
 
     def __init__(
         self,
@@ -61,6 +64,16 @@ class DivertBinding(Binding):
             is_exclusive=record.exclusive,
         )
         self.record = record
+        self._transformer: Transformer | None = None
+        wanted = record.transformer
+        if wanted is not None and wanted.class_name:
+            properties = {key or "": value or "" for key, value in wanted.properties}
+            try:
+                self._transformer = make_transformer(wanted.class_name, properties)
+            except ValueError as error:
+                raise BrokerError(
+                    ErrorCode.ILLEGAL_STATE, f"divert {self.unique_name}: {error}"
+                ) from None
         targets = (record.forwarding_address or "").split(",")
         self.targets = [target.strip() for target in targets if target.strip()]
 
@@ -68,12 +81,29 @@ class DivertBinding(Binding):
         """Send a copy on to each of its addresses but the one the message came from.
 
         Each is made when the one before it has been routed.
+
+        Raises:
+            BrokerError: its transformer failed; the message is refused.
         """
         for target in self.targets:
             if target != message.address:
                 copy = routing.copy_of(message)
                 self._address(copy, message, target)
+                if self._transformer is not None:
+                    copy = self._transformed(self._transformer, copy)
                 routing.forward(copy)
+
+    def _transformed(self, transformer: Transformer, copy: Message) -> Message:
+        try:
+            made = transformer.transform(copy)
+        except Exception as error:
+            raise BrokerError(
+                ErrorCode.ILLEGAL_STATE,
+                f"divert {self.unique_name}: its transformer failed: "
+                f"{type(error).__name__}: {error}",
+            ) from error
+        made.message_id = copy.message_id
+        return made
 
     def describe(self) -> str:
         """Give it as lists of management show it."""

@@ -206,11 +206,15 @@ class DuplicateCaches:
                 cache.clear()
 
     def ids_of(self, message: Message, address: str) -> list[tuple[DuplicateCache, bytes]]:
-        """Give the ids that a message carries, each with the cache it belongs to."""
+        """Give the ids that a message carries, each with the cache it belongs to.
+
+        Where a bridge brought it, the bridge's alone, as in Artemis: its sender's counted at the
+        broker that it was sent to, and two copies of one message may come by two bridges.
+        """
         found = []
         bridge_id = message.get(BRIDGE_ID)
         if isinstance(bridge_id, bytes):
-            found.append((self.of(BRIDGE_PREFIX + address), bridge_id))
+            return [(self.of(BRIDGE_PREFIX + address), bridge_id)]
         own = id_bytes(message.get(DUPLICATE_ID))
         if own is not None:
             found.append((self.of(address), own))

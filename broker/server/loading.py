@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from broker.environment import Clock
+    from broker.model.wire import WireRecord
     from broker.options import BrokerOptions
     from broker.recovery.images import Prepared
     from broker.server.composition import Parts
@@ -115,6 +116,7 @@ class StoredData:
     Attributes:
         ids: numbers for new records; of all threads only the one that reads, then the loop's.
         aside: bytes of messages that were spilled.
+        settings: records of settings, connectors and bridges, in log order; once they are read.
     """
 
     def __init__(self, stores: Stores, clock: Clock) -> None:
@@ -125,6 +127,7 @@ class StoredData:
         files = stores.message_files
         self._pinned = None if files is None else PinnedFiles(files, self.aside)
         self._found: _Found | None = None
+        self.settings: Sequence[tuple[int, WireRecord]] = ()
 
     async def read(self, wait: StartWait) -> None:
         """Read both stores in a thread.
@@ -165,6 +168,7 @@ class StoredData:
         """
         found, self._found = self._found, None
         assert found is not None, "read() comes first"
+        self.settings = found.bindings.settings
         parts.stored_settings.load(found.bindings.settings)
         parts.stored_permissions.load(found.bindings.settings)
         parts.stored_connectors.load(found.bindings.settings)

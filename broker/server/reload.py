@@ -1,7 +1,8 @@
 """The configuration read again while the broker runs, because its file has changed or on request.
 
     file changed, or a request ─▶ read and checked as a whole ─▶ security and address settings,
-                                      │                          addresses, queues, diverts
+                                      │                          addresses, queues, diverts,
+                                      │                          connectors, bridges
                                       └─▶ wrong: an error, and nothing has changed
 
 Everything else in the file waits for a restart. What operators set at run time stays in force.
@@ -16,7 +17,9 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from broker.options.file import Reloadable
+    from broker.server.bridging import Bridging
     from broker.server.deployment import Deployment
+    from broker.server.stored_connectors import StoredConnectors
     from broker.server.stored_permissions import StoredPermissions
     from broker.server.stored_settings import StoredSettings
 
@@ -47,6 +50,8 @@ class Reload:
         stored_permissions: permissions, the recorded ones over the configured ones.
         stored_settings: address settings, the recorded ones over the configured ones.
         deployment: makes addresses, queues and diverts.
+        stored_connectors: connectors, the recorded ones over the configured ones.
+        bridges: start, change and stop.
     """
 
     def __init__(
@@ -55,11 +60,15 @@ class Reload:
         stored_permissions: StoredPermissions,
         stored_settings: StoredSettings,
         deployment: Deployment,
+        stored_connectors: StoredConnectors,
+        bridges: Bridging,
     ) -> None:
         self._source = source
         self._stored_permissions = stored_permissions
         self._stored_settings = stored_settings
         self._deployment = deployment
+        self._stored_connectors = stored_connectors
+        self._bridges = bridges
 
     def look(self) -> None:
         """Apply the configuration if it has changed; what is wrong with it is logged."""
@@ -80,10 +89,13 @@ class Reload:
         found = self._source.read()
         log.info(
             "AMQ221056: Reloading configuration: security settings, address settings, addresses, "
-            "queues, diverts"
+            "queues, diverts, connectors, bridges"
         )
         if found.permissions is not None:
             self._stored_permissions.replace_configured(found.permissions)
         self._stored_settings.replace_configured(found.address_settings)
-        for error in self._deployment.apply(found.addresses, found.queues, found.diverts):
+        errors = self._deployment.apply(found.addresses, found.queues, found.diverts)
+        self._stored_connectors.replace_configured(found.connectors)
+        errors += self._bridges.apply(found.bridges)
+        for error in errors:
             log.warning("AMQ222274: reload: %s", error)

@@ -24,6 +24,7 @@ from broker.routing.large_copies import LOOK_AGAIN_S
 from broker.security.allow_all import AllowAll
 from broker.selector.filters import parse_filter
 from broker.server import listening
+from broker.server.bridging import Bridging
 from broker.server.clients import Clients
 from broker.server.composition import compose, manage
 from broker.server.deployment import Deployment
@@ -124,6 +125,7 @@ class Broker:
     administration: Administration
     management: Management
     message_counters: MessageCounters
+    bridges: Bridging
 
     def __init__(
         self,
@@ -167,6 +169,7 @@ class Broker:
         self._parts: Parts | None = None
         self._protocols: Protocols | None = None
         self._managing: Managing | None = None
+        self._bridging: Bridging | None = None
         self._periodic: Periodic | None = None
 
     @property
@@ -273,6 +276,10 @@ class Broker:
         managing = self._managing = manage(self, parts, self._loop)
         self.management, self.message_counters = managing.management, managing.message_counters
         self.clients.management = managing.management
+        recorded = () if self._data is None else self._data.settings
+        self.bridges = self._bridging = Bridging(
+            self.options, parts, self.clients, self.node_id, self.environment, recorded
+        )
         self._deploy()
         self._wait.check()
         self.lifecycle.check_starting()
@@ -293,6 +300,7 @@ class Broker:
         self._wait.check()
         self.lifecycle.check_starting()
         self.lifecycle.activated()
+        self.bridges.start()
 
     async def _load(self, stores: Stores | None) -> Parts:
         """Read what is stored, and make the parts of it."""
@@ -344,7 +352,7 @@ class Broker:
         """Make what the configuration names.
 
         Raises:
-            BrokerError: a queue or a divert cannot be.
+            BrokerError: a queue, a divert or a bridge cannot be.
         """
         options = self.options
         deployment = Deployment(
@@ -361,9 +369,15 @@ class Broker:
         errors = deployment.apply(options.addresses, options.queues, options.diverts)
         if errors:
             raise errors[0]
+        self.bridges.prepare()
         if self._configuration is not None:
             self._reload = Reload(
-                self._configuration, self.stored_permissions, self.stored_settings, deployment
+                self._configuration,
+                self.stored_permissions,
+                self.stored_settings,
+                deployment,
+                self.stored_connectors,
+                self.bridges,
             )
 
     # --- clients of this process --------------------------------------------------------------
@@ -440,6 +454,8 @@ class Broker:
             timeout_ms = self.options.graceful_shutdown_timeout
             ends = (self._failed, self._disconnects)
             await listening.wait_until_left(self.acceptors, timeout_ms, *ends)
+        if self._bridging is not None:
+            await self._bridging.stop()
         self.lifecycle.deactivated()
         self._stop_timers()
         if self._protocols is not None:
@@ -477,6 +493,9 @@ class Broker:
     async def _give_up(self) -> None:
         """Close what step two opened, as far as it came."""
         self.lifecycle.deactivated()
+        bridging, self._bridging = self._bridging, None
+        if bridging is not None:
+            await bridging.stop()
         stores, self._stores = self._stores, None
         data, self._data = self._data, None
         parts, self._parts = self._parts, None

@@ -13,7 +13,7 @@ from broker.config.transport import TransportConfig, parse_transport
 from broker.records.binding_records import Connector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from broker.model.wire import WireRecord
     from broker.storage.manager import StorageManager
@@ -34,9 +34,10 @@ class StoredConnectors:
         by_name: all of them.
     """
 
-    def __init__(self, storage: StorageManager, configured: Iterable[TransportConfig]) -> None:
+    def __init__(self, storage: StorageManager, configured: Sequence[TransportConfig]) -> None:
         self._storage = storage
         self._record_ids: dict[str, int] = {}
+        self._configured = {one.name for one in configured}
         self.by_name: dict[str, TransportConfig] = {one.name: one for one in configured}
 
     def load(self, records: Iterable[tuple[int, WireRecord]]) -> None:
@@ -48,6 +49,15 @@ class StoredConnectors:
                     self.by_name[record.name] = parse_transport(record.name, record.url)
                 except ValueError as error:
                     log.warning("recorded connector %s: %s; left out", record.name, error)
+
+    def replace_configured(self, configured: Sequence[TransportConfig]) -> None:
+        """Take what the configuration says now; what is recorded stays."""
+        for name in self._configured - self._record_ids.keys():
+            self.by_name.pop(name, None)
+        self._configured = {one.name for one in configured}
+        for one in configured:
+            if one.name not in self._record_ids:
+                self.by_name[one.name] = one
 
     def add(self, name: str, url: str) -> None:
         """Add a connector, or change the one of that name.

@@ -232,6 +232,15 @@ def test_a_bridge_s_id_counts_instead_and_is_removed(bench):
     assert bench.consume().got[0].get("_AMQ_BRIDGE_DUP") is None
 
 
+def test_behind_a_bridge_the_sender_s_id_does_not_count(bench):
+    session = bench.session()
+    session.send(message("1", _AMQ_BRIDGE_DUP=b"1", _AMQ_DUPL_ID="a"), done)
+    session.send(message("2", _AMQ_BRIDGE_DUP=b"2", _AMQ_DUPL_ID="a"), done)
+    session.send(message("3", _AMQ_DUPL_ID="a"), done)
+
+    assert bodies(bench) == ["1", "2", "3"]
+
+
 # --- XA -----------------------------------------------------------------------------------------
 
 

@@ -275,6 +275,16 @@ class AsyncConnection:
         return self._ready.is_set()
 
     @property
+    def is_ended(self) -> bool:
+        """Whether it was closed, or is lost for good."""
+        return self._ended is not None
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the socket takes more now; `drain()` waits until it does."""
+        return self._driver is None or self._driver.is_writable
+
+    @property
     def node_id(self) -> str | None:
         """Of the broker it leads to; None as long as that has not told."""
         return self._node_id

@@ -88,6 +88,11 @@ class Driver(asyncio.Protocol):
         if frames and not self._transport.is_closing():
             self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether the socket takes more now."""
+        return self._writable.is_set()
+
     async def drain(self) -> None:
         """Wait until the socket takes more."""
         await self._writable.wait()

@@ -12,6 +12,7 @@ from broker.model.message import Message
 from broker.model.properties import PropertyType
 from broker.options import BrokerOptions
 from broker.recovery.replay import Replay
+from broker.server.bridging import Bridging
 from broker.server.clients import Clients
 from broker.server.lifecycle import Lifecycle
 from broker.server.server import Broker
@@ -70,6 +71,7 @@ class ManagedBench(Bench):
         self.stored_connectors = StoredConnectors(
             self.storage, self.options.configuration.cluster.connectors
         )
+        self.bridges = Bridging(self.options, self, self, self.node_id, Environment(), ())
         self.message_counters = MessageCounters(
             queues=self.addresses.queues,
             timers=self.loop,

@@ -17,7 +17,7 @@ from broker.options.from_config import broker_options
 from broker.server.server import Broker
 from tests.broker.certificates import Authority
 from tests.broker.management.managed import Failed, ManagedBench
-from tests.broker.management.test_complete import BRIDGES, CLUSTERS, ROWS
+from tests.broker.management.test_complete import CLUSTERS, ROWS
 from tests.broker.test_recovery import BrokerRun, durable
 
 RESOURCES = {
@@ -47,7 +47,7 @@ ATTRIBUTES = [
     if row.control in RESOURCES
     and row.kind == "attribute"
     and not row.types
-    and row.name not in BRIDGES | CLUSTERS
+    and row.name not in CLUSTERS
 ]
 
 

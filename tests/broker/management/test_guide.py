@@ -7,6 +7,7 @@ import pytest
 
 from broker.management.acceptor_control import AcceptorControl
 from broker.management.address_control import AddressControl
+from broker.management.bridge_control import BridgeControl
 from broker.management.broker_control import BrokerControl
 from broker.management.divert_control import DivertControl
 from broker.management.metrics import SERIES_MAX
@@ -23,6 +24,7 @@ GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "management.md"
         ("address.NAME", AddressControl),
         ("divert.NAME", DivertControl),
         ("acceptor.NAME", AcceptorControl),
+        ("bridge.NAME", BridgeControl),
     ],
 )
 def test_every_operation_is_named(resource, control):

@@ -7,6 +7,8 @@ import pytest
 from tests.broker.bench import done, message
 from tests.broker.management.managed import Failed, ManagedBench
 
+ADD_HEADERS = "org.apache.activemq.artemis.core.server.transformer.AddHeadersTransformer"
+
 
 @pytest.fixture
 def bench():
@@ -140,5 +142,25 @@ def test_a_divert_changes(bench):
     assert [bench.get("divert.d", name) for name in ("filter", "forwardingAddress")] == [None, "x"]
     with pytest.raises(Failed, match="AMQ229231"):
         bench.call("broker", "updateDivert", "none", "y", None, None, None, "STRIP")
-    with pytest.raises(Failed, match="classes of a JVM"):
+    with pytest.raises(Failed, match="no transformer is called"):
         bench.call("broker", "updateDivert", "d", "y", None, "a.Transformer", {}, "STRIP")
+
+
+def test_a_divert_has_a_transformer(bench):
+    for name in ("q", "x"):
+        bench.queue(name)
+    first = ("d", None, "q", "x", False, None)
+    bench.call("broker", "createDivert", *first, ADD_HEADERS, '{"by": "d"}', "STRIP")
+    session = bench.session()
+    session.send(message("1", address="q"), done)
+    bench.call("broker", "updateDivert", "d", None, None, ADD_HEADERS, {"by": "e"}, None)
+    session.send(message("2", address="q"), done)
+    bench.loop.run_turns()
+
+    found = [one.message.get("by") for one in bench.addresses.queues["x"].references()]
+    assert found == ["d", "e"]
+    assert bench.get("divert.d", "transformerProperties") == {"by": "e"}
+    configured = {"class-name": ADD_HEADERS, "properties": {"by": "f"}}
+    text = json.dumps({"name": "d", "transformer-configuration": configured})
+    bench.call("broker", "updateDivert", text)
+    assert bench.get("divert.d", "transformerPropertiesAsJSON") == '{"by":"f"}'

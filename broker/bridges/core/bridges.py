@@ -1,0 +1,225 @@
+"""The core bridges of a broker: those of its configuration, and those that operators made.
+
+    apply(configured) ─▶ new ones start, changed ones start anew, those no longer named stop
+    create(), destroy() ─▶ the same for one, by an operator
+
+Before start() they are made and do nothing: a broker that starts is not active yet.
+
+A bridge with `concurrency` of n is n bridges, `NAME-0` to `NAME-n-1`. One that takes the place of
+another starts once that has stopped, so that messages keep their order.
+
+Threads: the event loop's alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import functools
+import logging
+from typing import TYPE_CHECKING, Final
+
+from broker.errors import BrokerError, ErrorCode
+from journal.errors import JournalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
+
+    from broker.bridges.core.bridge import BridgingBroker, CoreBridge
+    from broker.config.cluster import BridgeConfig
+    from broker.config.transport import TransportConfig
+
+__all__ = ["CoreBridges"]
+
+log = logging.getLogger("broker.bridge")
+
+DISCOVERY: Final = (
+    "<discovery-group-ref> is not supported in this version: name connectors in <static-connectors>"
+)
+
+
+STOP_S: Final = 10.0
+"""Seconds that a bridge which is removed, or stopped with its broker, may wait for confirmations:
+as Artemis waits for it (BridgeImpl.flushExecutor), less than a service manager does."""
+
+
+class CoreBridges:
+    """See the module's text.
+
+    Args:
+        broker: that they belong to.
+        connectors: gives those there are, by name.
+
+    Attributes:
+        by_name: all there are, whether they run or not.
+        configs: by the names that were configured.
+    """
+
+    def __init__(
+        self, broker: BridgingBroker, connectors: Callable[[], Mapping[str, TransportConfig]]
+    ) -> None:
+        self._broker = broker
+        self._connectors = connectors
+        self.by_name: dict[str, CoreBridge] = {}
+        self.configs: dict[str, BridgeConfig] = {}
+        self._configured: set[str] = set()
+        self._is_started = False
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        # By name: bridges that have not stopped yet, which the next one of the name waits for.
+        self._leaving: dict[str, asyncio.Task[None]] = {}
+
+    def apply(self, configured: Iterable[BridgeConfig]) -> list[BrokerError]:
+        """Let these be, and of the earlier configured ones no other; what could not be done.
+
+        Args:
+            configured: of a name the last one counts.
+        """
+        wanted = {one.name: one for one in configured}
+        errors: list[BrokerError] = []
+        for name in [name for name in self._configured if name not in wanted]:
+            self._remove(name)
+        for name, config in wanted.items():
+            before = self.configs.get(name)
+            if before is not None and name in self._configured and _is_same(before, config):
+                continue
+            try:
+                made = self._make(config)
+            except BrokerError as error:
+                errors.append(error)
+                continue
+            if name in self.configs:
+                self._remove(name)
+            self._add(config, made)
+            self._configured.add(name)
+        return errors
+
+    def create(self, config: BridgeConfig) -> None:
+        """Make a bridge, and start it.
+
+        Raises:
+            BrokerError: there is one of the name; a connector or transformer is not there.
+        """
+        if config.name in self.configs:
+            raise BrokerError(
+                ErrorCode.ILLEGAL_STATE,
+                f"AMQ222124: There is already a bridge with name {config.name} deployed",
+            )
+        self._add(config, self._make(config))
+
+    def destroy(self, name: str) -> bool:
+        """Stop a bridge and forget it; whether it was there.
+
+        Args:
+            name: as configured; all bridges of it with `concurrency`.
+        """
+        if name not in self.configs:
+            return False
+        self._remove(name)
+        return True
+
+    def start(self) -> None:
+        """Start all, and from now on what is made at once."""
+        self._is_started = True
+        for bridge in self.by_name.values():
+            bridge.start()
+
+    async def stop(self) -> None:
+        """Stop all, at the same time. Idempotent."""
+        for name in list(self.configs):
+            self._remove(name)
+        while self._tasks:
+            await asyncio.wait(tuple(self._tasks))
+
+    # --- one ----------------------------------------------------------------------------------
+
+    def _make(self, config: BridgeConfig) -> list[CoreBridge]:
+        # A broker without bridges does not load the client.
+        from broker.bridges.core.bridge import CoreBridge
+
+        if config.discovery_group_ref is not None or config.static_connectors is None:
+            raise _wrong(config, DISCOVERY)
+        known = self._connectors()
+        names = config.static_connectors.connector_refs
+        missing = [name for name in names if name not in known]
+        if missing or not names:
+            told = f"no connector is called {missing[0]!r}" if missing else "it has no connector"
+            raise _wrong(config, told)
+        connectors = [known[name] for name in names]
+        for one in connectors:
+            if one.scheme != "tcp":
+                raise _wrong(config, f"connector {one.name!r} is {one.scheme}://, not tcp://")
+        if config.forwarding_address is None:
+            log.warning(
+                "AMQ222123: Forward address is not specified on bridge %s. Will use original "
+                "message address instead",
+                config.name,
+            )
+        try:
+            return [
+                CoreBridge(config, name, connectors, self._broker) for name in _names_of(config)
+            ]
+        except ValueError as error:
+            raise _wrong(config, str(error)) from None
+
+    def _add(self, config: BridgeConfig, bridges: Iterable[CoreBridge]) -> None:
+        self.configs[config.name] = config
+        for bridge in bridges:
+            self.by_name[bridge.name] = bridge
+            before = self._leaving.get(bridge.name)
+            if not self._is_started:
+                continue
+            if before is None:
+                bridge.start()
+            else:
+                self._spawn(self._start_behind(before, bridge))
+
+    def _remove(self, name: str) -> None:
+        config = self.configs.pop(name)
+        self._configured.discard(name)
+        for one in _names_of(config):
+            bridge = self.by_name.pop(one)
+            before = self._leaving.get(one)
+            task = self._leaving[one] = self._spawn(self._stop(before, bridge))
+            task.add_done_callback(functools.partial(self._left, one))
+
+    def _left(self, name: str, task: asyncio.Task[None]) -> None:
+        if self._leaving.get(name) is task:
+            del self._leaving[name]
+
+    async def _start_behind(self, before: asyncio.Task[None], bridge: CoreBridge) -> None:
+        await asyncio.wait((before,))
+        # Unless it was removed meanwhile.
+        if self.by_name.get(bridge.name) is bridge:
+            bridge.start()
+
+    @staticmethod
+    async def _stop(before: asyncio.Task[None] | None, bridge: CoreBridge) -> None:
+        if before is not None:
+            await asyncio.wait((before,))
+        try:
+            await bridge.stop(within_s=STOP_S)
+        except JournalError as error:
+            # The storage has failed, which ends the broker; messages are on the disk as they are.
+            log.debug("bridge %s: %s", bridge.name, error)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
+        return task
+
+
+def _names_of(config: BridgeConfig) -> list[str]:
+    if config.concurrency == 1:
+        return [config.name]
+    return [f"{config.name}-{number}" for number in range(config.concurrency)]
+
+
+def _is_same(before: BridgeConfig, config: BridgeConfig) -> bool:
+    """Whether they say the same, in whatever line."""
+    return dataclasses.replace(before, where=config.where) == config
+
+
+def _wrong(config: BridgeConfig, what: str) -> BrokerError:
+    where = f"{config.where}: " if config.where else ""
+    return BrokerError(ErrorCode.ILLEGAL_STATE, f"{where}bridge {config.name}: {what}")

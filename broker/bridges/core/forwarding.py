@@ -1,0 +1,288 @@
+"""The near side of a bridge: a consumer of its queue, and what became of each message.
+
+    queue ─▶ deliver() ─▶ Sending ─▶ confirmed by the target ─▶ acknowledged here ─▶ durable: done
+
+A message is acknowledged once the target has confirmed it, and forgotten once that is durable.
+Until then it stays with the bridge, over lost connections too: what had no answer is sent again
+first, in the same order and with the same duplicate id. So the ids that a target has to remember
+are those of the window, and no more (window.py). Artemis gives them back to their queue meanwhile.
+
+The consumer is paused while there is no link, the next message waits for credit or the socket, or
+the window is full: then messages wait in the queue, in memory or in pages.
+
+Threads: the event loop's alone; nothing here waits.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from broker.bridges.core.outgoing import TransformFailed
+from broker.bridges.core.sending import Sending, Sent, Waits
+from broker.client.errors import BrokerRefused
+from broker.errors import BrokerError, ErrorCode
+from journal.errors import JournalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.bridges.core.outgoing import OutgoingMessages
+    from broker.bridges.core.target import Link
+    from broker.model.message import Message
+    from broker.ports import Timers
+    from broker.queues.consumer import Consumer
+    from broker.sessions.session import Session
+
+__all__ = ["Forwarding"]
+
+log = logging.getLogger("broker.bridge")
+
+_CONSUMER: Final = 0
+_UNLIMITED: Final = -1
+# Why an acknowledgement was not recorded, and will be.
+_NOT_STORED: Final = (ErrorCode.ADDRESS_FULL, ErrorCode.IO_ERROR)
+_ACKNOWLEDGE_AGAIN_S: Final = 1.0
+
+
+class Forwarding:
+    """See the module's text. Implements `broker.queues.consumer.Sink`.
+
+    Args:
+        name: of the bridge.
+        session: of this broker; closed with it.
+        outgoing: makes what the target gets.
+        bytes_max: of messages on their way, at most (confirmation-window-size).
+        timers: turns and timers.
+        on_failed: called when a link has to be given up, with the reason.
+        on_gone: called when the queue is gone.
+
+    Attributes:
+        forwarded_count: messages that were sent, again or not.
+        acknowledged_count: messages that the target confirmed.
+        is_taking: new messages are taken from the queue.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        session: Session,
+        outgoing: OutgoingMessages,
+        *,
+        bytes_max: int,
+        timers: Timers,
+        on_failed: Callable[[Exception], object],
+        on_gone: Callable[[], object],
+    ) -> None:
+        self._name = name
+        self._session = session
+        self._outgoing = outgoing
+        self._bytes_max = bytes_max
+        self._timers = timers
+        self._on_failed = on_failed
+        self._on_gone = on_gone
+        self._consumer: Consumer | None = None
+        self._sending: Sending | None = None
+        self._window = 0
+        # By their numbers; the oldest that is not done stands first.
+        self._sent: deque[Sent] = deque()
+        self._bytes = 0
+        self._last_number = 0
+        # Confirmed in this turn.
+        self._confirmed: list[Sent] = []
+        self._on_settled: Callable[[], object] | None = None
+        self.forwarded_count = 0
+        self.acknowledged_count = 0
+        self.is_taking = True
+
+    # --- life ---------------------------------------------------------------------------------
+
+    def open(self, queue: str, filter_text: str | None) -> None:
+        """Begin to consume; nothing comes before begin().
+
+        Raises:
+            BrokerError: no such queue; it takes no consumer.
+        """
+        consumer = self._session.create_consumer(_CONSUMER, queue, self, filter_text=filter_text)
+        self._consumer = consumer
+        consumer.pause()
+        consumer.receive_credits(_UNLIMITED)
+        self._session.start()
+
+    def begin(self, link: Link, window: int) -> None:
+        """Send over a link: first what had no answer on the last one.
+
+        Args:
+            link: new.
+            window: messages on their way at most.
+        """
+        sending = self._sending = Sending(
+            link, on_answer=self._answered, on_failed=self._on_failed, on_room=self._look
+        )
+        self._window = window
+        for sent in tuple(self._sent):
+            if not sent.is_confirmed and self._sending is sending:
+                self._put(sending, sent)
+        self._look()
+
+    def end(self) -> None:
+        """The link is of no use any more. Idempotent."""
+        sending, self._sending = self._sending, None
+        if sending is not None:
+            sending.close()
+        self._look()
+
+    def hold(self, on_settled: Callable[[], object]) -> None:
+        """Take nothing more; `on_settled()` once all that was taken is done, perhaps at once."""
+        self.is_taking = False
+        self._on_settled = on_settled
+        self._look()
+        self._tell_settled()
+
+    def close(self) -> None:
+        """End the session: what the target has not confirmed goes back, in its order. Idempotent.
+
+        Raises:
+            JournalError: the storage has failed.
+        """
+        self.end()
+        self._sent.clear()
+        self._bytes = 0
+        self._consumer = None
+        self._session.close(has_failed=False)
+
+    # --- what others see ----------------------------------------------------------------------
+
+    @property
+    def pending_count(self) -> int:
+        """Messages that were taken and not confirmed."""
+        return sum(not sent.is_confirmed for sent in self._sent)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is on its way."""
+        return not self._sent
+
+    @property
+    def is_window_full(self) -> bool:
+        """Whether the oldest message has to be done before another is taken."""
+        sent = self._sent
+        return bool(sent) and (
+            self._last_number - sent[0].number + 1 >= self._window or self._bytes >= self._bytes_max
+        )
+
+    @property
+    def waits(self) -> tuple[Waits, str, float]:
+        """What the next message waits for, at which address, since when by the loop's clock."""
+        sending = self._sending
+        if sending is None:
+            return Waits.NOTHING, "", 0.0
+        return sending.waits, sending.waits_for, sending.waits_since_s
+
+    # --- messages come ------------------------------------------------------------------------
+
+    def deliver(self, consumer: Consumer, message: Message, delivery_count: int) -> int:
+        """Send a message on; it costs no credits."""
+        self._last_number += 1
+        sent = Sent(message, self._last_number)
+        self._sent.append(sent)
+        self._bytes += sent.size
+        if self._sending is not None:
+            self._put(self._sending, sent)
+        self._look()
+        return 0
+
+    def disconnected(self, consumer: Consumer) -> None:
+        """The queue is gone, and what it had with it."""
+        self._session.disconnected(consumer)
+        self._consumer = None
+        self._sent.clear()
+        self._bytes = 0
+        self._on_gone()
+
+    def _put(self, sending: Sending, sent: Sent) -> None:
+        self.forwarded_count += 1
+        try:
+            message = self._outgoing.make(sent.message)
+        except TransformFailed as error:
+            self._on_failed(error)
+            return
+        sending.put(sent, message)
+
+    def _look(self) -> None:
+        """Let the queue give more, or not."""
+        consumer = self._consumer
+        if consumer is None:
+            return
+        sending = self._sending
+        takes = (
+            self.is_taking
+            and sending is not None
+            and not sending.is_waiting
+            and not self.is_window_full
+        )
+        if takes is not consumer.is_paused:
+            return
+        if takes:
+            consumer.go_on()
+        else:
+            consumer.pause()
+
+    # --- the target answers -------------------------------------------------------------------
+
+    def _answered(self, sent: Sent, error: Exception | None) -> None:
+        if error is None:
+            if not sent.is_confirmed:
+                sent.is_confirmed = True
+                self.acknowledged_count += 1
+                self._acknowledge(sent)
+        elif isinstance(error, BrokerRefused):
+            self._on_failed(error)
+        # Else the link is lost: it is sent again on the next one.
+
+    def _acknowledge(self, sent: Sent) -> None:
+        """Acknowledge it to its queue; all of a turn wait together until that is durable."""
+        try:
+            self._session.accept_acknowledgement(_CONSUMER, sent.message.message_id, True)
+        except BrokerError as error:
+            if error.code in _NOT_STORED:
+                log.error(
+                    "AMQ224055: Bridge %s failed to acknowledge message %d, tries again: %s",
+                    *(self._name, sent.message.message_id, error),
+                )
+                self._timers.call_later(_ACKNOWLEDGE_AGAIN_S, self._acknowledge_again, sent)
+                return
+            # An operator has taken it out of the queue, or the queue is gone.
+            log.debug("bridge %s: %s", self._name, error)
+        except JournalError as error:
+            # The storage has failed, and with it the broker: the next start sends it again.
+            log.debug("bridge %s: %s", self._name, error)
+            return
+        if not self._confirmed:
+            self._timers.call_soon(self._wait_until_durable)
+        self._confirmed.append(sent)
+
+    def _acknowledge_again(self, sent: Sent) -> None:
+        if self._sent and not sent.is_done:
+            self._acknowledge(sent)
+
+    def _wait_until_durable(self) -> None:
+        confirmed, self._confirmed = self._confirmed, []
+        self._session.context.then(self._durable, (confirmed,))
+
+    def _durable(self, error: Exception | None, confirmed: list[Sent]) -> None:
+        if error is not None:
+            return
+        for sent in confirmed:
+            sent.is_done = True
+        waiting = self._sent
+        while waiting and waiting[0].is_done:
+            self._bytes -= waiting.popleft().size
+        self._look()
+        self._tell_settled()
+
+    def _tell_settled(self) -> None:
+        if self._on_settled is not None and not self._sent:
+            on_settled, self._on_settled = self._on_settled, None
+            on_settled()

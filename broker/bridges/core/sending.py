@@ -1,0 +1,316 @@
+"""Messages on their way over one link, in their order, as fast as credits and the socket allow.
+
+    put() ─▶ credits of the address ─▶ Send ─▶ (the target has it on its disk) ─▶ on_answer()
+
+Sends overlap: each has a correlation id, and its answer comes once the target has made it durable.
+A body of more than `min-large-message-size` goes in parts, read one after the other; nothing
+else goes between them.
+
+Threads: the event loop's alone; nothing but the task of a large body waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections import deque
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Protocol
+
+from broker.client.aio.waiting import future_of
+from broker.client.errors import ClientError
+from broker.protocols.core.frames import HEADER_SIZE
+from broker.protocols.core.packet_message import Send, SendContinuation, SendLarge
+from journal.errors import JournalIOError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from broker.bridges.core.target import Link
+    from broker.client.credits import AddressCredits
+    from broker.client.replies import Reply
+    from broker.model.large_body import LargeBody
+    from broker.model.message import Message
+    from broker.protocols.core.packet import Packet
+
+__all__ = ["CannotSend", "Sending", "Sent", "Waits"]
+
+
+class CannotSend(Exception):
+    """A message that cannot be sent as it is; the text says why."""
+
+
+class Waits(Enum):
+    """What the next message waits for."""
+
+    NOTHING = "nothing"
+    CREDIT = "credit"
+    SOCKET = "socket"
+    BODY = "body"
+
+
+class Sent:
+    """A message of the queue, from when the bridge was given it until it is acknowledged.
+
+    Attributes:
+        message: of the queue.
+        number: which one it is, counted from 1.
+        size: bytes, of its body too.
+        is_confirmed: the target has it.
+        is_done: its acknowledgement is durable.
+    """
+
+    __slots__ = ("is_confirmed", "is_done", "message", "number", "size")
+
+    def __init__(self, message: Message, number: int) -> None:
+        self.message = message
+        self.number = number
+        body = message.large
+        self.size = message.encoded_size if body is None else message.encoded_size + body.size
+        self.is_confirmed = False
+        self.is_done = False
+
+
+class Body(Protocol):
+    """A body that is read in parts."""
+
+    size: int
+
+    async def read(self, offset: int, size: int) -> bytes:
+        """Give at most `size` bytes from `offset` on.
+
+        Raises:
+            JournalIOError: it cannot be read.
+        """
+
+    def close(self) -> None:
+        """Read it no more."""
+
+
+class _InMemory:
+    def __init__(self, body: memoryview) -> None:
+        self._body = body
+        self.size = len(body)
+
+    async def read(self, offset: int, size: int) -> bytes:
+        return bytes(self._body[offset : offset + size])
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+class _Stored:
+    """Held while it is read: its message may be acknowledged by an operator meanwhile."""
+
+    def __init__(self, body: LargeBody) -> None:
+        self._body = body
+        self.size = body.size
+        body.hold()
+
+    async def read(self, offset: int, size: int) -> bytes:
+        ready = asyncio.Event()
+        while not self._body.is_ready(offset, size, ready.set):
+            await ready.wait()
+            ready.clear()
+        return self._body.read(offset, size)
+
+    def close(self) -> None:
+        self._body.release()
+
+
+class Sending:
+    """See the module's text.
+
+    Args:
+        link: to the target.
+        on_answer: called with what was sent, and an error of the client or None.
+        on_failed: called once, where the link is of no use any more, or refuses a message before
+            it is sent.
+        on_room: called when the next message may be put behind a wait.
+
+    Attributes:
+        waits: what the next one waits for.
+        waits_for: the address whose credits it waits for.
+        waits_since_s: since when, by the loop's clock.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        *,
+        on_answer: Callable[[Sent, Exception | None], object],
+        on_failed: Callable[[Exception], object],
+        on_room: Callable[[], object],
+    ) -> None:
+        self._connection = link.connection
+        self._state = link.session.state
+        self._channel = self._state.channel
+        self._number = self._state.add_producer(None)
+        self._chunk_size: Final = self._state.options.min_large_message_size
+        self._on_answer = on_answer
+        self._on_failed = on_failed
+        self._on_room = on_room
+        self._queue: deque[tuple[Sent, Message]] = deque()
+        self._credits: dict[str, AddressCredits] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._is_closed = False
+        self.waits = Waits.NOTHING
+        self.waits_for = ""
+        self.waits_since_s = 0.0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether what was put last may not have left."""
+        return self.waits is not Waits.NOTHING
+
+    def put(self, sent: Sent, message: Message) -> None:
+        """Send a message behind the others.
+
+        Args:
+            sent: what it is here.
+            message: what the target gets.
+        """
+        self._queue.append((sent, message))
+        if self.waits is Waits.NOTHING:
+            self._go_on()
+
+    def close(self) -> None:
+        """Send nothing any more, and call nobody. Idempotent."""
+        self._is_closed = True
+        self._queue.clear()
+        if self._task is not None:
+            self._task.cancel()
+
+    # --- in order -----------------------------------------------------------------------------
+
+    def _go_on(self) -> None:
+        """Send as far as nothing has to be waited for."""
+        queue = self._queue
+        while queue and not self._is_closed:
+            if not self._connection.is_writable:
+                self._wait(Waits.SOCKET)
+                self._spawn(self._drained)
+                return
+            message = queue[0][1]
+            size = len(message.encode())
+            if message.is_large or (
+                size > self._chunk_size and len(message.body) > self._chunk_size
+            ):
+                self._wait(Waits.BODY)
+                self._spawn(self._send_large)
+                return
+            reply = self._credits_of(message).acquire(size)
+            if not reply.is_done:
+                self._wait(Waits.CREDIT, message.address)
+                reply.when_done(self._credited)
+                return
+            if reply.error is not None:
+                self._fail(reply.error)
+                return
+            self._send()
+
+    def _credits_of(self, message: Message) -> AddressCredits:
+        address = message.address or ""
+        found = self._credits.get(address)
+        if found is None:
+            found = self._credits[address] = self._state.credits_for(address)
+        return found
+
+    def _wait(self, waits: Waits, address: str | None = None) -> None:
+        self.waits = waits
+        self.waits_for = address or ""
+        self.waits_since_s = asyncio.get_running_loop().time()
+
+    def _credited(self, reply: Reply[None]) -> None:
+        if self._is_closed:
+            return
+        if reply.error is not None:
+            self._fail(reply.error)
+            return
+        self._send()
+        self._after_wait()
+
+    def _after_wait(self) -> None:
+        self.waits = Waits.NOTHING
+        self._go_on()
+        if not self._is_closed and self.waits is Waits.NOTHING:
+            self._on_room()
+
+    def _send(self) -> None:
+        sent, message = self._queue.popleft()
+        self._answer_to(sent, Send(message, sender_id=self._number))
+
+    def _answer_to(self, sent: Sent, packet: Send | SendContinuation) -> None:
+        reply = self._channel.call_correlated(packet)
+        reply.when_done(functools.partial(self._answered, sent))
+
+    def _answered(self, sent: Sent, reply: Reply[Packet]) -> None:
+        if not self._is_closed:
+            self._on_answer(sent, reply.error)
+
+    def _fail(self, error: Exception) -> None:
+        if not self._is_closed:
+            self._on_failed(error)
+
+    # --- what waits ---------------------------------------------------------------------------
+
+    def _spawn(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._guarded(work))
+
+    async def _guarded(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        try:
+            await work()
+        except (ClientError, JournalIOError, CannotSend) as error:
+            self._fail(error)
+        else:
+            if not self._is_closed:
+                self._after_wait()
+
+    async def _drained(self) -> None:
+        await self._connection.drain()
+
+    async def _send_large(self) -> None:
+        """Send headers, and the body part by part; the last part is answered."""
+        sent, message = self._queue[0]
+        headers = message.encode_headers()
+        if len(headers) >= self._chunk_size:
+            raise CannotSend(
+                f"message {sent.message.message_id} is too large: its headers and properties have "
+                f"{len(headers)} bytes, and have to be less than min-large-message-size, "
+                f"{self._chunk_size} bytes"
+            )
+        stored = message.large
+        body: Body = _InMemory(message.body) if stored is None else _Stored(stored)
+        try:
+            self._channel.post(SendLarge(message))
+            await self._charge(message, len(headers) + HEADER_SIZE)
+            offset = 0
+            while True:
+                chunk = await body.read(offset, self._chunk_size)
+                offset += len(chunk)
+                if not chunk and offset < body.size:
+                    raise CannotSend(
+                        f"the body of message {sent.message.message_id} ends at byte {offset} of "
+                        f"{body.size}"
+                    )
+                packet = SendContinuation(
+                    chunk, offset < body.size, body.size, sender_id=self._number
+                )
+                if offset >= body.size:
+                    break
+                self._channel.post(packet)
+                await self._charge(message, len(chunk) + HEADER_SIZE)
+                await self._connection.drain()
+        finally:
+            body.close()
+        self._queue.popleft()
+        self._answer_to(sent, packet)
+
+    async def _charge(self, message: Message, size: int) -> None:
+        """Take credits for what was written already, as Artemis's client does with large parts."""
+        reply = self._credits_of(message).acquire(size)
+        if not reply.is_done:
+            self._wait(Waits.CREDIT, message.address)
+            await future_of(reply)
+            self._wait(Waits.BODY)
+        reply.result()

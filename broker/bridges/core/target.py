@@ -1,0 +1,202 @@
+"""The other broker: where it is, and a connection to it as long as that holds.
+
+    Target.connect() ─▶ Link: connection, session, what the target remembers ─▶ link.lost
+
+The connectors are tried in their order, each as its turn comes. A node that was connected to is
+tried again first, and its backup in turn with it, `reconnect-attempts-same-node` times. Nothing is
+reattached: a link that is lost is over, and what had no answer is sent again on the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from typing import TYPE_CHECKING
+
+from broker.bridges.core.window import cache_size_of
+from broker.client.aio.connection import AsyncConnection
+from broker.client.errors import BrokerRefused, ClientError, NotConnected
+from broker.client.options import ClientOptions
+from broker.client.session_state import AckMode
+from broker.client.topology import Topology
+from broker.errors import ErrorCode
+from broker.protocols.core.transport_configuration import TransportConfiguration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from broker.client.aio.session import AsyncSession
+    from broker.client.options import ClientSettings
+    from broker.config.cluster import BridgeConfig
+    from broker.config.transport import TransportConfig
+    from broker.environment import Environment
+
+__all__ = ["Link", "Target", "client_options", "transport_of"]
+
+
+def transport_of(connector: TransportConfig) -> TransportConfiguration:
+    """Give a connector of the configuration as the client takes it."""
+    return TransportConfiguration(
+        connector.name,
+        parameters={
+            **connector.parameters,
+            "host": connector.host or "localhost",
+            "port": connector.port or 61616,
+        },
+    )
+
+
+def client_options(config: BridgeConfig) -> ClientOptions:
+    """Give what a bridge asks of its connections.
+
+    There is no confirmation window: each message is answered by itself.
+    """
+    return ClientOptions(
+        user=config.user or None,
+        password=config.password,
+        client_id=config.client_id,
+        connection_ttl=config.connection_ttl_ms,
+        check_period=config.check_period_ms,
+        min_large_message_size=config.min_large_message_size_bytes,
+        producer_window_size=config.producer_window_size_bytes,
+        retry_interval=config.retry_interval_ms,
+        retry_interval_multiplier=config.retry_interval_multiplier,
+        max_retry_interval=config.max_retry_interval_ms,
+    )
+
+
+class Link:
+    """A connection to the target and a session on it.
+
+    Attributes:
+        connection: as it is.
+        session: where messages go.
+        node_id: of the target; None where it is of no cluster.
+        lost: done, with the reason, once the connection is lost.
+    """
+
+    def __init__(self, connection: AsyncConnection, session: AsyncSession) -> None:
+        self.connection = connection
+        self.session = session
+        self.node_id = connection.node_id
+        self.lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+        connection.on_ended = self.lose
+
+    def lose(self, reason: Exception) -> None:
+        """Say that it is lost, or of no more use. Idempotent."""
+        if not self.lost.done():
+            self.lost.set_result(reason)
+
+    def drop(self, reason: ClientError) -> None:
+        """Give the connection up at once."""
+        self.connection.fail(reason)
+
+    async def close(self, timeout_s: float) -> None:
+        """Close it in good order, or drop it where that takes too long."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.connection.close()
+        except TimeoutError:
+            self.drop(NotConnected("not closed in time"))
+
+    @property
+    def where(self) -> str:
+        """Host and port."""
+        connector = self.connection.connector
+        return f"{connector.host}:{connector.port}"
+
+
+class Target:
+    """See the module's text. Implements `broker.client.aio.connection.ConnectingClient`.
+
+    Args:
+        config: of the bridge.
+        connectors: where to begin, in their order.
+        environment: clock, ids, chance and network.
+    """
+
+    def __init__(
+        self,
+        config: BridgeConfig,
+        connectors: Sequence[TransportConfig],
+        environment: Environment,
+    ) -> None:
+        self.options = client_options(config)
+        self.environment = environment
+        self.connectors = tuple(map(transport_of, connectors))
+        self.topology = Topology()
+        self._forwarding_address = config.forwarding_address
+        self._same_node_attempts = config.reconnect_attempts_same_node
+        self._node_id: str | None = None
+        # Of a node, and the address: asked once, as long as it is the same process.
+        self._turn = 0
+
+    # What a connection asks of its client.
+
+    def options_with(self, changes: ClientSettings) -> ClientOptions:
+        """Give the options with some changed."""
+        return dataclasses.replace(self.options, **changes)
+
+    def forget(self, connection: AsyncConnection) -> None:
+        """Nothing: who has a link closes it."""
+
+    # What the bridge asks.
+
+    async def connect(self, attempt: int) -> Link:
+        """Connect once, and open a session.
+
+        Args:
+            attempt: how many have failed since a link worked.
+
+        Raises:
+            BrokerRefused: the target refuses the session, or has no forwarding address.
+            ClientError: it cannot be reached.
+        """
+        connector = self._next(attempt)
+        connection = AsyncConnection(self, connector)
+        await connection.open_to(connector)
+        try:
+            session = await connection.session(AckMode.AUTO, start=False)
+            await self._check_address(session)
+        except BaseException:
+            connection.fail(NotConnected("not needed"))
+            raise
+        link = Link(connection, session)
+        if connection.is_ended:
+            link.lose(NotConnected("the connection was lost at once"))
+        self._node_id = link.node_id
+        return link
+
+    async def _check_address(self, session: AsyncSession) -> None:
+        address = self._forwarding_address
+        if address is not None and not (await session.query_address(address)).exists:
+            raise BrokerRefused(
+                ErrorCode.ADDRESS_DOES_NOT_EXIST, f"address {address!r} does not exist there"
+            )
+
+    def _next(self, attempt: int) -> TransportConfiguration:
+        """Give where to try now."""
+        most = self._same_node_attempts
+        member = None if self._node_id is None else self.topology.member(self._node_id)
+        if member is not None and (most < 0 or attempt < most):
+            pair = [one for one in (member.primary, member.backup) if one is not None]
+            if pair:
+                return pair[attempt % len(pair)]
+        connector = self.connectors[self._turn % len(self.connectors)]
+        self._turn += 1
+        return connector
+
+    @staticmethod
+    async def cache_size(link: Link, address: str) -> int | None:
+        """Ask how many duplicate ids the target remembers; None where it does not tell.
+
+        Raises:
+            ClientError: the connection is lost.
+        """
+        session = await link.connection.session(AckMode.AUTO)
+        try:
+            return await cache_size_of(session, address)
+        finally:
+            with contextlib.suppress(ClientError):
+                await session.close()

@@ -1,0 +1,78 @@
+"""How many messages a bridge may have on their way at once.
+
+The target recognizes a message that it was sent before as long as its id is in the cache of the
+address, which keeps the newest `id-cache-size`. So from the oldest message that may be sent again
+up to the newest one there must never be more than that: a message may be sent again until its
+acknowledgement is durable here.
+
+    oldest that may be sent again … newest      at most the window, and the window ≤ id-cache-size
+
+The bridge asks the target for its `id-cache-size` (management: `IDCacheSize` of the broker, and
+`idCacheSize` of the settings of the address). Bridges of one name share it (`concurrency`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import TYPE_CHECKING, Final
+
+from broker.client.errors import ClientError
+
+if TYPE_CHECKING:
+    from broker.client.aio.session import AsyncSession
+
+__all__ = ["ASSUMED", "MESSAGES_MAX", "cache_size_of", "window_of"]
+
+log = logging.getLogger("broker.bridge")
+
+MESSAGES_MAX: Final = 2000
+"""At most, whatever the target remembers: 100,000 messages/s over a link of 20 ms."""
+ASSUMED: Final = 500
+"""Where the target does not tell: a fortieth of the default of id-cache-size, 20,000."""
+ANSWER_S: Final = 5.0
+"""How long it may take to tell; a user without the permission gets no answer at all."""
+
+
+def window_of(cache_size: int | None, *, bridge_count: int, uses_detection: bool) -> int:
+    """Give how many messages may be on their way.
+
+    Args:
+        cache_size: of the target; None where it does not tell.
+        bridge_count: how many bridges share it.
+        uses_detection: without it one message at a time: no more than one can double (Artemis
+            sends blocking, then).
+
+    >>> window_of(20_000, bridge_count=1, uses_detection=True)
+    2000
+    >>> window_of(100, bridge_count=4, uses_detection=True)
+    25
+    >>> window_of(0, bridge_count=1, uses_detection=True)
+    1
+    """
+    if not uses_detection:
+        return 1
+    size = ASSUMED if cache_size is None else cache_size
+    return max(1, min(MESSAGES_MAX, size // bridge_count))
+
+
+async def cache_size_of(session: AsyncSession, address: str) -> int | None:
+    """Ask the target how many ids it remembers for an address; None where it does not tell.
+
+    Args:
+        session: started, and of no other use: a refusal may come late.
+        address: that is sent to.
+    """
+    sizes: list[object] = []
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            sizes.append(await session.attribute("broker", "IDCacheSize"))
+            told = await session.manage("broker", "getAddressSettingsAsJSON", address)
+            sizes.insert(0, json.loads(told).get("idCacheSize"))
+    except (ClientError, ValueError, TypeError, TimeoutError) as error:
+        log.debug("the target tells %s of its id-cache-size: %r", sizes or "nothing", error)
+    for size in sizes:
+        if isinstance(size, int) and not isinstance(size, bool) and size >= 0:
+            return size
+    return None
