@@ -77,10 +77,14 @@ class AddressCredits:
             self._ask(self._waiting[0][0])
 
     def _ask(self, size: int) -> None:
-        """Have `size`, or a whole window, here or on its way."""
-        missing = max(size, self._window) - self._balance - self._arriving
-        if missing > 0:
-            missing = min(missing, _CREDITS_MAX)
+        """Have `size`, or half a window, here or on its way.
+
+        If there is less, another half is asked for, whatever is left: one request serves all the
+        messages of half a window.
+        """
+        needed = max(size, self._window // 2)
+        if self._balance + self._arriving < needed:
+            missing = min(needed - self._arriving, _CREDITS_MAX)
             self._arriving += missing
             self._request(missing, self.address)
 

@@ -177,6 +177,8 @@ def with_parameters(options: ClientOptions, parameters: dict[str, str]) -> Clien
     Raises:
         ValueError: a value that is none of its option's kind, or out of its range.
     """
+    if not parameters:
+        return options
     values: dict[str, object] = {}
     for parameter, text in parameters.items():
         item = _BY_PARAMETER[parameter]

@@ -9,21 +9,22 @@ python -m tests.sim --story crashes --seeds 1000 --hashes   a line each: seed an
 from __future__ import annotations
 
 import argparse
-import gc
-import multiprocessing
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.sim.run import Result, run_story
 from tests.sim.shrink import Shrinker
 from tests.sim.story import MESSAGES, RATES, Story, story_of
+from tests.sim.workers import results
 from tests.sim.workloads import clients_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
+
+    from tests.sim.run import Result
 
 TOLD_S = 5.0
 SHOWN = 3
@@ -73,7 +74,7 @@ def _stories(options: argparse.Namespace) -> tuple[Iterable[Story], int]:
         story_of(
             options.story,
             seed,
-            styles=clients_of,
+            styles=partial(clients_of, node_count=options.nodes),
             node_count=options.nodes,
             messages=options.messages,
             fault_count=options.faults,
@@ -119,22 +120,6 @@ def _run_all(stories: Iterable[Story], total: int, jobs: int) -> list[Result]:
     print(table(coverage))
     print(f"{len(failed)} failed" + "".join(f" {one.story.seed}" for one in failed[:20]))
     return failed
-
-
-def results(stories: Iterable[Story], jobs: int = 1) -> Iterator[Result]:
-    """Run stories, in processes of their own where there are several jobs."""
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    try:
-        if jobs <= 1:
-            yield from map(run_story, stories)
-        else:
-            with multiprocessing.Pool(jobs) as pool:
-                yield from pool.imap(run_story, stories, chunksize=4)
-    finally:
-        gc.enable()
-        gc.unfreeze()
 
 
 def table(coverage: Counter[tuple[str, str]]) -> str:

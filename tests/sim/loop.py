@@ -31,6 +31,8 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from tests.sim.handles import Handle, TimerHandle
+
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Coroutine
@@ -40,6 +42,9 @@ TURN_S = 2e-6
 THREAD_S = 0.002
 TURNS_MAX = 5_000_000
 _EVENT = struct.Struct("<d")
+_TURN = struct.Struct("<dHI")
+# Of the trace, bytes that are hashed at once.
+_NOTES_SIZE = 1 << 16
 
 _PROCESS: contextvars.ContextVar[Process] = contextvars.ContextVar("process")
 
@@ -47,6 +52,12 @@ _PROCESS: contextvars.ContextVar[Process] = contextvars.ContextVar("process")
 # Tasks of loops that are closed: to collect garbage takes as long as a short simulation.
 _buried: list[list[asyncio.Task[Any]]] = []
 BURIED_MAX = 20
+
+
+def keep_buried() -> None:
+    """Free nothing any more: this process is about to end."""
+    global BURIED_MAX
+    BURIED_MAX = sys.maxsize
 
 
 def free_buried() -> None:
@@ -81,6 +92,7 @@ class Process:
         self.loop = loop
         self.name = name
         self.host = host
+        self.number = len(loop._processes)
         self.is_alive = True
         self.is_paused = False
         self.ready: deque[asyncio.Handle] = deque()
@@ -151,6 +163,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._timers: list[tuple[float, float, int, asyncio.Handle, Process]] = []
         self._timer_count = 0
         self._trace = hashlib.blake2b(digest_size=16)
+        self._notes = bytearray()
         self._is_running = False
         self._is_stopping = False
         self._is_closed = False
@@ -163,13 +176,18 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     def note(self, label: bytes) -> None:
         """Add an event of this moment to the trace."""
-        self._trace.update(_EVENT.pack(self._now))
-        self._trace.update(label)
+        self._notes += _EVENT.pack(self._now)
+        self._notes += label
 
     @property
     def trace_hash(self) -> str:
         """Of all events so far."""
+        self._hash_notes()
         return self._trace.hexdigest()
+
+    def _hash_notes(self) -> None:
+        self._trace.update(self._notes)
+        self._notes.clear()
 
     # --- callbacks ----------------------------------------------------------------------------
 
@@ -193,8 +211,10 @@ class SimLoop(asyncio.AbstractEventLoop):
     def call_soon(
         self, callback: Callable[..., object], *args: Any, context: Any = None
     ) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context)
-        process = self._owner(context)
+        if context is None:
+            context = contextvars.copy_context()
+        handle = Handle(callback, args, self, context)
+        process = context.get(_PROCESS, self.director)
         if process.is_alive:
             process.ready.append(handle)
             if not process.is_runnable and not process.is_paused:
@@ -217,17 +237,17 @@ class SimLoop(asyncio.AbstractEventLoop):
     def call_at(
         self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
     ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
-        handle._scheduled = True
-        self._push(when, handle, self._owner(context))
+        if context is None:
+            context = contextvars.copy_context()
+        handle = TimerHandle(when, callback, args, self, context)
+        self._push(when, handle, context.get(_PROCESS, self.director))
         return handle
 
     def call_in(
         self, process: Process, when: float, callback: Callable[..., object], *args: Any
     ) -> None:
         """Call it at a moment, as something that comes to a process from outside."""
-        handle = asyncio.Handle(callback, args, self, process.context.copy())
-        self._push(when, handle, process)
+        self._push(when, Handle(callback, args, self, process.context.copy()), process)
 
     def _push(self, when: float, handle: asyncio.Handle, process: Process) -> None:
         self._timer_count += 1
@@ -302,7 +322,8 @@ class SimLoop(asyncio.AbstractEventLoop):
             heapq.heappop(timers)
         if not timers:
             raise DeadlockError("nothing is ready, and no timer runs")
-        self._now = max(self._now, timers[0][0])
+        if timers[0][0] > self._now:
+            self._now = timers[0][0]
 
     def _turn(self, process: Process) -> None:
         """What is ready now; what that makes ready is of the next turn."""
@@ -313,18 +334,31 @@ class SimLoop(asyncio.AbstractEventLoop):
         self.current = process
         ready = process.ready
         count = len(ready)
-        self.note(b"%b %d" % (process.name.encode(), count))
+        self._notes += _TURN.pack(self._now, process.number, count)
+        if len(self._notes) > _NOTES_SIZE:
+            self._hash_notes()
         while count and ready:
             count -= 1
             handle = ready.popleft()
             if not handle._cancelled:
-                handle._run()
+                try:
+                    handle._context.run(handle._callback, *handle._args)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:  # noqa: BLE001 - as asyncio does.
+                    self._told_of(handle, error)
             if process.is_paused:
                 break
         self.current = self.director
         if ready and not process.is_runnable and not process.is_paused:
             process.is_runnable = True
             self._runnable.append(process)
+
+    def _told_of(self, handle: asyncio.Handle, error: BaseException) -> None:
+        callback = handle._callback
+        name = getattr(callback, "__qualname__", type(callback).__name__)
+        context = {"message": f"Exception in callback {name}", "exception": error, "handle": handle}
+        self.call_exception_handler(context)
 
     # --- tasks, futures, threads --------------------------------------------------------------
 

@@ -384,6 +384,7 @@ class Network:
             self, self._numbers, listener.process, target, here, places[1], places[0]
         )
         near.peer, far.peer = far, near
+        near.is_near = True
         here.transports[id(near)] = near
         target.transports[id(far)] = far
         protocol = factory()

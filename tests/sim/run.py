@@ -29,6 +29,7 @@ from tests.sim.faults import FAULTS, start
 from tests.sim.loop import DeadlockError, LivelockError, SimLoop
 from tests.sim.network import Network
 from tests.sim.node import Node
+from tests.sim.operators import resume_all
 from tests.sim.store import MemoryStore
 from tests.sim.workloads import AFTERMATH_S, SimWorld, work
 
@@ -241,9 +242,11 @@ class Run:
     async def _empty(self, world: SimWorld) -> None:
         """Decide what is prepared, and take all that is there."""
         options = {"ack_batch_size": 0, "block_on_acknowledge": True}
+        await resume_all(world)
         async with world.client() as client:
-            async with await client.session(AckMode.XA) as session:
-                await world.decide(session)
+            if world.has_distributed:
+                async with await client.session(AckMode.XA) as session:
+                    await world.decide(session)
             async with await client.session(AckMode.CLIENT, **options) as session:
                 await consumers.drain(world, session)
 

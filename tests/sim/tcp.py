@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+import struct
 import zlib
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ WINDOW = 128 * 1024
 HIGH_WATER = 64 * 1024
 # Share of what is written that arrives in two parts.
 SPLIT = 0.01
+# Of the trace: which connection, which side of it, how many bytes, a checksum of them.
+_ARRIVED = struct.Struct("<I?II")
 
 
 class BoundSocket:
@@ -70,9 +73,14 @@ class Listener(asyncio.AbstractServer):
 
 
 class SimTransport(asyncio.Transport):
-    """One side of a TCP connection."""
+    """One side of a TCP connection.
+
+    Attributes:
+        is_near: of the side that has connected.
+    """
 
     peer: SimTransport
+    is_near = False
 
     def __init__(
         self,
@@ -210,9 +218,7 @@ class SimTransport(asyncio.Transport):
                 # Bytes for a socket that was closed.
                 self.network.send(self, 0, self.peer.arrived_end, True)
             return
-        loop.note(
-            b"%d %b %d %d" % (self.number, self.host.name.encode(), len(data), zlib.crc32(data))
-        )
+        loop.note(_ARRIVED.pack(self.number, self.is_near, len(data), zlib.crc32(data)))
         self._unread.append(data)
         self._read()
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.__main__ import command_of, main, parser, results
+from tests.sim.__main__ import command_of, main, parser
 from tests.sim.loop import free_buried
 from tests.sim.planted import PLANTED
 from tests.sim.run import run_story
 from tests.sim.shrink import LINES, Shrinker, without
 from tests.sim.story import Story, story_of
+from tests.sim.workers import results
 from tests.sim.workloads import clients_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -156,7 +157,8 @@ def test_memory_does_not_grow_with_the_seeds(effort, figures):
     grown_after = runs * GROWN_AFTER // RUNS
     sizes = []
 
-    for number, _ in enumerate(results(stories("crashes", range(1, runs + 1)))):
+    for number, story in enumerate(stories("crashes", range(1, runs + 1))):
+        run_story(story)
         if number in (grown_after, runs - 1):
             free_buried()
             sizes.append(_resident_mib())

@@ -25,6 +25,8 @@ from broker.client.errors import (
     ClientError,
     TransactionOutcomeUnknown,
 )
+from broker.model.routing_type import RoutingType
+from broker.settings.queue_defaults import QueueRequest
 from tests.broker.history import consumers, producers
 from tests.broker.history.consumers import consumer_of, take
 from tests.broker.history.record import History, Wait
@@ -57,18 +59,20 @@ ADDRESSES = {
 }
 # What a consumer may wait for at most while a message is there and nothing is wrong.
 PATIENCE_S = 5.0
-POLL_S = 0.2
+POLL_S = 1.0
+# Share of sends that wait; between two of these a sender sends as fast as it can.
+WAITS = 0.3
 # So long after a fault something may still follow from it: a connection is given up, say.
-AFTERMATH_S = 8.0
+AFTERMATH_S = 12.0
 OPTIONS = {
     "call_timeout": 15_000,
-    "connection_ttl": 4_000,
+    "connection_ttl": 6_000,
     "call_failover_timeout": 15_000,
-    "check_period": 1_500,
+    "check_period": 3_000,
     "retry_interval": 200,
 }
 # Of clients that reconnect; without a window no session is reattached.
-WINDOWS = (-1, 1, 2_000, 1_000_000)
+WINDOWS = (-1, 100, 2_000, 1_000_000)
 ATTEMPTS = (-1, 10)
 
 _STYLE: contextvars.ContextVar[str] = contextvars.ContextVar("style", default="operator")
@@ -134,18 +138,26 @@ class SimWorld(World):
         fixed_queues: those that are always there.
         paused: queues that an operator has paused, for now.
         subscriptions: of topics.
+        has_distributed: some clients have XA transactions.
     """
 
     patience_s = PATIENCE_S
+    poll_s = POLL_S
 
     def __init__(self, run: Run, node: Node, seeded: random.Random) -> None:
-        super().__init__(seeded, has_large=True, addresses=ADDRESSES)
+        clients = [one for one in run.story.clients if one.node == node.name]
+        super().__init__(seeded, has_large=True, addresses=_used_by(clients))
         self.run = run
+        node.options |= self.configured
+        senders = sum(one.style in SENDERS for one in run.story.clients)
+        # Of a sender, so that all together need the time of the story.
+        self._pace_s = run.story.seconds * senders / max(1, run.story.messages)
         self.node = node
         self.uri = f"tcp://{node.name}:{PORT}"
         self.in_flight: dict[str, int] = {}
         self.refusals = 0
         self.fixed_queues = self.queues
+        self.has_distributed = any("distributed" in one.style for one in clients)
         self.paused: set[str] = set()
         self.subscriptions = subscribers.Subscriptions()
         # The session that the takes of a unit came by.
@@ -156,6 +168,25 @@ class SimWorld(World):
     def begin_anew(self) -> None:
         super().begin_anew()
         self.history = _History()
+
+    async def make_queues(self) -> None:
+        """Nothing: they are configured. Subscribers and operators create others."""
+
+    @property
+    def configured(self) -> dict[str, Any]:
+        """Options of a broker that has the addresses and the queues."""
+        kinds = {
+            address: RoutingType.ANYCAST if queues == (address,) else RoutingType.MULTICAST
+            for address, queues in self.addresses.items()
+        }
+        return {
+            "addresses": tuple((address, (kind,)) for address, kind in kinds.items()),
+            "queues": tuple(
+                QueueRequest(name=queue, address=address, routing_type=kinds[address])
+                for address, queues in self.addresses.items()
+                for queue in queues
+            ),
+        }
 
     @property
     def broker_run(self) -> int:  # type: ignore[override] # set by the base, read here.
@@ -202,8 +233,8 @@ class SimWorld(World):
 
     async def wait_for_room(self) -> None:
         """Think, too: faults shall find clients at work."""
-        if self.chance(0.3):
-            await asyncio.sleep(self.seeded.uniform(0, 0.3))
+        if self.chance(WAITS):
+            await asyncio.sleep(self.seeded.uniform(0, 2 * self._pace_s / WAITS))
         await super().wait_for_room()
 
     async def count(self, unit: Unit, call: Callable[[], Awaitable[object]]) -> bool:
@@ -271,10 +302,6 @@ class SimWorld(World):
             self._session_of[unit] = client.session_name
             self.history.split(unit)
 
-    async def decide(self, session: AsyncSession) -> None:
-        await operators.resume_all(self)
-        await super().decide(session)
-
 
 # --- senders ---------------------------------------------------------------------------------
 
@@ -320,7 +347,7 @@ async def automatically(world: World, queue: str) -> None:
             # As `async for` does: receive() hands out nothing where its acknowledgement gets no
             # answer, and the message is gone all the same.
             try:
-                async with asyncio.timeout(POLL_S):
+                async with asyncio.timeout(world.poll_s):
                     received = await consumer.next_unacknowledged()
             except TimeoutError:
                 continue
@@ -379,28 +406,41 @@ CONSUMERS: dict[str, Style] = {
 }
 SUBSCRIBERS: dict[str, Style] = {"subscribing": subscribers.subscribing}
 OPERATORS: dict[str, Style] = {one.__name__: one for one in operators.STYLES}
+# What they ask for is not counted one by one: they are in flight as long as they work.
+_AT_WORK = {*OPERATORS, "automatically", "browsing", "many_in_flight"}
 STYLES = SENDERS | CONSUMERS | SUBSCRIBERS | OPERATORS
 
 
-def clients_of(seeded: random.Random, node: str) -> list[Client]:
-    """The clients of one node, by the seed."""
+def _used_by(clients: list[Client]) -> dict[str, tuple[str, ...]]:
+    """The addresses that these clients work with."""
+    used = {one.place.partition(".")[0] for one in clients}
+    return {
+        name: queues
+        for name, queues in ADDRESSES.items()
+        if name in used or name in ("plain", "out")
+    }
+
+
+def clients_of(seeded: random.Random, node: str, node_count: int = 1) -> list[Client]:
+    """The clients of one node, by the seed; of many nodes, each has a few."""
+    share = min(1.0, max(0.18, 1.6 / node_count))
     found = [
         Client(seeded.choice(list(SENDERS)), address, node)
         for address in ADDRESSES
-        if address != "out" and seeded.random() < 0.7
+        if address != "out" and seeded.random() < 0.7 * share
     ]
     for queues in ADDRESSES.values():
         for queue in queues:
-            if seeded.random() < 0.8:
+            if seeded.random() < 0.8 * share:
                 names = list(CONSUMERS)
                 if queue in ORDERED or queue == "grouped":
                     # One consumer at a time, or one of a group: none that sees a part of it only.
                     names.remove(selecting.__name__)
                 found.append(Client(seeded.choice(names), queue, node))
     # Now and then two, for what they share.
-    count = seeded.choice((0, 0, 1, 1, 2))
+    count = seeded.choice((1, 1, 1, 2)) if seeded.random() < 0.7 * share else 0
     found += itertools.repeat(Client("subscribing", "topic", node), count)
-    if seeded.random() < 0.4:
+    if seeded.random() < 0.4 * share:
         found.append(Client(seeded.choice(list(OPERATORS)), PASSING, node))
     return found
 
@@ -410,4 +450,8 @@ async def work(world: SimWorld, client: Client) -> None:
     _STYLE.set(client.style)
     _PLACE.set(client.place if client.style in CONSUMERS else "")
     style = STYLES[client.style]
+    if client.style in _AT_WORK:
+        world.in_flight[client.style] = world.in_flight.get(client.style, 0) + 1
     await world.keep(lambda: style(world, client.place))
+    if client.style in _AT_WORK:
+        world.in_flight[client.style] -= 1

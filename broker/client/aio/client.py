@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 from broker.client.aio.connection import AsyncConnection
 from broker.client.balancing import BalancingPolicy, policy_named
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from broker.client.aio.session import AsyncSession
     from broker.client.options import ClientSettings
     from broker.protocols.core.transport_configuration import TransportConfiguration
+
+
+_DEFAULTS: Final = ClientOptions()
 
 
 class AsyncClient(AsyncBlock):
@@ -58,7 +61,7 @@ class AsyncClient(AsyncBlock):
         Raises:
             ValueError: the URI or an option is wrong.
         """
-        given = parse_uri(uri, _with(ClientOptions(), options))
+        given = parse_uri(uri, _with(_DEFAULTS, options))
         self.options = given.options
         self.connectors = given.connectors
         self.topology = Topology()
@@ -175,6 +178,8 @@ class AsyncClient(AsyncBlock):
 
 
 def _with(options: ClientOptions, changes: ClientSettings) -> ClientOptions:
+    if not changes:
+        return options
     known = {item.name for item in dataclasses.fields(ClientOptions)}
     unknown = sorted(set(changes) - known)
     if unknown:

@@ -39,11 +39,17 @@ async def settled(reply: Reply[T], timeout_s: float | None, what: str) -> T:
     if reply.is_done:
         return reply.result()
     future = future_of(reply)
+    if timeout_s is None:
+        return await future
+    text = f"{what}: no answer in {timeout_s} s"
+    # One timer: asyncio.timeout() would make three objects for each call.
+    timer = asyncio.get_running_loop().call_later(timeout_s, _expire, future, text)
     try:
-        async with asyncio.timeout(timeout_s):
-            return await future
-    except TimeoutError as error:
-        # One that the reply failed with is not that of the clock.
-        if future.done() and not future.cancelled():
-            raise
-        raise CallTimeout(f"{what}: no answer in {timeout_s} s") from error
+        return await future
+    finally:
+        timer.cancel()
+
+
+def _expire(future: asyncio.Future[T], text: str) -> None:
+    if not future.done():
+        future.set_exception(CallTimeout(text))

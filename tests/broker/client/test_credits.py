@@ -15,16 +15,29 @@ def credits_of(asked, window=100):
     return AddressCredits("a", window, lambda amount, address: asked.append((amount, address)))
 
 
-def test_a_window_is_asked_for_and_used_up(asked):
+def test_half_a_window_is_asked_for_and_used_up(asked):
     credits = credits_of(asked)
 
-    first = credits.acquire(60)
-    assert (first.is_done, asked) == (False, [(100, "a")])
-    credits.granted(100)
+    first = credits.acquire(20)
+    assert (first.is_done, asked) == (False, [(50, "a")])
+    credits.granted(50)
     second = credits.acquire(30)
 
     assert (first.is_done, second.is_done) == (True, True)
-    assert asked == [(100, "a"), (60, "a")]
+    assert asked == [(50, "a"), (50, "a")]
+
+
+def test_one_request_serves_the_messages_of_half_a_window(asked):
+    credits = credits_of(asked, window=1000)
+    granted = 0
+
+    for _ in range(100):
+        credits.acquire(10)
+        while granted < len(asked):
+            credits.granted(asked[granted][0])
+            granted += 1
+
+    assert asked == [(500, "a")] * 3
 
 
 def test_a_message_larger_than_the_window_gets_what_it_needs(asked):

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tests.broker.history.record import Unit
     from tests.broker.history.world import World
 
-PATIENCE_S = 0.2
 # Rounds of nothing while the broker says that there is something.
 STUCK_ROUNDS = 200
 
@@ -42,7 +41,7 @@ async def take(
     world: World, consumer: AsyncConsumer, queue: str, unit: Unit
 ) -> AsyncReceived | None:
     """The next message, noted; None where there is none for a while."""
-    received = await consumer.receive(PATIENCE_S)
+    received = await consumer.receive(world.poll_s)
     if received is not None:
         world.took(unit, queue, received, await received.read())
     elif not unit.takes:
@@ -149,22 +148,27 @@ STYLES = (acknowledging, acknowledging, forwarding, forwarding_in_distributed_tr
 async def drain(world: World, session: AsyncSession) -> None:
     """Take and acknowledge all there is; `session` is one that the client acknowledges."""
     for queue in world.queues:
-        async with await session.consumer(queue) as consumer:
+        if (await session.query_queue(queue)).message_count:
+            async with await session.consumer(queue) as consumer:
+                await _empty(world, session, consumer, queue)
+
+
+async def _empty(world: World, session: AsyncSession, consumer: AsyncConsumer, queue: str) -> None:
+    rounds = 0
+    while count := (await session.query_queue(queue)).message_count:
+        unit = world.history.unit(is_atomic=False)
+        last = None
+        for _ in range(min(count, 100)):
+            received = await take(world, consumer, queue, unit)
+            if received is None:
+                break
+            last = received
+        if last is not None:
             rounds = 0
-            while count := (await session.query_queue(queue)).message_count:
-                unit = world.history.unit(is_atomic=False)
-                last = None
-                for _ in range(min(count, 100)):
-                    received = await take(world, consumer, queue, unit)
-                    if received is None:
-                        break
-                    last = received
-                if last is not None:
-                    rounds = 0
-                    await world.count(unit, last.acknowledge)
-                    continue
-                rounds += 1
-                if rounds == STUCK_ROUNDS:
-                    told = f"stranded: {count} stay in {queue}, not delivered"
-                    world.history.problems.append(told)
-                    break
+            await world.count(unit, last.acknowledge)
+            continue
+        rounds += 1
+        if rounds == STUCK_ROUNDS:
+            told = f"stranded: {count} stay in {queue}, not delivered"
+            world.history.problems.append(told)
+            return

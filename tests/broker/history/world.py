@@ -66,7 +66,10 @@ class World:
         undecided: XA transactions that were, or may have been, prepared.
         again: messages whose send got no answer, to be sent once more.
         refusals: what the broker refused, by its words.
+        poll_s: a consumer looks up so often, when nothing comes.
     """
+
+    poll_s = 0.2
 
     def __init__(
         self,
