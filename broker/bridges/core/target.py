@@ -129,8 +129,10 @@ class Target:
         self._forwarding_address = config.forwarding_address
         self._same_node_attempts = config.reconnect_attempts_same_node
         self._node_id: str | None = None
-        # Of a node, and the address: asked once, as long as it is the same process.
         self._turn = 0
+        # What nodes have told, by their ids.
+        self._cache_sizes: dict[str, int | None] = {}
+        self._is_silent = False
 
     # What a connection asks of its client.
 
@@ -187,16 +189,27 @@ class Target:
         self._turn += 1
         return connector
 
-    @staticmethod
-    async def cache_size(link: Link, address: str) -> int | None:
+    async def cache_size(self, link: Link, address: str) -> int | None:
         """Ask how many duplicate ids the target remembers; None where it does not tell.
 
+        A target that is silent is asked again on the next link, and believed to tell nothing then:
+        its management address may be another one.
+
         Raises:
-            ClientError: the connection is lost.
+            ClientError: the connection is lost, or the target is silent for the first time.
         """
-        session = await link.connection.session(AckMode.AUTO)
+        node = link.node_id or link.where
+        session = await link.connection.session(AckMode.AUTO, block_on_non_durable_send=True)
         try:
-            return await cache_size_of(session, address)
-        finally:
-            with contextlib.suppress(ClientError):
-                await session.close()
+            size = await cache_size_of(session, address)
+        except TimeoutError:
+            if node in self._cache_sizes:
+                return self._cache_sizes[node]
+            if not self._is_silent:
+                self._is_silent = True
+                raise NotConnected(f"{link.where} does not tell its id-cache-size") from None
+            return None
+        with contextlib.suppress(BrokerRefused):
+            await session.close()
+        self._cache_sizes[node] = size
+        return size

@@ -18,7 +18,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Final
 
-from broker.client.errors import ClientError
+from broker.client.errors import BrokerRefused
 
 if TYPE_CHECKING:
     from broker.client.aio.session import AsyncSession
@@ -32,7 +32,7 @@ MESSAGES_MAX: Final = 2000
 ASSUMED: Final = 500
 """Where the target does not tell: a fortieth of the default of id-cache-size, 20,000."""
 ANSWER_S: Final = 5.0
-"""How long it may take to tell; a user without the permission gets no answer at all."""
+"""How long it may take to tell."""
 
 
 def window_of(cache_size: int | None, *, bridge_count: int, uses_detection: bool) -> int:
@@ -61,8 +61,12 @@ async def cache_size_of(session: AsyncSession, address: str) -> int | None:
     """Ask the target how many ids it remembers for an address; None where it does not tell.
 
     Args:
-        session: started, and of no other use: a refusal may come late.
+        session: started, that blocks on all sends: a refusal comes at once.
         address: that is sent to.
+
+    Raises:
+        TimeoutError: no answer came in time.
+        ClientError: the connection is lost.
     """
     sizes: list[object] = []
     try:
@@ -70,7 +74,7 @@ async def cache_size_of(session: AsyncSession, address: str) -> int | None:
             sizes.append(await session.attribute("broker", "IDCacheSize"))
             told = await session.manage("broker", "getAddressSettingsAsJSON", address)
             sizes.insert(0, json.loads(told).get("idCacheSize"))
-    except (ClientError, ValueError, TypeError, TimeoutError) as error:
+    except (BrokerRefused, ValueError, TypeError) as error:
         log.debug("the target tells %s of its id-cache-size: %r", sizes or "nothing", error)
     for size in sizes:
         if isinstance(size, int) and not isinstance(size, bool) and size >= 0:
