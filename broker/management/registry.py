@@ -29,7 +29,10 @@ class Resources:
         self._own = BrokerControl(broker)
 
     def find(self, name: str) -> Control | None:
-        """Give what is managed under a name: broker, queue.X, address.X, divert.X, acceptor.X."""
+        """Give what is managed under a name; None if there is nothing.
+
+        broker, queue.X, address.X, divert.X, acceptor.X, jmsbridge.X
+        """
         if name == "broker":
             return self._own
         kind, _, rest = name.partition(".")
@@ -43,6 +46,14 @@ class Resources:
             if found is None:
                 return None
             return DivertControl(found, self._broker.retroactive)
+        if kind == "jmsbridge":
+            control = self._broker.jms_bridges.get(rest)
+            if control is None:
+                return None
+            # It needs the bridges' modules, which few brokers do.
+            from broker.management.jms_bridge_control import JMSBridgeResource
+
+            return JMSBridgeResource(control)
         if kind == "acceptor":
             for acceptor in self._broker.acceptors:
                 if acceptor.options.name == rest:
