@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -22,6 +23,7 @@ from broker.options import BrokerOptions
 from broker.options.file import ConfigurationFile
 from broker.options.from_config import broker_options, security_of
 from broker.server.server import Broker
+from broker.storage.layout import BRIDGES
 from broker.storage.open import FileStoreOptions, bindings_options, messages_options
 from broker.transport.acceptor import AcceptorOptions
 from journal.errors import JournalError
@@ -100,7 +102,8 @@ class EmbeddedBroker:
         """
         file = ConfigurationFile(Path(path), lenient=lenient)
         config = file.load()
-        return cls(broker_options(config), security=security_of(config), configuration=file)
+        options = replace(broker_options(config), jms_bridges=Path(path).parent / BRIDGES.name)
+        return cls(options, security=security_of(config), configuration=file)
 
     @property
     def port(self) -> int:

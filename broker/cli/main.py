@@ -35,6 +35,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "queue": ("broker.cli.queues", "queue"),
     "address": ("broker.cli.queues", "address"),
     "data": ("broker.cli.data", "data"),
+    "bridge": ("broker.cli.bridge", "bridge"),
     "check": ("broker.cli.check", "check"),
     "perf": ("broker.cli.perf", "perf"),
 }

@@ -7,6 +7,7 @@ import gc
 import logging
 import os
 import resource
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from broker.errors import BrokerError
 from broker.options.file import ConfigurationFile
 from broker.options.from_config import broker_options, network_check_of, security_of
 from broker.server.server import Broker
-from broker.storage.layout import BROKER_XML
+from broker.storage.layout import BRIDGES, BROKER_XML
 from broker.transport.event_loop import loop_factory
 from journal.commands.output import example, say
 
@@ -67,7 +68,7 @@ def run(
     ignored = without_effect(config)
     if ignored:
         log.warning("configured, and without effect in this version: %s", ", ".join(ignored))
-    options = broker_options(config)
+    options = replace(broker_options(config), jms_bridges=instance / BRIDGES)
 
     async def main() -> int:
         log.info("event loop: %s", type(asyncio.get_running_loop()).__module__)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from broker.bridges.core.bridge import CoreBridge
     from broker.config.cluster import BridgeConfig
+    from broker.bridges.jms.control import JMSBridgeControl
     from broker.config.transport import TransportConfig
     from broker.environment import Ids
     from broker.management.message_counters import MessageCounters
@@ -240,6 +241,10 @@ class ManagedBroker(Protocol):
         Raises:
             BrokerError: there is none, or it is wrong: nothing has changed.
         """
+
+    @property
+    def jms_bridges(self) -> Mapping[str, JMSBridgeControl]:
+        """JMS bridges that it runs, by name."""
 
     @property
     def web(self) -> Sequence[Web]:

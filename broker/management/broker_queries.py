@@ -84,6 +84,7 @@ class BrokerQueries(BrokerPart):
             for address in self._addresses.by_name.values()
             for divert in address.diverts.values()
         ],
+        "getJMSBridgeNames": lambda self: list(self._broker.jms_bridges),
         "getClusterConnectionNames": lambda self: [],
         "getAddressMemoryUsage": lambda self: self._addresses.memory.size,
         "getAddressMemoryUsagePercentage": lambda self: (

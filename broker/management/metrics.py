@@ -130,6 +130,16 @@ _ADDRESS: Final = (
     _Item("artemis_routed_message_count", "Messages to a queue", lambda one: one.routed_count),
     _Item("artemis_unrouted_message_count", "Messages to no queue", lambda one: one.unrouted_count),
 )
+# Name, text, and attribute of a JMS bridge's control.
+_JMS_BRIDGE: Final = (
+    ("quiver_jms_bridge_started", "Whether the bridge was started", "started"),
+    ("quiver_jms_bridge_failed", "Whether it is without a connection", "failed"),
+    ("quiver_jms_bridge_messages", "Messages moved since its start", "messageCount"),
+    ("quiver_jms_bridge_aborted", "Messages of failed batches", "abortedMessageCount"),
+    ("quiver_jms_bridge_retried", "Of these, messages that come again", "retriedMessageCount"),
+    ("quiver_jms_bridge_in_doubt", "Transactions that are decided and not over", "inDoubtCount"),
+    ("quiver_jms_bridge_lag_ms", "Age of the last message at its arrival", "lag"),
+)
 
 
 class _Collector:
@@ -154,6 +164,7 @@ class _Collector:
         yield from self._of_addresses()
         yield from self._of_pages()
         yield from self._of_bridges()
+        yield from self._of_jms_bridges()
 
     def _gauges(self, items: Iterable[_Item]) -> Iterator[Metric]:
         broker = self._broker
@@ -235,6 +246,15 @@ class _Collector:
             pending.add_metric(values, float(status.pending_count))
             acknowledged.add_metric(values, float(status.acknowledged_count))
         yield from (connected, pending, acknowledged)
+    def _of_jms_bridges(self) -> Iterator[Metric]:
+        labels = (self._broker.options.name,)
+        found = {name: one.attributes() for name, one in self._broker.jms_bridges.items()}
+        for name, text, attribute in _JMS_BRIDGE if found else ():
+            gauge = GaugeMetricFamily(name, text, labels=("broker", "bridge"))
+            for bridge, attributes in found.items():
+                if attributes[attribute] is not None:
+                    gauge.add_metric((*labels, bridge), float(attributes[attribute]))
+            yield gauge
 
     def _of_duplicates(self) -> Iterator[Metric]:
         """Where duplicate ids are refused, and how many are remembered."""

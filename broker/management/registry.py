@@ -30,9 +30,9 @@ class Resources:
         self._own = BrokerControl(broker)
 
     def find(self, name: str) -> Control | None:
-        """Give what is managed under a name: broker, queue.X, address.X, divert.X, acceptor.X.
+        """Give what is managed under a name; None if there is nothing.
 
-        And bridge.X.
+        broker, queue.X, address.X, divert.X, acceptor.X, bridge.X, jmsbridge.X
         """
         if name == "broker":
             return self._own
@@ -49,6 +49,14 @@ class Resources:
             return DivertControl(found, self._broker.retroactive)
         if kind == "bridge" and rest in self._broker.bridges.by_name:
             return BridgeControl(self._broker.bridges.by_name[rest])
+        if kind == "jmsbridge":
+            control = self._broker.jms_bridges.get(rest)
+            if control is None:
+                return None
+            # It needs the bridges' modules, which few brokers do.
+            from broker.management.jms_bridge_control import JMSBridgeResource
+
+            return JMSBridgeResource(control)
         if kind == "acceptor":
             for acceptor in self._broker.acceptors:
                 if acceptor.options.name == rest:

@@ -12,6 +12,7 @@ from broker.transport.acceptor import AcceptorOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from broker.config.cluster import BridgeConfig
     from broker.model.routing_type import RoutingType
@@ -120,6 +121,7 @@ class BrokerOptions:
         management: requests by messages.
         notifications: what is told by messages.
         web: metrics and health over HTTP; none is served without.
+        jms_bridges: folder with a .toml for each JMS bridge that runs in the broker; None has none.
         configuration: what a broker.xml says, for operators to read; every default without one.
     """
 
@@ -162,4 +164,5 @@ class BrokerOptions:
     management: ManagementOptions = field(default_factory=ManagementOptions)
     notifications: NotificationOptions = field(default_factory=NotificationOptions)
     web: tuple[WebOptions, ...] = ()
+    jms_bridges: Path | None = None
     configuration: BrokerConfig = field(default_factory=BrokerConfig)

@@ -29,6 +29,7 @@ from broker.server.clients import Clients
 from broker.server.composition import compose, manage
 from broker.server.deployment import Deployment
 from broker.server.faults import exception_handler
+from broker.server.jms_bridges import JMSBridges
 from broker.server.lifecycle import Lifecycle, ServerState
 from broker.server.loading import StoredData, open_when_free
 from broker.server.periodic import Periodic
@@ -43,8 +44,9 @@ from journal.errors import JournalError
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from broker.bridges.jms.control import JMSBridgeControl
     from broker.management.message_counters import MessageCounters
     from broker.management.notifications import NotificationMessages
     from broker.management.service import Management
@@ -154,6 +156,7 @@ class Broker:
         self.loop: asyncio.AbstractEventLoop | None = None
         # Without a port, for clients of this process.
         self._in_process: Acceptor | None = None
+        self._jms_bridges = JMSBridges(options.jms_bridges, self)
         self._reload: Reload | None = None
         self._failed = asyncio.Event()
         self._disconnects = asyncio.Event()
@@ -181,6 +184,11 @@ class Broker:
     def is_active(self) -> bool:
         """Whether clients may come."""
         return self.lifecycle.is_active
+
+    @property
+    def jms_bridges(self) -> Mapping[str, JMSBridgeControl]:
+        """What management has of its JMS bridges, by name."""
+        return self._jms_bridges.controls
 
     @property
     def failure(self) -> Exception | None:
@@ -256,6 +264,7 @@ class Broker:
         )
 
     async def _take_up(self) -> None:
+        self._jms_bridges.read()
         protocols = self._protocols = Protocols(self.clients, self.clients.handlers)
         self.acceptors += listening.make_acceptors(
             self.options.acceptors, protocols, self.environment
@@ -301,6 +310,7 @@ class Broker:
         self.lifecycle.check_starting()
         self.lifecycle.activated()
         self.bridges.start()
+        await self._jms_bridges.start()
 
     async def _load(self, stores: Stores | None) -> Parts:
         """Read what is stored, and make the parts of it."""
@@ -448,6 +458,7 @@ class Broker:
     async def _deactivate(self) -> None:
         """Undo step two, whatever of it was done."""
         self.lifecycle.stopping()
+        await self._jms_bridges.stop()
         for acceptor in self.acceptors:
             await acceptor.stop()
         if self.is_active:
@@ -492,6 +503,7 @@ class Broker:
 
     async def _give_up(self) -> None:
         """Close what step two opened, as far as it came."""
+        await self._jms_bridges.stop()
         self.lifecycle.deactivated()
         bridging, self._bridging = self._bridging, None
         if bridging is not None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BINDINGS",
+    "BRIDGES",
     "BROKER_XML",
     "LARGE_MESSAGES",
     "MESSAGES",
@@ -22,6 +23,7 @@ __all__ = [
 
 # Of an instance.
 BROKER_XML: Final = Path("etc/broker.xml")
+BRIDGES: Final = Path("etc/bridges")  # A .toml for each JMS bridge.
 # Where Artemis and we keep them when nothing else is configured.
 BINDINGS: Final = "bindings"
 MESSAGES: Final = "journal"

@@ -29,7 +29,7 @@ CONTROLS = {
 CLUSTERS = {"forceFailover", "freezeReplication", "scaleDown", "setFailoverOnServerShutdown"}
 # Names that no interface of 2.44 has: of newer versions, of its implementing classes, and ours.
 BEYOND = {
-    "ActiveMQServerControl": {"getDuplicateCount"},
+    "ActiveMQServerControl": {"getDuplicateCount", "getJMSBridgeNames"},
     "QueueControl": {"retryMessages"},
     "AddressControl": set(),
     "AcceptorControl": {"getConnectionCount"},

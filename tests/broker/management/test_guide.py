@@ -10,6 +10,7 @@ from broker.management.address_control import AddressControl
 from broker.management.bridge_control import BridgeControl
 from broker.management.broker_control import BrokerControl
 from broker.management.divert_control import DivertControl
+from broker.management.jms_bridge_control import JMSBridgeResource
 from broker.management.metrics import SERIES_MAX
 from broker.management.queue_control import QueueControl
 
@@ -25,6 +26,7 @@ GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "management.md"
         ("divert.NAME", DivertControl),
         ("acceptor.NAME", AcceptorControl),
         ("bridge.NAME", BridgeControl),
+        ("jmsbridge.NAME", JMSBridgeResource),
     ],
 )
 def test_every_operation_is_named(resource, control):
