@@ -14,6 +14,7 @@ from broker.storage.open import FileStoreOptions, bindings_options, messages_opt
 from broker.transport.acceptor import AcceptorOptions
 
 WAIT_S = 30
+READ_MAX = 64 * 1024 * 1024
 UNESCAPED = {"\\n": "\n", "\\r": "\r", "\\c": ":", "\\\\": "\\"}
 
 
@@ -59,6 +60,13 @@ async def core(broker):
         yield session
 
 
+async def until(holds):
+    """Wait for what only has to happen at all."""
+    async with asyncio.timeout(WAIT_S):
+        while not holds():  # noqa: ASYNC110 - it is found out by looking alone.
+            await asyncio.sleep(0.01)
+
+
 def unescaped(text, version):
     """What a header of the broker means."""
     if version == "1.0":
@@ -78,7 +86,7 @@ class Stomp:
     async def raw(cls, broker, version="1.2"):
         """One that has said nothing."""
         port = broker if isinstance(broker, int) else broker.acceptors[0].port
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=READ_MAX)
         try:
             yield cls(reader, writer, version)
         finally:

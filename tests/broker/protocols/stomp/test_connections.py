@@ -58,7 +58,7 @@ async def test_the_command_stomp_is_as_good_as_connect_from_1_1_on():
 
 
 @asynchronous
-async def test_versions_that_the_broker_does_not_speak_are_refused_with_those_it_does():
+async def test_other_versions_are_refused_with_those_that_are_spoken():
     async with serving() as broker, Stomp.raw(broker) as client:
         error = await client.refused("CONNECT", {"accept-version": "1.3,2.0"})
 

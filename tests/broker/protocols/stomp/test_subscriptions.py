@@ -166,7 +166,7 @@ async def test_a_nack_may_give_back_and_too_many_are_dead_letters():
 
 
 @asynchronous
-async def test_a_nack_may_be_for_the_dead_letter_address_and_in_mode_client_for_all_before():
+async def test_a_nack_may_be_for_dead_letters_and_in_mode_client_for_all_before():
     async with (
         serving(parameters={"stompNackOutcome": "reject"}) as broker,
         Stomp.of(broker) as client,
