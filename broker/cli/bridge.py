@@ -59,7 +59,8 @@ def bridge() -> None:
 def run(context: click.Context, file: Path, log_format: str, *, verbose: bool) -> None:
     """Run a bridge in this process until a signal.
 
-    It prints a line when it is connected. SIGTERM and SIGINT stop it in good order. Exit status 1: it gave up, and says why.
+    It prints a line when it is connected. SIGTERM and SIGINT stop it in good order. Exit status 1:
+    it gave up, and says why.
     """
     set_up(log_format, verbose=verbose)
     stopping = threading.Event()

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from enum import Enum
 
     from broker.bridges.core.bridge import CoreBridge
-    from broker.config.cluster import BridgeConfig
     from broker.bridges.jms.control import JMSBridgeControl
+    from broker.config.cluster import BridgeConfig
     from broker.config.transport import TransportConfig
     from broker.environment import Ids
     from broker.management.message_counters import MessageCounters

@@ -246,6 +246,7 @@ class _Collector:
             pending.add_metric(values, float(status.pending_count))
             acknowledged.add_metric(values, float(status.acknowledged_count))
         yield from (connected, pending, acknowledged)
+
     def _of_jms_bridges(self) -> Iterator[Metric]:
         labels = (self._broker.options.name,)
         found = {name: one.attributes() for name, one in self._broker.jms_bridges.items()}

@@ -72,6 +72,7 @@ class ManagedBench(Bench):
             self.storage, self.options.configuration.cluster.connectors
         )
         self.bridges = Bridging(self.options, self, self, self.node_id, Environment(), ())
+        self.jms_bridges = {}
         self.message_counters = MessageCounters(
             queues=self.addresses.queues,
             timers=self.loop,
