@@ -51,7 +51,7 @@ def stories(name, seeds, messages=QUICK_MESSAGES):
 
 
 def wrong(found):
-    """What is wrong, with what finds it again."""
+    """What is wrong, below the story that finds it again (python -m tests.sim --file)."""
     return [f"{one.story}\n{violation}" for one in found for violation in one.violations]
 
 
