@@ -11,6 +11,7 @@ from sqlalchemy import event
 from sqlalchemy.pool import QueuePool
 
 from jdbcstore.dialects import RawConnection, dialect_of
+from jdbcstore.environment import Environment
 from jdbcstore.errors import Fault, classify
 from jdbcstore.pool import PoolOptions
 from jdbcstore.url import connection_url
@@ -43,17 +44,25 @@ class Database:
 
     Attributes:
         options: as given.
+        environment: as given, or the machine's.
         engine: SQLAlchemy's; its connections have the network timeout applied.
         dialect: what is special about this database.
     """
 
-    def __init__(self, options: DatabaseStoreOptions) -> None:
+    def __init__(
+        self, options: DatabaseStoreOptions, *, environment: Environment | None = None
+    ) -> None:
         """Prepare the pool.
+
+        Args:
+            options: of the database.
+            environment: of the leases on it; None is the machine's.
 
         Raises:
             OptionError: the URL is not understood, or its driver not installed.
         """
         self.options = options
+        self.environment = environment or Environment()
         url = connection_url(options)
         pool = self._pool = PoolOptions.from_properties(options.data_source_properties)
         if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):

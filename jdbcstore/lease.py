@@ -21,12 +21,9 @@ from __future__ import annotations
 
 import enum
 import logging
-import threading
-import time
-import uuid
 from typing import TYPE_CHECKING, Final
 
-from jdbcstore.clocks import ClockSkew, boot_clock
+from jdbcstore.clocks import ClockSkew
 from jdbcstore.errors import LeaseLost
 from jdbcstore.lease_row import HOLDER_ID_MAX, LeaseRow
 from jdbcstore.node_table import DatabaseAway, NodeTable
@@ -40,6 +37,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from jdbcstore.database import Database
+    from jdbcstore.environment import Event, Thread
     from jdbcstore.lease_row import Fence, LeaseView
 
 __all__ = ["Lease", "LeaseState"]
@@ -66,14 +64,13 @@ class Lease:
     """One row of the node manager's table, held by at most one process at a time.
 
     Args:
-        database: of the broker; its options say how long the lease lasts and how it is renewed.
+        database: of the broker; its options say how long the lease lasts and how it is renewed,
+            its environment what clocks and threads there are.
         row_id: PRIMARY_LOCK_ROW or BACKUP_LOCK_ROW.
         holder_id: what stands in HOLDER_ID; None makes an id for each acquisition. A given one
             must never be another process's, nor be used again after it was lost.
         table: spoken to over the same connection by others; None opens one for this lease alone.
         on_lost: called once, from the renewing thread, when the lease is lost.
-        clock: seconds that never jump.
-        wall_clock: this machine's time of day in seconds, for `skew_ms` and nothing else.
 
     Attributes:
         holder_id: of the present or the last acquisition.
@@ -91,10 +88,9 @@ class Lease:
         holder_id: str | None = None,
         table: NodeTable | None = None,
         on_lost: Callable[[LeaseLost], object] | None = None,
-        clock: Callable[[], float] = boot_clock,
-        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         options = database.options
+        environment = self._environment = database.environment
         if holder_id is not None and not 0 < len(holder_id) <= HOLDER_ID_MAX:
             raise OptionError(
                 f"holder id of {len(holder_id)} characters; 1 to {HOLDER_ID_MAX} fit the column"
@@ -104,7 +100,7 @@ class Lease:
         self.renewals = 0
         self._given_id = holder_id
         self._on_lost = on_lost
-        self._clock = clock
+        self._clock = environment.clock
         self._expiration_ms = options.lock_expiration_ms
         self._renew_period_ms = options.lock_renew_period_ms
         self._ride_out_ms = options.ride_out_ms
@@ -114,23 +110,23 @@ class Lease:
         self._skew = ClockSkew(
             lambda: self._table.ask(self._row.now_ms, read_only=True),
             options.allowed_time_diff_ms,
-            wall_clock,
+            environment.wall_clock,
         )
         self._locks_all = database.dialect.write_locks_all
         # An acquisition was sent, and its outcome is unknown.
         self._is_unknown = False
-        self._acquiring = threading.Lock()  # One acquisition of this object at a time.
+        self._acquiring = environment.new_lock()  # One acquisition of this object at a time.
         # Guards the state below; never held while the database is spoken to.
-        self._lock = threading.Lock()
+        self._lock = environment.new_lock()
         self._state = LeaseState.FREE
         self._failure: LeaseLost | None = None
         self._renewed_at = 0.0  # When the last successful renewal was sent, by clock().
         self._fence_renewed_at = 0.0
-        self._outage = Outage("the lease could not be renewed", clock=clock)
+        self._outage = Outage("the lease could not be renewed", clock=environment.clock)
         self._is_doubt_reported = False
-        self._renewer: threading.Thread | None = None
-        self._stop_renewing = threading.Event()
-        self._interrupted = threading.Event()
+        self._renewer: Thread | None = None
+        self._stop_renewing = environment.new_event()
+        self._interrupted = environment.new_event()
 
     # What is known without asking.
 
@@ -205,20 +201,16 @@ class Lease:
             sent_at = self._clock()
             if not self._take():
                 return False
-            stop = threading.Event()
+            stop = self._environment.new_event()
             with self._lock:
                 self._state = LeaseState.HELD
                 self._failure = None
                 self._renewed_at = self._fence_renewed_at = sent_at
                 self._stop_renewing = stop
             self._skew.measure()
-            self._renewer = threading.Thread(
-                target=self._renew_until,
-                args=(stop,),
-                name=f"lease-{self._row.row_id}",
-                daemon=True,
+            self._renewer = self._environment.start_thread(
+                lambda: self._renew_until(stop), f"lease-{self._row.row_id}"
             )
-            self._renewer.start()
             return True
 
     def _take(self) -> bool:
@@ -226,7 +218,7 @@ class Lease:
             self._is_unknown = False  # The last call had taken it.
             return True
         if not self._is_unknown:
-            self.holder_id = self._given_id or str(uuid.uuid4())
+            self.holder_id = self._given_id or str(self._environment.random_uuid())
         self._is_unknown = True
         try:
             taken = self._table.ask(self._acquire_row)
@@ -352,7 +344,7 @@ class Lease:
             self._renewed_at = sent_at - (self._expiration_ms - view.remaining_ms) / 1000
         return True
 
-    def _renew_until(self, stop: threading.Event) -> None:
+    def _renew_until(self, stop: Event) -> None:
         """The renewing thread, until release() or loss."""
         pause_ms: float = self._renew_period_ms
         last_started = self._clock()
@@ -475,7 +467,7 @@ class Lease:
         """
         self._stop_renewing.set()
         renewer = self._renewer
-        if renewer is not None and renewer is not threading.current_thread():
+        if renewer is not None and not renewer.is_current():
             renewer.join()
         with self._lock:
             may_be_held = self._state is LeaseState.HELD or self._is_unknown

@@ -21,15 +21,10 @@ from __future__ import annotations
 import enum
 import errno
 import logging
-import random
-import threading
-import time
-import uuid
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import sqlalchemy
 
-from jdbcstore.clocks import boot_clock
 from jdbcstore.errors import LeaseLost
 from jdbcstore.lease import ACQUIRE_PAUSE_MAX_MS, Lease, LeaseState
 from jdbcstore.node_table import DatabaseAway, NodeTable
@@ -44,7 +39,7 @@ if TYPE_CHECKING:
 
     from jdbcstore.database import Database
 
-__all__ = ["NodeManager", "NodeState", "new_node_id"]
+__all__ = ["NodeManager", "NodeState"]
 
 log = logging.getLogger("jdbcstore")
 
@@ -64,24 +59,12 @@ class NodeState(enum.Enum):
     """There is no such row; never written."""
 
 
-def new_node_id() -> str:
-    """A time-based UUID as text, 36 characters, without this machine's address in it.
-
-    >>> len(new_node_id()), uuid.UUID(new_node_id()).version
-    (36, 1)
-    """
-    # The multicast bit: the number does not belong to a network card (RFC 4122, 4.5).
-    return str(uuid.uuid1(node=random.SystemRandom().getrandbits(48) | 1 << 40))
-
-
 class NodeManager:
     """One broker of a pair that shares a database.
 
     Args:
         database: of the broker; its options say how long leases last and how long to wait for one.
         on_lost: called once when one of the two leases is lost; the broker has to stop.
-        clock: seconds that never jump.
-        wall_clock: as for Lease.
 
     Attributes:
         primary_lease: of row 1; give it to the stores, so that it fences what they write.
@@ -97,20 +80,19 @@ class NodeManager:
         database: Database,
         *,
         on_lost: Callable[[LeaseLost], object] | None = None,
-        clock: Callable[[], float] = boot_clock,
-        wall_clock: Callable[[], float] = time.time,
     ) -> None:
+        environment = self._environment = database.environment
         # The primary's renewals keep the connection alive that its stop needs, perhaps days later.
         self._table = NodeTable(database)
         self.primary_lease, self.backup_lease = (
-            Lease(database, row, table=table, on_lost=on_lost, clock=clock, wall_clock=wall_clock)
+            Lease(database, row, table=table, on_lost=on_lost)
             for row, table in ((PRIMARY_LOCK_ROW, self._table), (BACKUP_LOCK_ROW, None))
         )
         self.node_id = ""
         self._pause_s = min(database.options.lock_renew_period_ms, ACQUIRE_PAUSE_MAX_MS) / 1000
-        self._interrupted = threading.Event()
+        self._interrupted = environment.new_event()
         self._is_started = False
-        self._clock = clock
+        self._clock = environment.clock
         self._ride_out_s = database.options.ride_out_ms / 1000
         columns = self._table.table.c
         state, node_id, row = columns["STATE"], columns["NODE_ID"], columns["ID"]
@@ -156,7 +138,7 @@ class NodeManager:
 
     def _set_up_id(self) -> str:
         """The first broker writes its id; all others read it, and none ever changes it."""
-        mine = new_node_id()
+        mine = str(self._environment.time_uuid())
         for _ in range(SETUP_ATTEMPTS):
             if self._table.ask(
                 lambda connection: connection.execute(self._set_id, {"new_id": mine}).rowcount == 1
@@ -324,7 +306,7 @@ class NodeManager:
             JournalIOError: the database refuses.
         """
         self._check_started()
-        outage = Outage("cannot look for the primary")
+        outage = Outage("cannot look for the primary", clock=self._clock)
         told: NodeState | None = None
         while True:
             try:
@@ -394,7 +376,7 @@ class NodeManager:
         Raises:
             DatabaseAway: it did not until the deadline.
         """
-        outage = Outage("the database is away")
+        outage = Outage("the database is away", clock=self._clock)
         while True:
             try:
                 answer = work()

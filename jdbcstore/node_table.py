@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import threading
-import time
 from typing import TYPE_CHECKING, TypeVar
 
 from jdbcstore.database import READ_ONLY
@@ -60,7 +58,8 @@ class NodeTable:
         self.database = database
         self.table = node_table(database.options.node_manager_store_table_name, database.dialect)
         self._connection: Connection | None = None
-        self._lock = threading.Lock()
+        self._lock = database.environment.new_lock()
+        self._clock = database.environment.clock
 
     def create(self) -> None:
         """Make the table and its rows where missing; any number of brokers may do so at once.
@@ -85,7 +84,7 @@ class NodeTable:
         """
         with self._lock, self._failures():
             was_open = self._connection is not None
-            began_s = time.monotonic()
+            began_s = self._clock()
             try:
                 answer = self._work(work, read_only)
             except Exception as error:
@@ -99,7 +98,7 @@ class NodeTable:
     def _is_silent_since(self, began_s: float) -> bool:
         """Whether the network time-out is over: a fresh connection would wait as long again."""
         timeout_ms = self.database.options.network_timeout_ms
-        return timeout_ms > 0 and (time.monotonic() - began_s) * 1000 >= timeout_ms
+        return timeout_ms > 0 and (self._clock() - began_s) * 1000 >= timeout_ms
 
     def _work(self, work: Callable[[Connection], Answer], read_only: bool) -> Answer:
         """Do the work of one transaction, all but its COMMIT."""

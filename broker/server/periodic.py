@@ -1,4 +1,4 @@
-"""All that an active broker does by the clock: expiry, unused queues, disks, timeouts, reloads.
+"""All that an active broker does by the clock: expiry, unused queues, disks, its lock, timeouts.
 
 Threads: the event loop's alone.
 """
@@ -29,6 +29,7 @@ __all__ = ["Periodic"]
 
 log = logging.getLogger("broker")
 
+_LOCK_CHECK_MS: Final = 2000  # FileLockNodeManager.LOCK_MONITOR_TIMEOUT_MILLIES.
 _SLOW_CONSUMER_SCAN_MS: Final = 1000  # slow-consumer-check-period is whole seconds.
 
 
@@ -40,7 +41,7 @@ class Periodic:
         parts: of the broker.
         clients: of the broker.
         protocols: whose connections are checked.
-        stores: whose disks are looked at; None without any.
+        stores: whose disks and lock are looked at; None without any.
         reload: what reads the configuration again; None without a file.
         loop: whose turns it takes.
         clock_ms: wall clock, ms since 1970.
@@ -77,6 +78,7 @@ class Periodic:
             )
             disk.look()
             timers.every(options.disk_scan_period, disk.look)
+            timers.every(_LOCK_CHECK_MS, stores.check_lock)
         timers.every(options.message_expiry_scan_period, expiry.scan)
         timers.every(options.address_queue_scan_period, addresses.scan)
         self._slow = SlowConsumers(

@@ -192,6 +192,26 @@ class NodeLock:
             os.close(folder)
         return str(made)
 
+    def check(self) -> None:
+        """See that the lock is still held.
+
+        A shared file system may have taken it away from a machine that it did not hear of, as
+        NFS 4 does; the next broker has it then, and nothing else says so.
+
+        Raises:
+            JournalIOError: another process has it, or the folder does not answer.
+        """
+        try:
+            holder = _holder(self._lock_fd)
+            # A lock on a file system that is gone looks as if it were held (FileLockNodeManager).
+            os.pread(self._state_fd, 1, 0)
+        except OSError as error:
+            raise self._failure(error) from error
+        if holder:
+            raise JournalIOError(
+                errno.ENOLCK, f"the lock was lost to process {holder}", str(self.folder)
+            )
+
     def activated(self) -> None:
         """Say that the broker serves: a backup may take over when the lock becomes free."""
         self._write_state(_ACTIVE)

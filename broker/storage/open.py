@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from broker.storage.large_bodies import LargeBodies
     from broker.storage.loop_store import LoopStore
     from broker.storage.page_folders import PageFolders
+    from jdbcstore.node import NodeManager
     from jdbcstore.options import DatabaseStoreOptions
     from journal.api import RecordStore
     from journal.options import JournalSettings
@@ -41,6 +42,7 @@ __all__ = [
     "bindings_options",
     "messages_options",
     "open_stores",
+    "take_lease",
     "transaction_log_store",
 ]
 
@@ -185,6 +187,7 @@ class Stores:
     _activated: Callable[[], object]
     _paused: Callable[[], object]
     _closers: list[Callable[[], object]]
+    _check_lock: Callable[[], object] | None = None
     message_files: Journal | None = None
 
     def activated(self) -> None:
@@ -194,6 +197,15 @@ class Stores:
             JournalError: the lock was lost, or cannot be written.
         """
         self._activated()
+
+    def check_lock(self) -> None:
+        """See that the lock is still held; a database's lease is looked after by itself.
+
+        Raises:
+            JournalIOError: it is not, or that cannot be found out.
+        """
+        if self._check_lock is not None:
+            self._check_lock()
 
     def close(self, *, in_good_order: bool) -> None:
         """Close both stores and give the lock up; the first error is raised when all is closed.
@@ -314,8 +326,29 @@ def _open_free_files(options: FileStoreOptions, lock: NodeLock, *, is_backup: bo
         _activated=lock.activated,
         _paused=lock.paused,
         _closers=[lock.release],
+        _check_lock=lock.check,
         message_files=messages,
     )
+
+
+def take_lease(node: NodeManager, *, is_backup: bool) -> None:
+    """Wait until the tables are this broker's: the primary's lease is held then.
+
+    Args:
+        node: not started.
+        is_backup: of a pair: it waits until the primary fails.
+
+    Raises:
+        JournalClosed: node.interrupt() was called.
+        JournalIOError: the database fails.
+    """
+    node.start()
+    if is_backup:
+        node.start_backup()
+        node.await_primary()
+        node.release_backup()
+    else:
+        node.start_primary()
 
 
 def _open_tables(
@@ -335,13 +368,7 @@ def _open_tables(
     node = NodeManager(database, on_lost=on_lost)
     wait.on_interrupt(node.interrupt)
     try:
-        node.start()
-        if is_backup:
-            node.start_backup()
-            node.await_primary()
-            node.release_backup()
-        else:
-            node.start_primary()
+        take_lease(node, is_backup=is_backup)
         bindings = SqlStore(
             options, options.bindings_table_name, database=database, lease=node.primary_lease
         )

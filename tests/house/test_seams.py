@@ -3,7 +3,7 @@
 So the broker and its asyncio client run in a process of many, on another clock and in an order that
 a seed decides. The command line, and the client and bridges for threads, are outside of it.
 `asyncio.to_thread` and timers are not listed: they are the event loop's, which is replaced as a
-whole.
+whole. What a lease on a database reads comes by jdbcstore/environment.py in the same way.
 """
 
 import ast
@@ -16,6 +16,12 @@ ROOT = Path(__file__).resolve().parents[2]
 OUTSIDE = (
     *("broker.cli", "broker.client.blocking", "broker.environment"),
     "broker.bridges.jms.blocking",
+)
+# Rooms that a simulation is about: each has to be looked at.
+ROOMS = ("server", "transport", "protocols", "client", "sessions", "queues", "paging", "storage")
+LEASES = tuple(
+    f"jdbcstore.{name}"
+    for name in ("lease", "lease_row", "node", "node_table", "outage", "clocks", "reconnecting")
 )
 
 # Qualified names that reach the machine. Conversions of a given time, and types, are none.
@@ -80,6 +86,13 @@ ALLOWED = {
     "broker.transport.acceptor": {
         "connect_accepted_socket": "the broker's end of vm://",
     },
+    "jdbcstore.clocks": dict.fromkeys(
+        ("time.clock_gettime", "time.CLOCK_BOOTTIME"), "the machine's clock of leases"
+    ),
+    "jdbcstore.outage": {"time.monotonic": "of stores; leases give theirs"},
+    "jdbcstore.reconnecting": dict.fromkeys(
+        ("time.monotonic", "time.sleep"), "of stores; they may be given"
+    ),
     "broker.transport.network_check": dict.fromkeys(
         ("asyncio.create_subprocess_exec", "urllib.request.urlopen"),
         "what `broker run` watches, not a broker",
@@ -149,7 +162,7 @@ def uses_of(source):
 
 def uses_of_cython(source):
     """As `uses_of`, of a .pyx, which is not Python: words are looked for."""
-    code = re.sub(r"#.*|\"\"\".*?\"\"\"", "", source, flags=re.DOTALL if '"""' in source else 0)
+    code = re.sub(r"(?s:\"\"\".*?\"\"\")|#.*", "", source)
     return {found[0] for found in re.finditer(rf"(?<![\w.])(?:{WATCHED.pattern})", code)}
 
 
@@ -163,6 +176,8 @@ def modules():
             module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
             if not is_outside(module):
                 yield module, path
+    for module in LEASES:
+        yield module, (ROOT / module.replace(".", "/")).with_suffix(".py")
 
 
 def test_the_machine_is_reached_by_the_environment_alone():
@@ -173,6 +188,12 @@ def test_the_machine_is_reached_by_the_environment_alone():
         wrong += [f"{module} uses {name}" for name in sorted(found - set(ALLOWED.get(module, ())))]
 
     assert wrong == []
+
+
+def test_every_room_of_a_simulation_is_looked_at():
+    looked_at = {module.split(".")[1] for module, _ in modules()}
+
+    assert set(ROOMS) <= looked_at
 
 
 def test_what_is_allowed_is_used():
@@ -203,3 +224,11 @@ def test_what_is_allowed_is_used():
 )
 def test_uses_are_found(source, found):
     assert uses_of(source) == found
+
+
+def test_uses_are_found_behind_a_remark_of_cython():
+    source = (
+        '"""time.time() is not used here."""\n# Nor time.sleep().\ncdef f(): time.monotonic()\n'
+    )
+
+    assert uses_of_cython(source) == {"time.monotonic"}

@@ -18,6 +18,7 @@ import sqlalchemy
 
 from jdbcstore.clocks import boot_clock
 from jdbcstore.database import Database
+from jdbcstore.environment import Environment
 from jdbcstore.errors import LeaseLost
 from jdbcstore.lease import Lease
 from jdbcstore.options import DatabaseStoreOptions
@@ -55,14 +56,16 @@ class Contender:
         self.dice = random.Random(seed)
         self.log = log
         self.is_fenced = is_fenced
-        self.database = Database(DatabaseStoreOptions(connection_url=url, **OPTIONS))
         clocks = {}
         if is_stepping:
             clocks = {
                 "clock": SteppingClock(boot_clock, self.dice),
                 "wall_clock": SteppingClock(time.time, self.dice),
             }
-        self.lease = Lease(self.database, **clocks)
+        self.database = Database(
+            DatabaseStoreOptions(connection_url=url, **OPTIONS), environment=Environment(**clocks)
+        )
+        self.lease = Lease(self.database)
         self.stopping = threading.Event()
         self.claimed_at = None
         self.writes = 0

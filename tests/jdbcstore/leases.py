@@ -5,6 +5,7 @@ import contextlib
 import sqlalchemy
 
 from jdbcstore.database import Database
+from jdbcstore.environment import Environment
 from jdbcstore.lease import Lease
 from jdbcstore.options import DatabaseStoreOptions
 from jdbcstore.schema import node_table
@@ -26,10 +27,11 @@ class Brokers:
         self.options = QUIET | {"lock_acquisition_timeout_ms": 0} | options
         self._opened = []
 
-    def database(self, **changes):
+    def database(self, environment=None, **changes):
         """The connections of one more broker."""
         database = Database(
-            DatabaseStoreOptions(connection_url=self.url, **(self.options | changes))
+            DatabaseStoreOptions(connection_url=self.url, **(self.options | changes)),
+            environment=environment,
         )
         self._opened.append(database)
         return database
@@ -43,7 +45,8 @@ class Brokers:
             for name, value in (("clock", clock), ("wall_clock", wall_clock))
             if value is not None
         }
-        lease = Lease(database or self.database(**changes), row_id, on_lost=on_lost, **clocks)
+        database = database or self.database(Environment(**clocks), **changes)
+        lease = Lease(database, row_id, on_lost=on_lost)
         lease.create_table()
         self._opened.append(contextlib.closing(lease))
         lease.close = lease.release

@@ -1,4 +1,4 @@
-"""What is done to nodes, links, disks and clocks: begun at a moment of the story, mended later."""
+"""What is done to nodes, links, stores and clocks: begun at a moment of the story, mended later."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError
 from journal.errors import JournalError
+from tests.sim.network import BANDWIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from tests.sim.network import Link
     from tests.sim.node import Node
     from tests.sim.run import Run
 
 STEP_MS = 3_600_000
+STORE_STEP_MS = 20_000
 SLOW_S = (0.05, 0.5)
+STALL_S = 0.2
+NARROW = 50_000.0  # Bytes a second.
 
 
 async def kill(run: Run, seconds: float, name: str) -> None:
@@ -49,14 +54,19 @@ async def stop(run: Run, seconds: float, name: str) -> None:
 
 
 async def start(run: Run, node: Node) -> None:
-    """Start a node that does not run; a start that fails is a fault of the broker."""
+    """Start a node that does not run; a start that fails is a fault of the broker.
+
+    One of a pair may wait for the other: it is started, and not waited for.
+    """
+    if node.name in run.absent:
+        return
     if not node.host.is_up:
         node.power_on()
     if node.process is None:
         try:
             await node.start()
         except (JournalError, BrokerError) as error:
-            if not node.storage.disk.fails:
+            if not node.storage.disk.is_failing:
                 run.problem(f"start: of {node.name}: {type(error).__name__}: {error}")
             node.kill()
 
@@ -89,6 +99,17 @@ async def pause_then_kill(run: Run, seconds: float, name: str) -> None:
     await kill(run, seconds, name)
 
 
+async def stall(run: Run, seconds: float, name: str) -> None:
+    """The process of a node hardly runs: its timers are late."""
+    end = run.loop.time() + seconds
+    process = run.node(name).process
+    while process is not None and process.is_alive and run.loop.time() < end:
+        process.pause()
+        await asyncio.sleep(run.seeded.uniform(0.005, STALL_S))
+        process.go_on()
+        await asyncio.sleep(run.seeded.uniform(0, STALL_S / 4))
+
+
 async def partition(run: Run, seconds: float, first: str, second: str) -> None:
     """Two machines do not reach each other."""
     await _cut(run, seconds, first, second, both=True)
@@ -104,6 +125,38 @@ async def _cut(run: Run, seconds: float, first: str, second: str, *, both: bool)
     run.network.cut(source, target, both=both)
     await asyncio.sleep(seconds)
     run.network.mend(source, target)
+
+
+async def slow_link(run: Run, seconds: float, first: str, second: str) -> None:
+    """What two machines send to each other takes long."""
+    links = _links(run, first, second)
+    for one in links:
+        one.delay_s = SLOW_S
+    await asyncio.sleep(seconds)
+    for one in links:
+        one.delay_s = run.network.delay_s
+
+
+async def narrow_link(run: Run, seconds: float, first: str, second: str) -> None:
+    """Between two machines few bytes go through."""
+    links = _links(run, first, second)
+    for one in links:
+        one.bandwidth = NARROW
+    await asyncio.sleep(seconds)
+    for one in links:
+        one.bandwidth = BANDWIDTH
+
+
+def _links(run: Run, first: str, second: str) -> tuple[Link, Link]:
+    one, other = run.host(first), run.host(second)
+    return run.network.link(one, other), run.network.link(other, one)
+
+
+async def no_name(run: Run, seconds: float, name: str) -> None:
+    """The name of a machine is unknown."""
+    run.network.name(name)
+    await asyncio.sleep(seconds)
+    run.network.name(name, run.host(name))
 
 
 async def reset(run: Run, seconds: float, name: str) -> None:
@@ -142,19 +195,66 @@ async def fail_disk(run: Run, seconds: float, name: str) -> None:
     await start(run, node)
 
 
+async def fail_sync(run: Run, seconds: float, name: str) -> None:
+    """The disk takes what is written, and cannot sync it; as `fail_disk` else."""
+    node = run.node(name)
+    process = node.process
+    node.storage.disk.fails_to_sync = True
+    await asyncio.sleep(seconds)
+    if node.process is process and process is not None:
+        node.kill()
+    node.storage.disk.fails_to_sync = False
+    await start(run, node)
+
+
 async def clock(run: Run, seconds: float, name: str) -> None:
     """The wall clock is an hour wrong, and is set right."""
     host = run.host(name)
-    step = STEP_MS if run.seeded.random() < 0.5 else -STEP_MS
+    # Of a database: a lease lasts as much longer, where its holder ends meanwhile.
+    size = (
+        STORE_STEP_MS if any(name == one.store.host.name for one in run.pairs.values()) else STEP_MS
+    )
+    step = size if run.seeded.random() < 0.5 else -size
     host.clock_offset_ms += step
     await asyncio.sleep(seconds)
     host.clock_offset_ms -= step
 
 
+async def add(run: Run, seconds: float, name: str) -> None:
+    """A node that was not there comes to stay."""
+    run.begin_beside(name)
+    await asyncio.sleep(seconds)
+
+
+async def remove(run: Run, seconds: float, name: str) -> None:
+    """A node is stopped in good order, and does not come back while the story goes on."""
+    run.absent.add(name)
+    await stop(run, seconds, name)
+
+
+async def kill_store(run: Run, seconds: float, name: str) -> None:
+    """What serves the store of a pair is killed, and started again."""
+    await _end_store(run, seconds, name, is_power=False)
+
+
+async def power_store(run: Run, seconds: float, name: str) -> None:
+    """The machine with the store of a pair loses its power, and gets it back."""
+    await _end_store(run, seconds, name, is_power=True)
+
+
+async def _end_store(run: Run, seconds: float, name: str, *, is_power: bool) -> None:
+    store = run.store(name)
+    store.kill(is_power=is_power)
+    await asyncio.sleep(seconds)
+    await store.start()
+
+
 FAULTS: dict[str, Callable[..., Awaitable[None]]] = {
     one.__name__: one
     for one in (
-        *(kill, power, stop, pause, pause_client, pause_then_kill),
-        *(partition, one_way, reset, slow_disk, full_disk, fail_disk, clock),
+        *(kill, power, stop, pause, pause_client, pause_then_kill, stall, clock),
+        *(partition, one_way, reset, slow_link, narrow_link, no_name),
+        *(slow_disk, full_disk, fail_disk, fail_sync),
+        *(add, remove, kill_store, power_store),
     )
 }

@@ -45,11 +45,6 @@ class _File:
         return True
 
 
-def _check(disk: Disk, what: str) -> None:
-    if disk.fails:
-        raise JournalIOError(errno.EIO, what, "in memory")
-
-
 class MemoryFolder:
     """The pages of one address; see broker.storage.page_folders.PageFolder."""
 
@@ -64,32 +59,32 @@ class MemoryFolder:
         return {number: len(one.data) for number, one in sorted(self.pages.items())}
 
     def keep_room(self, page: int, size: int, least: int) -> int:
-        _check(self.owner.disk, "cannot make a page")
+        self.owner.disk.check("cannot make a page")
         if self.owner.disk.is_full:
             raise JournalFull(errno.ENOSPC, "no room for a page")
         del page, size, least
         return sys.maxsize
 
     def append(self, page: int, data: list[bytes]) -> None:
-        _check(self.owner.disk, "cannot write a page")
+        self.owner.disk.check("cannot write a page")
         file = self.pages.setdefault(page, _File())
         for one in data:
             file.data += one
 
     def sync(self, page: int) -> None:
-        _check(self.owner.disk, "cannot sync a page")
+        self.owner.disk.check_sync("cannot sync a page")
         self.pages[page].sync()
         self.owner.folders.setdefault(self.address, self)
 
     def read(self, page: int, offset: int, size: int) -> bytes:
-        _check(self.owner.disk, "cannot read a page")
+        self.owner.disk.check("cannot read a page")
         if page not in self.pages:
             raise JournalIOError(errno.ENOENT, "cannot read a page", str(page))
         return bytes(self.pages[page].data[offset : offset + size])
 
     def delete(self, page: int, *, is_invalid: bool) -> None:
         del is_invalid
-        _check(self.owner.disk, "cannot delete a page")
+        self.owner.disk.check("cannot delete a page")
         self.pages.pop(page, None)
 
     def destroy(self) -> None:
@@ -117,6 +112,16 @@ class MemoryFolders:
         del store_id
         made = MemoryFolder(self, address)
         self.made.append(made)
+        return made
+
+    def taken_over(self, disk: Disk) -> MemoryFolders:
+        """Give them to the next owner, with its way to the disk; who had them has none any more."""
+        made = MemoryFolders(disk)
+        for address, folder in self.folders.items():
+            mine = made.create(address, 0)
+            mine.pages, folder.pages = folder.pages, {}
+            made.folders[address] = mine
+        self.folders = {}
         return made
 
     def crash(self, seeded: random.Random, *, is_power: bool) -> None:
@@ -153,7 +158,7 @@ class MemoryBody:
         return len(self._file.data)
 
     def append(self, chunk: bytes) -> None:
-        _check(self._owner.disk, "cannot write a large message")
+        self._owner.disk.check("cannot write a large message")
         if self._owner.disk.is_full:
             raise JournalIOError(errno.ENOSPC, "cannot write a large message")
         self._file.data += chunk
@@ -164,8 +169,9 @@ class MemoryBody:
 
     def finish(self, *, sync: bool, callback: Callable[[], object] | None = None) -> bool:
         del callback
-        _check(self._owner.disk, "cannot sync a large message")
+        self._owner.disk.check("cannot end a large message")
         if sync:
+            self._owner.disk.check_sync("cannot sync a large message")
             self._file.sync()
         return True
 
@@ -177,7 +183,7 @@ class MemoryBody:
         return True
 
     def read(self, offset: int, size: int) -> bytes:
-        _check(self._owner.disk, "cannot read a large message")
+        self._owner.disk.check("cannot read a large message")
         return bytes(self._file.data[offset : offset + size])
 
     def hold(self) -> None:
@@ -205,6 +211,12 @@ class MemoryBodies:
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
         self.files: dict[tuple[int, bool], _File] = {}
+
+    def taken_over(self, disk: Disk) -> MemoryBodies:
+        """Give them to the next owner; see MemoryFolders."""
+        made = MemoryBodies(disk)
+        made.files, self.files = self.files, {}
+        return made
 
     def start(self, loop: Any, executor: Any) -> None:
         """Nothing to do without threads."""

@@ -132,7 +132,7 @@ class GroupCommit:
         self._is_writing = False
         if self._loop is None or not self._is_usable():
             return
-        if self.log.disk.fails:
+        if self.log.disk.is_failing:
             self._fail("cannot sync")
             return
         self._synced(position)
@@ -146,7 +146,7 @@ class GroupCommit:
 
     def _sync_now(self, position: int) -> None:
         """Whoever waits does it."""
-        if self.log.disk.fails:
+        if self.log.disk.is_failing:
             self._fail("cannot sync")
         if self.failure is not None:
             raise self.failure

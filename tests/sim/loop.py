@@ -24,6 +24,7 @@ import functools
 import gc
 import hashlib
 import heapq
+import inspect
 import struct
 import sys
 import threading
@@ -36,6 +37,8 @@ from tests.sim.handles import Handle, TimerHandle
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Coroutine
+
+    from tests.sim.threads import Threads, _Parked
 
 # A turn takes some time, or code that waits by turns would wait for ever.
 TURN_S = 2e-6
@@ -86,6 +89,8 @@ class Process:
         host: of the network it is on; None is on none.
         is_alive: it was not killed.
         is_paused: it runs nothing for now.
+        is_waiting: a callback of it waits in its middle, see threads.py.
+        woken: what waited, and may go on.
     """
 
     def __init__(self, loop: SimLoop, name: str, host: Any = None) -> None:
@@ -97,6 +102,8 @@ class Process:
         self.is_paused = False
         self.ready: deque[asyncio.Handle] = deque()
         self.is_runnable = False
+        self.is_waiting = False
+        self.woken: deque[_Parked] = deque()
         self.exception_handler: Callable[[Any, dict[str, Any]], object] | None = None
         self.tasks: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
         self.context = contextvars.Context()
@@ -124,12 +131,18 @@ class Process:
     def kill(self) -> None:
         """Run nothing more, not even what is to be done at an end."""
         self.is_alive = False
-        self.ready.clear()
+        # First: what is ready may be all that holds a task.
+        self.loop.graveyard.extend(self.tasks)
         for task in self.tasks:
             # It is no fault of theirs.
             task._log_destroy_pending = False
-        self.loop.graveyard.extend(self.tasks)
+            coroutine = task.get_coro()
+            if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+                # Nothing of it has run, and Python would warn of that.
+                coroutine.close()
         self.tasks.clear()
+        self.ready.clear()
+        self.woken.clear()
 
     def __repr__(self) -> str:
         return f"<process {self.name}>"
@@ -147,11 +160,13 @@ class SimLoop(asyncio.AbstractEventLoop):
         graveyard: tasks of processes that were killed, kept until the loop is closed.
         turns: so far.
         problems: what exception handlers of processes without their own were told.
+        threads: what runs it, where code may wait in the middle of a callback; else None.
     """
 
     def __init__(self, seeded: random.Random, turns_max: int = TURNS_MAX) -> None:
         self.seeded = seeded
         self.network: Any = None
+        self.threads: Threads | None = None
         self.graveyard: list[asyncio.Task[Any]] = []
         self.turns = 0
         self.problems: list[tuple[str, BaseException | None]] = []
@@ -225,7 +240,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     def call_soon_threadsafe(
         self, callback: Callable[..., object], *args: Any, context: Any = None
     ) -> asyncio.Handle:
-        if threading.get_ident() != self._thread:
+        if self.threads is None and threading.get_ident() != self._thread:
             raise RuntimeError(f"a thread calls {callback}: a simulation has none")
         return self.call_soon(callback, *args, context=context)
 
@@ -255,7 +270,8 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     def make_runnable(self, process: Process) -> None:
         """A process that was paused goes on."""
-        if process.ready and process.is_alive and not process.is_runnable:
+        is_due = process.ready or process.woken
+        if is_due and process.is_alive and not process.is_runnable:
             process.is_runnable = True
             self._runnable.append(process)
 
@@ -270,6 +286,8 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._is_running = True
         asyncio._set_running_loop(self)
         try:
+            if self.threads is not None:
+                self.threads.run()
             while not self._is_stopping:
                 self._step()
         finally:
@@ -331,6 +349,14 @@ class SimLoop(asyncio.AbstractEventLoop):
         if self.turns > self._turns_max:
             raise LivelockError(f"{self.turns} turns, at {self._now:.3f} s, in {process.name}")
         self._now += TURN_S
+        if process.woken and self.threads is not None:
+            self.note(b"%b goes on" % process.name.encode())
+            parked = process.woken.popleft()
+            self.make_runnable(process)
+            self.threads.go_on(parked)
+            return
+        if process.is_waiting:
+            return
         self.current = process
         ready = process.ready
         count = len(ready)
@@ -383,7 +409,10 @@ class SimLoop(asyncio.AbstractEventLoop):
         if future.cancelled():
             return
         try:
-            result = function(*arguments)
+            if self.threads is None:
+                result = function(*arguments)
+            else:
+                result = self.threads.do(function, *arguments)
         except Exception as error:  # noqa: BLE001 - whoever asked for it gets it.
             future.set_exception(error)
         else:
@@ -408,6 +437,8 @@ class SimLoop(asyncio.AbstractEventLoop):
         self.problems.append((str(context.get("message")), context.get("exception")))
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if self._is_closed:
+            return
         handler = self.current.exception_handler
         if handler is None:
             self.default_exception_handler(context)
@@ -435,6 +466,8 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._is_closed = True
         for process in self._processes:
             process.kill()
+        if self.threads is not None:
+            self.threads.close()
         if self.network is not None:
             self.network.close()
         self._timers.clear()

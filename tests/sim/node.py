@@ -26,7 +26,7 @@ from tests.sim.record_log import Disk, RecordLog
 from tests.sim.store import MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tests.sim.loop import Process, SimLoop
     from tests.sim.network import Host, Network
@@ -180,6 +180,40 @@ def environment_of(process: Process, seeded: random.Random) -> Environment:
     )
 
 
+def memory_stores(
+    bindings: MemoryStore,
+    messages: MemoryStore,
+    *,
+    node_id: str,
+    pages: MemoryFolders,
+    large: MemoryBodies,
+    is_shared: bool = False,
+    activated: Callable[[], object] = lambda: None,
+    paused: Callable[[], object] = lambda: None,
+    closers: Sequence[Callable[[], object]] = (),
+    check_lock: Callable[[], object] | None = None,
+) -> Stores:
+    """Give a broker its stores; see broker.storage.open.Stores."""
+    return Stores(
+        bindings=bindings,  # type: ignore[arg-type] # by its methods.
+        messages=messages,  # type: ignore[arg-type]
+        node_id=node_id,
+        is_shared=is_shared,
+        large=large,  # type: ignore[arg-type]
+        pages=pages,  # type: ignore[arg-type]
+        history=None,
+        folders=(),
+        spill_folder=_SPILL_FOLDER,
+        page_size_max=None,
+        sync_transactional=True,
+        sync_non_transactional=True,
+        _activated=activated,
+        _paused=paused,
+        _closers=list(closers),
+        _check_lock=check_lock,
+    )
+
+
 class NodeStorage:
     """What a node keeps."""
 
@@ -203,22 +237,8 @@ class NodeStorage:
         messages = self.store_type(self.messages, clock=clock)
         bindings.open()
         messages.open()
-        return Stores(
-            bindings=bindings,  # type: ignore[arg-type] # by its methods.
-            messages=messages,  # type: ignore[arg-type]
-            node_id=self.node_id,
-            is_shared=False,
-            large=self.large,  # type: ignore[arg-type]
-            pages=self.pages,  # type: ignore[arg-type]
-            history=None,
-            folders=(),
-            spill_folder=_SPILL_FOLDER,
-            page_size_max=None,
-            sync_transactional=True,
-            sync_non_transactional=True,
-            _activated=lambda: None,
-            _paused=lambda: None,
-            _closers=[],
+        return memory_stores(
+            bindings, messages, node_id=self.node_id, pages=self.pages, large=self.large
         )
 
     def crash(self, *, is_power: bool) -> int:
@@ -228,7 +248,7 @@ class NodeStorage:
         lost += self.messages.crash(seeded, is_power=is_power)
         self.pages.crash(seeded, is_power=is_power)
         self.large.crash(seeded, is_power=is_power)
-        self.disk.fails = False
+        self.disk.fails = self.disk.fails_to_sync = False
         return lost
 
 
@@ -241,6 +261,7 @@ class Node:
         seeded: decides what its disk does, and its ids.
         options: of the broker, but for where it keeps what, and listens.
         broker_type: a subclass, with a fault in it.
+        storage: makes what it keeps; None is a disk of its own.
 
     Attributes:
         process: that runs; None while none does.
@@ -256,19 +277,37 @@ class Node:
         seeded: random.Random,
         options: dict[str, Any] | None = None,
         broker_type: type[Broker] = Broker,
+        storage: Callable[[Host, random.Random], Any] | None = None,
     ) -> None:
         self.network = network
         self.loop = network.loop
         self.name = name
         self.host = network.host(name)
         self.seeded = seeded
-        self.storage = NodeStorage(seeded, self.loop)
+        self.storage = (
+            NodeStorage(seeded, self.loop) if storage is None else storage(self.host, seeded)
+        )
         self.options = options or {}
         self.broker_type = broker_type
         self.process: Process | None = None
         self.broker: Broker | None = None
         self.process_number = 0
         self.ended: asyncio.Future[None] = self.loop.create_future()
+
+    @property
+    def members(self) -> tuple[Node, ...]:
+        """Itself; a pair has two."""
+        return (self,)
+
+    @property
+    def uri(self) -> str:
+        """For clients."""
+        return f"tcp://{self.name}:{PORT}"
+
+    def run_of(self, host: str) -> int:
+        """Which process a client has that is connected to a host."""
+        del host
+        return self.process_number
 
     @property
     def is_active(self) -> bool:

@@ -16,7 +16,10 @@ from broker.server import composition
 from broker.server.server import Broker
 from broker.transactions import xa
 from broker.transactions.transaction import Transaction
+from jdbcstore.errors import LeaseLost
+from jdbcstore.lease import LeaseState
 from tests.sim.run import Planted
+from tests.sim.sql_pair import SqlStorage, SqlTable
 from tests.sim.store import MemoryStore
 from tests.sim.workloads import SimWorld
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from tests.broker.history.record import Message, Unit
+    from tests.sim.sql_server import SqlConnection
 
 _ACKNOWLEDGE = int(RecordType.ACKNOWLEDGE_REF)
 
@@ -122,6 +126,21 @@ class SendsAgain(SimWorld):
             await session.producer(message.address).send(message.body)
 
 
+class TrustsItsMemory(SqlTable):
+    """A lease that was held is held: no transaction proves it, and a pause is not noticed."""
+
+    def hold_fence(self, raw: SqlConnection) -> None:
+        if self.lease.state is not LeaseState.HELD:
+            raise LeaseLost("the lease is lost")
+        raw.execute("SELECT 1")
+
+
+class KeepsItsLease(SqlStorage):
+    """Of a pair whose fence is the memory of its brokers."""
+
+    table_type = TrustsItsMemory
+
+
 _STALE = (partial(mock.patch.object, composition, "Addresses", KeepsStaleRoutes),)
 _TWICE = (partial(mock.patch.object, xa, "Transaction", AppliesAcknowledgementsTwice),)
 
@@ -134,4 +153,5 @@ PLANTED = {
     "a timer that starves a queue": ("calm", Planted(broker=StarvesAQueue)),
     "a stale cached route": ("calm", Planted(patches=_STALE)),
     "a client that sends again": ("reconnects", Planted(world=SendsAgain)),
+    "a lease kept in memory across a pause": ("pairs", Planted(pair_storage=KeepsItsLease)),
 }

@@ -5,8 +5,10 @@ appended │ written │ synced        a crash leaves a prefix, see `RecordLog.c
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from journal.errors import JournalIOError
 from journal.loaded import DeletedRecord, FailedTransaction, PreparedTransaction
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ class Disk:
         write_s, sync_s: least and most seconds of each.
         is_full: what adds is refused.
         fails: the next write or sync fails.
+        fails_to_sync: the next sync does.
         writes, syncs: so far.
     """
 
@@ -52,8 +55,32 @@ class Disk:
         self.write_s = (0.00001, 0.0002)
         self.sync_s = (0.0001, 0.002)
         self.is_full = False
-        self.fails = False
+        self.fails = self.fails_to_sync = False
         self.writes = self.syncs = 0
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether a sync would fail."""
+        return self.fails or self.fails_to_sync
+
+    def check_sync(self, what: str) -> None:
+        """See that it can be synced.
+
+        Raises:
+            JournalIOError: it fails.
+        """
+        self.check(what)
+        if self.fails_to_sync:
+            raise JournalIOError(errno.EIO, what, "in memory")
+
+    def check(self, what: str) -> None:
+        """See that it can be used.
+
+        Raises:
+            JournalIOError: it fails.
+        """
+        if self.fails:
+            raise JournalIOError(errno.EIO, what, "in memory")
 
     def duration(self, bounds: tuple[float, float]) -> float:
         """Seconds, by the seed."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from broker.client import AckMode
+from broker.client.errors import BrokerRefused, ClientError
 from broker.server import protocols
 from broker.server.server import Broker
 from broker.settings.policies import AddressFullPolicy
@@ -31,6 +32,7 @@ from tests.sim.network import Network
 from tests.sim.node import Node
 from tests.sim.operators import resume_all
 from tests.sim.store import MemoryStore
+from tests.sim.story import store_of
 from tests.sim.workloads import AFTERMATH_S, SimWorld, work
 
 if TYPE_CHECKING:
@@ -38,12 +40,16 @@ if TYPE_CHECKING:
 
     from tests.sim.loop import Process
     from tests.sim.network import Host
-    from tests.sim.story import Event, Story
+    from tests.sim.pair import Pair
+    from tests.sim.story import Client, Event, Story
 
 LOOK_S = 0.05
 # Clients that go home may still wait for answers, for connections, for the death of a peer.
 ENDS_S = 120.0
 DRAIN_S = 600.0
+# One of a pair that has lost its lease knows it by then; a lease that a clock has made longer ends.
+SETTLED_S = 8.0
+ACTIVE_S = 60.0
 TRANSACTION_TIMEOUT_MS = 10_000
 
 
@@ -53,12 +59,14 @@ class Planted:
 
     Attributes:
         broker, store, world: as Broker, MemoryStore, SimWorld.
+        pair_storage: as SqlStorage, of pairs with a lease; None is that.
         patches: make context managers, for the time of a run.
     """
 
     broker: type[Broker] = Broker
     store: type[MemoryStore] = MemoryStore
     world: type[SimWorld] = SimWorld
+    pair_storage: Any = None
     patches: tuple[Callable[[], Any], ...] = ()
 
 
@@ -96,19 +104,47 @@ class Run:
         self.loop = SimLoop(random.Random(seeded.getrandbits(64)))
         self.network = Network(self.loop)
         self.nodes: dict[str, Node] = {}
+        self.pairs: dict[str, Pair] = {}
         self.worlds: dict[str, SimWorld] = {}
+        for pair in story.pairs:
+            self._make_pair(pair, planted)
         for name in story.nodes:
-            node = self.nodes[name] = Node(
-                self.network, name, _part(seeded), _options(), planted.broker
-            )
-            node.storage.store_type = planted.store
-            self.worlds[name] = planted.world(self, node, _part(seeded))
+            if name not in self.nodes:
+                node = self.nodes[name] = Node(
+                    self.network, name, _part(seeded), _options(), planted.broker
+                )
+                node.storage.store_type = planted.store
+                self.worlds[name] = planted.world(self, node, _part(seeded))
+        # Nodes that nothing may start, as long as the story goes on.
+        self.absent: set[str] = set(story.later)
+        self._begun: set[str] = set()
+        self._beginnings: list[asyncio.Task[None]] = []
+        # Set once a node has its queues: what is sent before is in none.
+        self._ready = {name: asyncio.Event() for name in self.worlds}
         self.clients: dict[str, Process] = {}
+        self._operators: dict[str, Process] = {}
         self.coverage: Counter[tuple[str, str]] = Counter()
         self.counts: Counter[str] = Counter()
         self._problems: list[Violation] = []
         self._active = 0
         self._calm_at = 0.0
+
+    def _make_pair(self, names: tuple[str, str, str], planted: Planted) -> None:
+        from tests.sim.pair import Pair, pair_store
+        from tests.sim.threads import Threads
+
+        primary, backup, kind = names
+        if self.loop.threads is None:
+            Threads(self.loop)
+        seeded = self.seeded
+        store = pair_store(kind, self.network, store_of(primary), _part(seeded))
+        if planted.pair_storage is not None and kind == "lease":
+            store.storage_type = planted.pair_storage
+        pair = self.pairs[primary] = Pair(
+            self.network, (primary, backup), store, _part(seeded), _options(), planted.broker
+        )
+        self.nodes |= {one.name: one for one in pair.nodes}
+        self.worlds[primary] = planted.world(self, pair, _part(seeded))
 
     # --- what faults use ----------------------------------------------------------------------
 
@@ -121,8 +157,24 @@ class Run:
         return self.clients[name]
 
     def host(self, name: str) -> Host:
-        """The machine of a node or a client."""
-        return self.network.names[name][0]
+        """The machine of a node, a client, or a store."""
+        return next(one for one in self.network.hosts.values() if one.name == name)
+
+    def store(self, name: str) -> Any:
+        """The store of a pair, by its machine."""
+        return next(one.store for one in self.pairs.values() if one.store.host.name == name)
+
+    async def begin(self, name: str) -> None:
+        """Start a node or a pair for the first time, and make its queues."""
+        if name in self._begun:
+            return
+        self._begun.add(name)
+        self.absent.discard(name)
+        await self.pairs.get(name, self.nodes[name]).start()
+        host = self.network.host(f"operator-{name}")
+        operator = self._operators[name] = self.loop.process(f"operator-{name}", host)
+        await operator.spawn(self._make_queues(self.worlds[name]))
+        self._ready[name].set()
 
     def problem(self, text: str) -> None:
         """Something is wrong, whatever the history says."""
@@ -137,6 +189,22 @@ class Run:
     def is_disturbed(self) -> bool:
         """Whether a fault, or what follows from one, may still be felt."""
         return self._active > 0 or self.loop.time() < self._calm_at
+
+    def begin_beside(self, name: str) -> None:
+        """The same, and go on: it may be removed before its queues are made."""
+        self._beginnings.append(asyncio.ensure_future(self.begin(name)))
+
+    async def _make_queues(self, world: SimWorld) -> None:
+        """Until they are all there: faults may come meanwhile."""
+        while True:
+            try:
+                await world.make_queues()
+            except BrokerRefused:
+                raise
+            except (ClientError, OSError):
+                await asyncio.sleep(LOOK_S)
+            else:
+                return
 
     # --- the run ------------------------------------------------------------------------------
 
@@ -164,18 +232,14 @@ class Run:
         return Result(self.story, tuple(violations), trace, seconds, self.coverage, self.counts)
 
     async def _direct(self) -> None:
-        operators = {
-            name: self.loop.process(f"operator-{name}", self.network.host(f"operator-{name}"))
-            for name in self.nodes
-        }
-        for name, node in self.nodes.items():
-            await node.start()
-            await operators[name].spawn(self.worlds[name].make_queues())
+        for name in self.worlds:
+            if name not in self.story.later:
+                await self.begin(name)
         tasks = []
         for number, client in enumerate(self.story.clients, 1):
             name = f"client-{number}"
             process = self.clients[name] = self.loop.process(name, self.network.host(name))
-            tasks.append(process.spawn(work(self.worlds[client.node], client)))
+            tasks.append(process.spawn(self._work(client)))
         faults = [asyncio.ensure_future(self._fault(event)) for event in self.story.events]
         await self._live()
         for one in faults:
@@ -190,15 +254,21 @@ class Run:
                 if task not in waiting and task.exception() is not None:
                     self.problem(f"exception: in a client: {task.exception()!r}")
         for name, world in self.worlds.items():
-            emptying = operators[name].spawn(self._empty(world))
+            emptying = self._operators[name].spawn(self._empty(world))
             await asyncio.wait((emptying,), timeout=DRAIN_S)
             if not emptying.done():
                 self.problem(f"stuck: {name} is not drained in {DRAIN_S:.0f} s")
             elif emptying.exception() is not None:
                 self.problem(f"stuck: {name} cannot be drained: {emptying.exception()!r}")
+        for pair in self.pairs.values():
+            await pair.stop()
         for node in self.nodes.values():
             if node.process is not None:
                 await node.stop()
+
+    async def _work(self, client: Client) -> None:
+        await self._ready[client.node].wait()
+        await work(self.worlds[client.node], client)
 
     async def _live(self) -> None:
         end = self.loop.time() + self.story.seconds
@@ -212,8 +282,9 @@ class Run:
 
     async def _fault(self, event: Event) -> None:
         await asyncio.sleep(event.at_s)
-        for name, world in self.worlds.items():
-            if name in event.targets or any(one in self.clients for one in event.targets):
+        for world in self.worlds.values():
+            is_meant = any(one.name in event.targets for one in world.node.members)
+            if is_meant or any(one in self.clients for one in event.targets):
                 for style, count in world.in_flight.items():
                     self.coverage[event.fault, style] += count
         self.coverage[event.fault, ""] += 1
@@ -228,16 +299,33 @@ class Run:
     async def _mend(self) -> None:
         """Nothing is wrong any more, and every node runs."""
         self.network.heal()
+        self.absent.clear()
+        for host in self.network.hosts.values():
+            self.network.name(host.name, host)
+            host.clock_offset_ms = 0
         for process in self.clients.values():
             process.go_on()
+        for pair in self.pairs.values():
+            await pair.store.start()
+        for name in self.worlds:
+            await self.begin(name)
         for node in self.nodes.values():
-            node.storage.disk.is_full = node.storage.disk.fails = False
-            node.host.clock_offset_ms = 0
+            disk = node.storage.disk
+            disk.is_full = disk.fails = disk.fails_to_sync = False
             if node.process is not None:
                 node.process.go_on()
                 if node.broker is not None and node.broker.failure is not None:
                     node.kill()
             await start(self, node)
+        for ready in self._ready.values():
+            await ready.wait()
+        if self.pairs:
+            await asyncio.sleep(SETTLED_S)
+        for pair in self.pairs.values():
+            if not await pair.until_active(ACTIVE_S):
+                self.problem(f"stuck: not one node of {pair.name} is active in {ACTIVE_S:.0f} s")
+            for error in pair.faults():
+                self.problem(f"exit: {error}")
 
     async def _empty(self, world: SimWorld) -> None:
         """Decide what is prepared, and take all that is there."""
@@ -253,9 +341,10 @@ class Run:
 
 def run_story(story: Story, planted: Planted = Planted()) -> Result:
     """Run a story; the log is silent meanwhile, and garbage is collected at its end only."""
-    log = logging.getLogger("broker")
-    level = log.level
-    log.setLevel(logging.CRITICAL + 1)
+    logs = [logging.getLogger(name) for name in ("broker", "jdbcstore")]
+    levels = [one.level for one in logs]
+    for log in logs:
+        log.setLevel(logging.CRITICAL + 1)
     try:
         with contextlib.ExitStack() as stack:
             stack.enter_context(mock.patch.object(protocols, "installed_protocols", _protocols))
@@ -263,7 +352,8 @@ def run_story(story: Story, planted: Planted = Planted()) -> Result:
                 stack.enter_context(patch())
             return Run(story, planted).run()
     finally:
-        log.setLevel(level)
+        for log, level in zip(logs, levels, strict=True):
+            log.setLevel(level)
 
 
 # A start looks at every distribution that is installed: a quarter of a short simulation.

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tests.sim.run import Planted, Result, run_story
+from tests.sim.story import store_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,6 +91,8 @@ def without(story: Story, *, clients: AbstractSet[int] = frozenset(), node: str 
     kept = [index for index in range(len(story.clients)) if index not in gone]
     names = {f"client-{index + 1}": f"client-{number}" for number, index in enumerate(kept, 1)}
     names |= {one: one for one in story.nodes if one != node}
+    pairs = tuple(one for one in story.pairs if node not in one)
+    names |= {store_of(one[0]): store_of(one[0]) for one in pairs}
     events = tuple(
         replace(one, targets=tuple(names[target] for target in one.targets))
         for one in story.events
@@ -98,6 +101,8 @@ def without(story: Story, *, clients: AbstractSet[int] = frozenset(), node: str 
     return replace(
         story,
         nodes=tuple(one for one in story.nodes if one != node),
+        pairs=pairs,
+        later=tuple(one for one in story.later if one != node),
         clients=tuple(story.clients[index] for index in kept),
         events=events,
     )

@@ -32,7 +32,7 @@ from tests.broker.history.consumers import consumer_of, take
 from tests.broker.history.record import History, Wait
 from tests.broker.history.world import ORDERED, World
 from tests.sim import operators, subscribers
-from tests.sim.node import PORT, environment_of
+from tests.sim.node import environment_of
 from tests.sim.operators import PASSING
 from tests.sim.story import Client
 
@@ -103,7 +103,7 @@ class _Client(AsyncClient):
         return made
 
     def _is_connected(self) -> None:
-        self.broker_run = self._node.process_number
+        self.broker_run = self._node.run_of(self.connections[0].connector.host)
 
     @property
     def session_name(self) -> str:
@@ -148,12 +148,13 @@ class SimWorld(World):
         clients = [one for one in run.story.clients if one.node == node.name]
         super().__init__(seeded, has_large=True, addresses=_used_by(clients))
         self.run = run
-        node.options |= self.configured
+        for one in node.members:
+            one.options |= self.configured
         senders = sum(one.style in SENDERS for one in run.story.clients)
         # Of a sender, so that all together need the time of the story.
         self._pace_s = run.story.seconds * senders / max(1, run.story.messages)
         self.node = node
-        self.uri = f"tcp://{node.name}:{PORT}"
+        self.uri = node.uri
         self.in_flight: dict[str, int] = {}
         self.refusals = 0
         self.fixed_queues = self.queues

@@ -11,7 +11,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from broker.client.aio import AsyncClient
-from broker.client.errors import BrokerRefused, ClientError, XaRefused
+from broker.client.errors import BrokerRefused, ClientError, QueueExists, XaRefused
 from broker.errors import ErrorCode
 from broker.model.routing_type import RoutingType
 from broker.transactions.xa import XaCode
@@ -184,9 +184,12 @@ class World:
         async with self.client() as client, await client.session() as session:
             for address, queues in self.addresses.items():
                 kind = RoutingType.ANYCAST if queues == (address,) else RoutingType.MULTICAST
-                await session.create_address(address, kind)
+                # Where the broker ended meanwhile, some are there.
+                if not (await session.query_address(address)).exists:
+                    await session.create_address(address, kind)
                 for queue in queues:
-                    await session.create_queue(queue, address, routing_type=kind)
+                    with contextlib.suppress(QueueExists):
+                        await session.create_queue(queue, address, routing_type=kind)
 
     async def decide(self, session: AsyncSession) -> None:
         """Commit or roll back all that is prepared; after it nothing is undecided."""

@@ -1,0 +1,202 @@
+"""A pair of brokers on one store: a primary, and a backup that waits until the primary fails.
+
+    pair = Pair(network, ("a", "b"), SqlPair(…), seeded, options)
+    await pair.start()   pair.primary.kill()   await pair.until_active(10)   …
+
+Each node is what `broker run` is under a service manager: a broker whose store, or whose lease on
+it, has failed stops, its process ends, and another one is started `RESTART_S` later. A broker that
+came back waits for the active one; clients connect to the one that answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Any
+
+from broker.errors import BrokerError
+from broker.server.server import Broker
+from journal.errors import JournalClosed, JournalError, JournalIOError
+from tests.sim.node import PORT, Node, SeededIds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.sim.loop import Process
+    from tests.sim.network import Network
+
+RESTART_S = 1.0
+LOOK_S = 0.05
+
+
+def pair_store(kind: str, network: Network, name: str, seeded: random.Random) -> Any:
+    """Make the store of a pair, on a machine of its own.
+
+    Args:
+        kind: lease or lock.
+        network: it is part of.
+        name: of the machine.
+        seeded: decides what it does.
+    """
+    if kind == "lease":
+        from tests.sim.sql_pair import SqlPair
+
+        return SqlPair(network, name, seeded)
+    from tests.sim.folder_pair import FolderPair
+
+    return FolderPair(network, name, seeded)
+
+
+class PairNode(Node):
+    """One of the two.
+
+    Attributes:
+        exits: why processes of it ended by themselves.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.exits: list[Exception] = []
+        self._is_wanted = False
+
+    async def start(self) -> None:
+        """Start a process with the broker; it may wait for the other node's end."""
+        self._launch()
+
+    def _launch(self) -> None:
+        assert self.process is None, "it runs"
+        self._is_wanted = True
+        self.process_number += 1
+        process = self.process = self.loop.process(self.name, self.host)
+        self.loop.note(b"start %b" % self.name.encode())
+        self.ended = self.loop.create_future()
+        process.spawn(self._serve(process))
+
+    async def _serve(self, process: Process) -> None:
+        """What `broker run` does; the end of the process is the system's."""
+        error: Exception
+        try:
+            await self._start(process)
+            assert self.broker is not None, "it was started"
+            error = await self.broker.failed()
+            await self.broker.stop()
+        except (JournalError, BrokerError) as failure:
+            error = failure
+        self.loop.call_in(self.loop.director, self.loop.time(), self._exited, process, error)
+
+    def _exited(self, process: Process, error: Exception) -> None:
+        if self.process is process:
+            self.exits.append(error)
+            self.loop.note(b"exit %b" % self.name.encode())
+            self._end()
+            self.storage.crash(is_power=False)
+            self.loop.call_later(RESTART_S, self._start_again)
+
+    def _start_again(self) -> None:
+        if self._is_wanted and self.process is None and self.host.is_up:
+            self._launch()
+
+    async def stop(self) -> None:
+        self._is_wanted = False
+        if self.process is not None:
+            # What goes on beside it ends with the process.
+            await super().stop()
+            self.storage.crash(is_power=False)
+
+    def _end(self, *, is_power: bool = False) -> None:
+        super()._end(is_power=is_power)
+        self.storage.ended()
+
+
+class Pair:
+    """Both of them, as their clients see them.
+
+    Args:
+        network: they are part of.
+        names: of primary and backup.
+        store: that they share.
+        seeded: decides what both do.
+        options: of both brokers.
+        broker_type: a subclass, with a fault in it.
+
+    Attributes:
+        nodes: primary and backup.
+        name: of both, for the run.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        names: Sequence[str],
+        store: Any,
+        seeded: random.Random,
+        options: dict[str, Any] | None = None,
+        broker_type: type[Broker] = Broker,
+    ) -> None:
+        self.network = network
+        self.store = store
+        self.name = names[0]
+        self.nodes = tuple(
+            PairNode(
+                network,
+                name,
+                random.Random(seeded.getrandbits(64)),
+                (options or {}) | {"is_backup": number == 1},
+                broker_type,
+                storage=lambda host, seeded: store.storage(host, SeededIds(seeded)),
+            )
+            for number, name in enumerate(names)
+        )
+
+    @property
+    def primary(self) -> PairNode:
+        return self.nodes[0]
+
+    @property
+    def backup(self) -> PairNode:
+        return self.nodes[1]
+
+    @property
+    def members(self) -> tuple[PairNode, ...]:
+        """Both."""
+        return self.nodes
+
+    @property
+    def uri(self) -> str:
+        """Both, for clients."""
+        return f"({','.join(f'tcp://{one.name}:{PORT}' for one in self.nodes)})"
+
+    def run_of(self, host: str) -> int:
+        """Which activation of the pair the node on a host is, or was."""
+        return next(one.storage.activation for one in self.nodes if one.name == host)
+
+    async def start(self) -> None:
+        """Start store and primary, and the backup behind it."""
+        await self.store.start()
+        await self.primary.start()
+        while not self.primary.is_active:  # noqa: ASYNC110 -- a broker has no event of it.
+            await asyncio.sleep(LOOK_S)
+        await self.backup.start()
+
+    async def until_active(self, timeout_s: float) -> bool:
+        """Wait until one of the nodes is active, and the other one knows; False if not by then."""
+        end = self.network.loop.time() + timeout_s
+        while sum(one.is_active for one in self.nodes) != 1:
+            if self.network.loop.time() >= end:
+                return False
+            await asyncio.sleep(LOOK_S)
+        return True
+
+    def faults(self) -> list[str]:
+        """Why processes ended that a lost store or lease does not explain."""
+        return [
+            f"{node.name}: {type(error).__name__}: {error}"
+            for node in self.nodes
+            for error in node.exits
+            if not isinstance(error, JournalIOError | JournalClosed)
+        ]
+
+    async def stop(self) -> None:
+        """Stop both, the one that is not active first."""
+        for node in sorted(self.nodes, key=lambda one: one.is_active):
+            await node.stop()
