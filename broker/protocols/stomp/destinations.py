@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.model.address import split_fqqn
 from broker.model.message import ROUTING_TYPE_PROPERTY
-from broker.model.properties import Property, PropertyType
+from broker.model.properties import PropertyType
 from broker.model.routing_type import RoutingType
 from broker.protocols.stomp.errors import StompError
+from broker.protocols.stomp.sent_message import encoded
 from broker.settings.queue_defaults import QueueRequest
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ __all__ = ["Destination", "Destinations"]
 _KNOWN_MAX: Final = 100
 _ROUTING_TYPES: Final = {one.name: one for one in (RoutingType.ANYCAST, RoutingType.MULTICAST)}
 _PROPERTIES: Final = {
-    one: Property(ROUTING_TYPE_PROPERTY, PropertyType.BYTE, int(one))
+    one: encoded(ROUTING_TYPE_PROPERTY, PropertyType.BYTE, int(one))
     for one in _ROUTING_TYPES.values()
 }
 
@@ -47,7 +48,7 @@ class Destination(NamedTuple):
         queue: that it is qualified by.
         routing_type: by prefix or header; None leaves it to the address.
         prefix: that it had.
-        routing_property: of messages sent there; None without a routing type.
+        routing_property: of messages sent there, encoded; None without a routing type.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Destination(NamedTuple):
     queue: str | None
     routing_type: RoutingType | None
     prefix: str
-    routing_property: Property | None
+    routing_property: bytes | None
 
 
 class Destinations:

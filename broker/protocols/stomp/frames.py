@@ -254,7 +254,8 @@ class FrameReader:
         except UnicodeDecodeError as error:
             raise self._not_a_frame(start, f"headers that are not UTF-8: {error}") from None
         has_cr_lf = "\r" in text and self._takes_cr_lf
-        has_escapes = version not in (None, Version.V1_0) and "\\" in text
+        is_of_1_0 = version is None or version is Version.V1_0
+        has_escapes = not is_of_1_0 and "\\" in text
         keeps_first = version is Version.V1_2
         headers: dict[str, str] = {}
         lines = text.split("\n") if text else []
@@ -266,7 +267,7 @@ class FrameReader:
             name, colon, value = line.partition(":")
             if not colon or not name:
                 raise self._not_a_frame(start, "a header is not name:value")
-            if version in (None, Version.V1_0):
+            if is_of_1_0:
                 # Leading blanks of a value do not count there, as in Artemis.
                 value = value.lstrip(" \t")
             elif has_escapes:

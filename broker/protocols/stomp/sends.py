@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker.errors import BrokerError
+from broker.model.core_layout import END_OF_BODY_SIZE
 from broker.model.message import Message
 from broker.model.message_types import MessageType
-from broker.model.properties import PropertyType
 from broker.protocols.stomp.errors import StompError
 from broker.protocols.stomp.parameters import min_large_size
 from broker.protocols.stomp.sent_message import CONNECTION_ID, content_of, message_of
@@ -36,6 +36,7 @@ __all__ = ["Sends"]
 
 # Addresses of a session that are counted each for itself, as of Core's.
 _PRODUCERS_MAX: Final = 100
+_BYTES: Final = int(MessageType.BYTES)
 
 
 class SendingConnection(Protocol):
@@ -119,16 +120,17 @@ class Sends:
             if not self._has_room(session, destination, go_on):
                 return
             if frame.is_streamed:
-                message = self._message(frame, destination, MessageType.BYTES, b"")
-                self._begin(session, frame, message)
+                self._begin(session, frame, self._message(frame, destination, _BYTES, b"", 0))
                 return
             kind, body = content_of(frame.content_length, frame.body)
-            message = self._message(frame, destination, kind, body)
             if 0 <= self.large_size <= len(body):
-                self._begin(session, frame, message).append(body)
+                empty = self._message(frame, destination, kind, b"", 0)
+                self._begin(session, frame, empty).append(body)
                 self._finish()
                 return
-            self._send(session, message, len(body), headers.get("receipt"))
+            message_id = session.new_id()
+            data = self._message(frame, destination, kind, body, message_id)
+            self._send(session, Message.decode(data), message_id, len(body), headers.get("receipt"))
         except (BrokerError, JournalError) as error:
             self._drop()
             raise _not_sent(headers["destination"], error) from error
@@ -155,20 +157,19 @@ class Sends:
         return False
 
     def _message(
-        self, frame: Frame, destination: Destination, kind: MessageType, body: bytes
-    ) -> Message:
-        made = message_of(frame.headers, destination, self._clock.now_ms(), kind, body)
+        self, frame: Frame, destination: Destination, kind: int, body: bytes, message_id: int
+    ) -> bytes:
+        own: dict[str, str] = {}
         if self._subscriptions.no_local_count:
-            made.set(CONNECTION_ID, PropertyType.STRING, self._connection.connection_id)
-        return made
+            own[CONNECTION_ID] = self._connection.connection_id
+        if self._sets_id and message_id:
+            own[MESSAGE_ID] = f"STOMP{message_id}"
+        return message_of(frame.headers, destination, self._clock.now_ms(), kind, body, own)
 
-    def _send(self, session: Session, message: Message, size: int, receipt: str | None) -> None:
-        message_id = session.new_id()
-        if self._sets_id:
-            message.set(MESSAGE_ID, PropertyType.STRING, f"STOMP{message_id}")
+    def _send(
+        self, session: Session, message: Message, message_id: int, size: int, receipt: str | None
+    ) -> None:
         message.message_id = message_id
-        # Of its bytes it is known which of the broker's properties it has.
-        message = Message.decode(message.encode())
         if receipt is not None:
             session.prewarm(message)
         session.accept(message)
@@ -187,9 +188,9 @@ class Sends:
 
     # --- large messages -----------------------------------------------------------------------
 
-    def _begin(self, session: Session, frame: Frame, message: Message) -> Upload:
-        made = Message.decode_headers(message.encode_headers())
-        self._upload = Upload(session, made, self.large_size, sets_id=self._sets_id)
+    def _begin(self, session: Session, frame: Frame, data: bytes) -> Upload:
+        message = Message.decode_headers(memoryview(data)[END_OF_BODY_SIZE:])
+        self._upload = Upload(session, message, self.large_size, sets_id=self._sets_id)
         self._frame = frame
         return self._upload
 

@@ -14,12 +14,15 @@ if the sender had meant something by them.
 from __future__ import annotations
 
 import re
+import struct
 from typing import TYPE_CHECKING, Final
 
-from broker.model.bodies import encode_text
-from broker.model.message import GROUP_ID, Message
+from broker.model.core_layout import written
+from broker.model.encoding import BodyWriter
+from broker.model.message import GROUP_ID, ROUTING_TYPE_PROPERTY
+from broker.model.message_bytes import encoded_name
 from broker.model.message_types import MessageType
-from broker.model.properties import Property, PropertyType
+from broker.model.properties import TYPED_PROPERTIES, Property, PropertyType
 from broker.model.scheduled_time import SCHEDULED
 from broker.protocols.stomp.errors import StompError
 
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 
     from broker.protocols.stomp.destinations import Destination
 
-__all__ = ["CONNECTION_ID", "CONTENT_TYPE", "PREFIX", "content_of", "message_of"]
+__all__ = ["CONNECTION_ID", "CONTENT_TYPE", "PREFIX", "content_of", "encoded", "message_of"]
 
 CONTENT_TYPE: Final = "_AMQ_CONTENT_TYPE"
 PREFIX: Final = "_AMQ_PREFIX"
@@ -52,18 +55,23 @@ _RENAMED: Final = {
     "JMSXGroupID": GROUP_ID,
     "content-type": CONTENT_TYPE,
 }
-_STRING: Final = PropertyType.STRING
-_LONG: Final = PropertyType.LONG
+_INT: Final = struct.Struct(">i").pack
+_TEXT_TAG: Final = bytes([PropertyType.STRING])
+# In front of properties: whether there are, and how many.
+_COUNT_SIZE: Final = 5
+_BYTES: Final = int(MessageType.BYTES)
+_TEXT: Final = int(MessageType.TEXT)
 
 
 def message_of(
     headers: Mapping[str, str],
     destination: Destination,
     now_ms: int,
-    type: MessageType,
+    type: int,
     body: bytes,
-) -> Message:
-    """Give the message of a SEND; its id is to come.
+    own: Mapping[str, str],
+) -> bytes:
+    """Give the message of a SEND, as `Message.decode()` takes it; its id is to come.
 
     Args:
         headers: of the frame.
@@ -71,54 +79,80 @@ def message_of(
         now_ms: ms since 1970.
         type: of the body, as content_of() says.
         body: likewise; empty where it follows in parts.
+        own: texts that the broker adds as properties.
 
     Raises:
         StompError: a header has a value that is not valid.
     """
-    properties: dict[str, Property] = {}
+    properties: dict[str, bytes] = {}
     for name, value in headers.items():
         if name not in _OF_THE_FRAME:
             name = _RENAMED.get(name, name)
-            properties[name] = Property(name, _STRING, value)
+            properties[name] = _text_property(name, value)
+    for name, value in own.items():
+        properties[name] = _text_property(name, value)
+    if destination.prefix:
+        properties[PREFIX] = _text_property(PREFIX, destination.prefix)
+    if destination.routing_property is not None:
+        properties[ROUTING_TYPE_PROPERTY] = destination.routing_property
     if _GROUP_SEQUENCE in properties:
         # The one number among Artemis's names that clients set; it reads it from a text.
         number = _number(headers, _GROUP_SEQUENCE, -(2**31), 2**31 - 1)
-        properties[_GROUP_SEQUENCE] = Property(_GROUP_SEQUENCE, PropertyType.INT, number)
+        properties[_GROUP_SEQUENCE] = encoded(_GROUP_SEQUENCE, PropertyType.INT, number)
     scheduled_ms = _scheduled_ms(headers, now_ms)
     if scheduled_ms:
-        properties[SCHEDULED] = Property(SCHEDULED, _LONG, scheduled_ms)
-    if destination.prefix:
-        properties[PREFIX] = Property(PREFIX, _STRING, destination.prefix)
-    if destination.routing_property is not None:
-        properties[destination.routing_property.name] = destination.routing_property
+        properties[SCHEDULED] = encoded(SCHEDULED, PropertyType.LONG, scheduled_ms)
     priority = headers.get("priority", _PRIORITY_DEFAULT)
     if not (len(priority) == 1 and priority in "0123456789"):
         _number(headers, "priority", 0, _PRIORITY_MAX)
     persistent = headers.get("persistent")
     expires = headers.get("expires")
-    return Message(
+    return written(
+        memoryview(body),
+        0,
         destination.name,
-        body,
-        type=type,
-        durable=persistent is not None and persistent.lower() == "true",
-        priority=int(priority),
-        expiration=0 if expires is None else _number(headers, "expires", 0, _LONG_MAX),
-        timestamp=now_ms,
-        properties=properties.values(),
+        None,
+        type,
+        persistent is not None and persistent.lower() == "true",
+        0 if expires is None else _number(headers, "expires", 0, _LONG_MAX),
+        now_ms,
+        int(priority),
+        memoryview(_all(properties)),
     )
 
 
-def content_of(content_length: int, body: bytes) -> tuple[MessageType, bytes]:
+def _text_property(name: str, value: str) -> bytes:
+    """Give one property of many; no header of a frame has half of a surrogate pair."""
+    key, text = encoded_name(name), value.encode("utf-16-le")
+    return b"%b%b%b%b%b" % (_INT(len(key)), key, _TEXT_TAG, _INT(len(text)), text)
+
+
+def encoded(name: str, kind: PropertyType, value: int) -> bytes:
+    """Give the bytes of a property that is a number."""
+    writer = BodyWriter()
+    TYPED_PROPERTIES.write(writer, (Property(name, kind, value),))
+    return writer.getvalue()[_COUNT_SIZE:]
+
+
+def _all(properties: Mapping[str, bytes]) -> bytes:
+    if not properties:
+        return b"\0"
+    return b"\1%b%b" % (_INT(len(properties)), b"".join(properties.values()))
+
+
+def content_of(content_length: int, body: bytes) -> tuple[int, bytes]:
     """Give type and body of a message: bytes where the client told their number, else a text.
 
     What should be a text and is not UTF-8 is kept as bytes; Artemis replaces what it cannot read.
     """
     if content_length >= 0:
-        return MessageType.BYTES, body
+        return _BYTES, body
     try:
-        return MessageType.TEXT, encode_text(body.decode())
+        text = body.decode().encode("utf-16-le")
     except UnicodeDecodeError:
-        return MessageType.BYTES, body
+        return _BYTES, body
+    # As encode_text() does.
+    return _TEXT, b"\1%b%b" % (_INT(len(text)), text)
 
 
 def _scheduled_ms(headers: Mapping[str, str], now_ms: int) -> int:
