@@ -107,6 +107,8 @@ class Sessions(Protocol):
     """For queues of which a client wants no name."""
     connection_ttl_override_ms: int
     """How long any connection may be silent; -1 leaves it to the client."""
+    own_addresses: tuple[str, ...]
+    """Of management and of notifications: patterns that clients subscribe to do not mean these."""
 
     @property
     def is_active(self) -> bool:
@@ -137,6 +139,14 @@ class Sessions(Protocol):
 
         Raises:
             BrokerError: the broker takes none now, or there is one of that name.
+        """
+
+    def new_session(
+        self, name: str, user: str | None, options: SessionOptions, temporary: set[str]
+    ) -> Session:
+        """Make one that nobody hears of: a protocol's own, or of a client that has gone.
+
+        Who made it closes it.
         """
 
     def authenticate(self, user: str | None, password: str | None, remote: str) -> str | None:

@@ -52,6 +52,10 @@ class LastValues:
         waiting.replace(old, reference)
         return old
 
+    def last(self, key: PropertyValue) -> Reference | None:
+        """Give the newest of a key; None where there is none."""
+        return self._last.get(key)
+
     def is_last(self, reference: Reference) -> bool:
         """Whether no newer one has come meanwhile."""
         key = self._key_of(reference.message)

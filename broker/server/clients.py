@@ -61,6 +61,7 @@ class Clients:
         session_count_total: since the broker was made.
         connection_count_total: likewise.
         connection_ttl_override_ms: how long any connection may be silent; -1 leaves it to clients.
+        own_addresses: of management and of notifications.
     """
 
     parts: Parts
@@ -71,6 +72,10 @@ class Clients:
     ) -> None:
         self.node_id = ""
         self.connection_ttl_override_ms = options.connection_ttl_override
+        self.own_addresses: tuple[str, ...] = (
+            options.management.address,
+            options.notifications.address,
+        )
         self.sessions: dict[str, Session] = {}
         self.connections: dict[str, Handler] = {}
         # In the order in which they came, as all that is gone through; a set has none.

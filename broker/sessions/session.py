@@ -12,6 +12,7 @@ Threads: the event loop's alone; nothing here waits.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError, ErrorCode, broker_error
@@ -19,6 +20,7 @@ from broker.notifications import IN_PROCESS, NotificationType, NotifyingSink
 from broker.queues.consumer import Consumer
 from broker.routing.postoffice import Routing
 from broker.sessions.client_administration import ClientAdministration
+from broker.sessions.own_queues import OwnQueues
 from broker.sessions.permissions import Permissions
 from broker.sessions.sender import Sender
 from broker.sessions.sending import Sending
@@ -30,7 +32,7 @@ from broker.sessions.xa_resource import XaResource
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from broker.model.message import Message
     from broker.model.routing_type import RoutingType
@@ -203,6 +205,11 @@ class Session:
                 self._management,
             )
         return administration
+
+    @property
+    def own_queues(self) -> OwnQueues:
+        """Queues of the protocol, for which no permission of the user counts."""
+        return OwnQueues(self, self._postoffice, self._queue_administration)
 
     @property
     def xa(self) -> XaResource:
@@ -482,6 +489,30 @@ class Session:
         self._transaction.rollback(
             done, *arguments, considers_last_delivered=considers_last_delivered
         )
+
+    @contextlib.contextmanager
+    def together(self, done: After, *arguments: object) -> Iterator[None]:
+        """Let what is sent and acknowledged within count together, or not at all.
+
+        For sessions whose requests count alone otherwise. `done(error, *arguments)` once it is
+        durable. If the body raises, nothing of it counts.
+
+        Raises:
+            BrokerError: something of it was refused.
+        """
+        assert self._sends_alone, "it has no transaction"
+        assert self._acknowledges_alone, "it has no transaction"
+        self._sends_alone = self._acknowledges_alone = False
+        try:
+            self._transaction.usable()
+            yield
+        except BaseException:
+            self._transaction.end_alone(None)
+            raise
+        else:
+            self._transaction.end_alone(done, *arguments)
+        finally:
+            self._sends_alone = self._acknowledges_alone = True
 
     # --- the end ------------------------------------------------------------------------------
 

@@ -68,6 +68,23 @@ class SessionTransaction:
         tx.check_usable()
         return tx
 
+    def end_alone(self, done: After | None, *arguments: object) -> None:
+        """Commit what usable() began in a session that has none; None rolls it back.
+
+        Raises:
+            BrokerError: something of it was refused: it is rolled back.
+        """
+        tx, self.tx = self.tx, None
+        assert tx is not None, "it was begun"
+        if done is None:
+            tx.rollback(self.context)
+            return
+        try:
+            tx.commit(self.context, done, *arguments)
+        except BrokerError:
+            tx.rollback(self.context)
+            raise
+
     def commit(self, done: After, *arguments: object) -> None:
         """Let all since the last commit count; `done(error, *arguments)` once that is durable.
 

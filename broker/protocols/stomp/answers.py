@@ -10,8 +10,8 @@ from broker.protocols.stomp.frames import encode_frame
 from broker.protocols.stomp.versions import Version
 
 if TYPE_CHECKING:
+    from broker.protocols.output import Output
     from broker.protocols.peer import Peer
-    from broker.protocols.stomp.output import Output
 
 __all__ = ["Answers"]
 

@@ -7,11 +7,11 @@ connection are paused: their frames would stand in its middle.
 from __future__ import annotations
 
 import logging
-import zlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError
-from broker.protocols.stomp.body_stream import BodyStream
+from broker.protocols.body_stream import BodyStream
+from broker.protocols.large_content import unpacked
 from broker.protocols.stomp.message_frame import body_of, is_text, message_head
 from broker.routing.large_copies import LARGE_COMPRESSED
 from journal.errors import JournalError
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from broker.model.message import Message
     from broker.ports import Timers
+    from broker.protocols.output import Output
     from broker.protocols.peer import Peer
-    from broker.protocols.stomp.output import Output
     from broker.protocols.stomp.subscriptions import Subscription, Subscriptions
     from broker.protocols.stomp.versions import Version
     from broker.queues.consumer import Consumer
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["Deliveries"]
 
 log = logging.getLogger("broker")
-
-# A compressed body that is not kept as a large one is unpacked up to this size; else it is sent as
-# it is.
-_UNPACKED_MAX: Final = 128 * 1024 * 1024
 
 
 class Deliveries:
@@ -80,7 +76,7 @@ class Deliveries:
         message_id = f"{consumer.consumer_id},{message.message_id}"
         if message.large is not None:
             return self._deliver_large(subscription, message, message_id, delivery_count)
-        body, is_binary = body_of(message, _unpacked(message))
+        body, is_binary = body_of(message, unpacked(message))
         head = message_head(
             message,
             message_id,
@@ -158,6 +154,7 @@ class Deliveries:
             lambda: self._streamed(subscription, message.message_id),
             is_text=is_text(message),
             is_compressed=message.get(LARGE_COMPRESSED) is True,
+            tail=b"\0\n",
         )
         for consumer in self.subscriptions.consumers():
             consumer.pause()
@@ -200,17 +197,3 @@ class Deliveries:
         stream, self._stream = self._stream, None
         if stream is not None:
             stream.close()
-
-
-def _unpacked(message: Message) -> bytes:
-    """Give the body of a regular message, unpacked where its sender compressed it."""
-    body = bytes(message.body)
-    if message.get(LARGE_COMPRESSED) is not True:
-        return body
-    unpacker = zlib.decompressobj()
-    try:
-        made = unpacker.decompress(body, _UNPACKED_MAX)
-    except zlib.error as error:
-        log.warning("message %d is sent as it is: %s", message.message_id, error)
-        return body
-    return made if unpacker.eof else body

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.errors import BrokerError
 from broker.notifications import Origin
+from broker.protocols.output import Output
 from broker.protocols.stomp.answers import Answers
 from broker.protocols.stomp.deliveries import Deliveries
 from broker.protocols.stomp.destinations import Destinations
 from broker.protocols.stomp.errors import StompError
 from broker.protocols.stomp.frames import FrameReader, Limits, Part, encode_frame
 from broker.protocols.stomp.heart_beats import Agreement, HeartBeats, agree
-from broker.protocols.stomp.output import Output
 from broker.protocols.stomp.sends import Sends
 from broker.protocols.stomp.silence import Silence
 from broker.protocols.stomp.subscriptions import Subscription, Subscriptions

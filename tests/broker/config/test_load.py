@@ -464,9 +464,9 @@ def test_included_files(read, tmp_path):
             "connector 'c' has no parameter useEpol; did you mean useEpoll?",
         ),
         (
-            "<acceptors>\n<acceptor name='a'>tcp://h:1?protocols=CORE,MQTT</acceptor></acceptors>",
+            "<acceptors>\n<acceptor name='a'>tcp://h:1?protocols=CORE,AMQP</acceptor></acceptors>",
             4,
-            "acceptor 'a' is for protocol MQTT, which this version does not speak",
+            "acceptor 'a' is for protocol AMQP, which this version does not speak",
         ),
         (
             "<acceptors>\n<acceptor name='a'>tcp://h:1?protocols=core</acceptor></acceptors>",

@@ -46,12 +46,12 @@ def line(tmp_path, monkeypatch):
     install(tmp_path / "site", monkeypatch, {"LINE": "line_protocol:LINE"}, line_protocol=FACTORY)
 
 
-def test_core_and_stomp_are_installed():
-    assert list(installed_protocols()) == ["CORE", "STOMP"]
+def test_core_mqtt_and_stomp_are_installed():
+    assert list(installed_protocols()) == ["CORE", "MQTT", "STOMP"]
 
 
 def test_another_distribution_brings_one(line):
-    assert list(installed_protocols()) == ["CORE", "LINE", "STOMP"]
+    assert list(installed_protocols()) == ["CORE", "LINE", "MQTT", "STOMP"]
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,33 @@
-"""The body of a large message, as a frame has it, piece by piece: unpacked, and a text as UTF-8."""
+"""Bodies for clients without types: unpacked, a text as UTF-8, a large one piece by piece."""
 
 from __future__ import annotations
 
 import codecs
+import logging
 import zlib
 from typing import TYPE_CHECKING, Final
 
 from broker.model.encoding import RecordFormatError
+from broker.routing.large_copies import LARGE_COMPRESSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.model.large_body import LargeBody
+    from broker.model.message import Message
 
-__all__ = ["CHUNK_SIZE", "LargeContent"]
+__all__ = ["CHUNK_SIZE", "LargeContent", "unpacked"]
+
+log = logging.getLogger("broker")
 
 CHUNK_SIZE: Final = 64 * 1024
 # Of the flag and the length in front of a text (NSS).
 _TEXT_HEADER_SIZE: Final = 5
 # An unpacked piece; the rest of what was read waits.
 _UNPACKED_MAX: Final = 256 * 1024
+# A compressed body that is not kept as a large one is unpacked up to this size; else it is sent as
+# it is.
+_UNPACKED_WHOLE_MAX: Final = 128 * 1024 * 1024
 
 
 class LargeContent:
@@ -89,3 +97,17 @@ class LargeContent:
         except UnicodeDecodeError as error:
             raise RecordFormatError(f"a text cannot be read: {error}") from error
         return text.encode("utf-8", "replace")
+
+
+def unpacked(message: Message) -> bytes:
+    """Give the body of a regular message, unpacked where its sender compressed it."""
+    body = bytes(message.body)
+    if message.get(LARGE_COMPRESSED) is not True:
+        return body
+    unpacker = zlib.decompressobj()
+    try:
+        made = unpacker.decompress(body, _UNPACKED_WHOLE_MAX)
+    except zlib.error as error:
+        log.warning("message %d is sent as it is: %s", message.message_id, error)
+        return body
+    return made if unpacker.eof else body

@@ -1,6 +1,6 @@
 """A large message on its way to a client: counted where its size is not known, then written.
 
-    body ─▶ counted once, if it is a text or compressed ─▶ head ─▶ pieces ─▶ NUL
+    body ─▶ counted once, if it is a text or compressed ─▶ head ─▶ pieces ─▶ tail
 
 What is not what its message says is found out while it is counted, and then sent as the bytes that
 are stored. Nothing else is delivered on the connection before its end, and no consumer is waited
@@ -13,15 +13,15 @@ import logging
 from typing import TYPE_CHECKING
 
 from broker.model.encoding import RecordFormatError
-from broker.protocols.stomp.large_content import LargeContent
+from broker.protocols.large_content import LargeContent
 from journal.errors import JournalIOError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker.model.large_body import LargeBody
+    from broker.protocols.output import Output
     from broker.protocols.peer import Peer
-    from broker.protocols.stomp.output import Output
 
 __all__ = ["BodyStream"]
 
@@ -35,10 +35,12 @@ class BodyStream:
         peer: the socket, which may pause it.
         output: takes the frame.
         body: of the message.
-        make_head: gives what stands before the body, for its size and whether it is a text.
-        on_end: called once it is written.
+        make_head: gives what stands before the body, for its size and whether it is a text; None
+            where a body of that size is not to be written at all.
+        on_end: called once it is written, or is known not to be.
         is_text: the body is a text, as Core's clients write one.
         is_compressed: it is a zlib stream.
+        tail: what stands behind the body.
     """
 
     def __init__(
@@ -46,11 +48,12 @@ class BodyStream:
         peer: Peer,
         output: Output,
         body: LargeBody,
-        make_head: Callable[[int, bool], bytes],
+        make_head: Callable[[int, bool], bytes | None],
         on_end: Callable[[], object],
         *,
         is_text: bool,
         is_compressed: bool,
+        tail: bytes = b"",
     ) -> None:
         self._peer = peer
         self._output = output
@@ -59,6 +62,7 @@ class BodyStream:
         self._on_end = on_end
         self._is_text = is_text
         self._is_compressed = is_compressed
+        self._tail = tail
         # While it is counted.
         self._counted: LargeContent | None = None
         self._size = 0
@@ -83,7 +87,8 @@ class BodyStream:
         try:
             if self._content is None and not self._count():
                 return
-            self._write()
+            if not self._is_ended:
+                self._write()
         except (JournalIOError, RecordFormatError) as error:
             log.error(
                 "a large message for %s cannot be read, the connection is closed: %s",
@@ -125,8 +130,12 @@ class BodyStream:
 
     def _begin(self, size: int) -> None:
         self._counted = None
+        head = self._make_head(size, self._is_text)
+        if head is None:
+            self._end()
+            return
         self._content = self._new_content()
-        self._output.part(self._make_head(size, self._is_text))
+        self._output.part(head)
 
     def _write(self) -> None:
         content = self._content
@@ -137,7 +146,10 @@ class BodyStream:
             piece = content.next()
             if piece:
                 self._output.part(piece)
-        self._output.part(b"\0\n")
+        self._output.part(self._tail)
+        self._end()
+
+    def _end(self) -> None:
         self.close()
         self._output.end()
         self._on_end()

@@ -1,0 +1,364 @@
+"""Messages on their way to a client: what consumers are given becomes PUBLISH packets.
+
+    QoS 0    acknowledged in its queue once it is handed to the socket
+    QoS 1    by PUBACK
+    QoS 2    by PUBREC; then PUBREL is sent until PUBCOMP comes
+
+As many of QoS 1 and 2 may be on their way as the client's Receive Maximum says: consumers pause
+then. A large payload is written piece by piece as the socket takes it, and all consumers of the
+connection are paused meanwhile: their packets would stand in its middle.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from broker.errors import BrokerError
+from broker.model.message import Message
+from broker.model.message_types import MessageType
+from broker.model.properties import Property, PropertyType
+from broker.model.routing_type import RoutingType
+from broker.protocols.body_stream import BodyStream
+from broker.protocols.mqtt import message_properties as names
+from broker.protocols.mqtt.encoding import encode, publish_head
+from broker.protocols.mqtt.message_packet import is_text, payload_of, properties_of, qos_of
+from broker.protocols.mqtt.packets import Acknowledgement, PacketType, Publish, Version
+from broker.protocols.mqtt.properties import NO_PROPERTIES, PropertyId
+from broker.protocols.mqtt.reason_codes import FAILURE, ReasonCode
+from broker.protocols.mqtt.session_states import RELEASE_PREFIX
+from broker.protocols.mqtt.topics import topic_of
+from broker.routing.large_copies import LARGE_COMPRESSED
+from broker.settings.queue_defaults import QueueRequest
+from journal.errors import JournalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.environment import Clock
+    from broker.ports import Timers
+    from broker.protocols.mqtt.agreement import Agreement
+    from broker.protocols.mqtt.session_state import Outgoing, SessionState
+    from broker.protocols.mqtt.subscriptions import Active, Subscriptions
+    from broker.protocols.output import Output
+    from broker.protocols.peer import Peer
+    from broker.queues.consumer import Consumer
+    from broker.sessions.session import Session
+
+__all__ = ["Deliveries"]
+
+log = logging.getLogger("broker")
+
+# With the fixed header; a PUBLISH that would be larger is not sent.
+_HEADER_SIZE_MAX: Final = 5
+
+
+class Deliveries:
+    """Implements `queues.consumer.Sink` for all consumers of a connection.
+
+    Args:
+        session: of the client.
+        state: of the client.
+        agreement: what the client and the broker agreed on.
+        peer: the socket.
+        output: takes packets.
+        timers: of the event loop.
+        clock: says how long a message has to live.
+        on_ended: called with why, where a consumer has ended that the client did not end.
+
+    Attributes:
+        subscriptions: of the connection. Set once, before any is made.
+    """
+
+    subscriptions: Subscriptions
+
+    def __init__(
+        self,
+        session: Session,
+        state: SessionState,
+        agreement: Agreement,
+        peer: Peer,
+        output: Output,
+        timers: Timers,
+        clock: Clock,
+        on_ended: Callable[[str], object],
+    ) -> None:
+        self._session = session
+        self._state = state
+        self._version = agreement.version
+        self._open_max = agreement.receive_maximum
+        self._size_max = agreement.packet_size_max
+        self._alias_max = agreement.alias_maximum
+        self._aliases: dict[str, int] = {}
+        self._peer = peer
+        self._output = output
+        self._timers = timers
+        self._clock = clock
+        self._on_ended = on_ended
+        self._wildcards = session.administration.wildcards
+        self._stream: BodyStream | None = None
+        # As many are on their way as the client takes.
+        self._is_full = False
+
+    # --- what consumers are given -------------------------------------------------------------
+
+    def deliver(self, consumer: Consumer, message: Message, delivery_count: int) -> int:
+        """Write a message for a consumer; bytes of its packet."""
+        active = self.subscriptions.by_consumer[consumer.consumer_id]
+        filter = active.subscribed.filter
+        if filter.no_local and message.get(names.CLIENT_ID) == self._state.client_id:
+            self._acknowledge(consumer, message.message_id)
+            return 0
+        qos = qos_of(message, filter.qos)
+        if message.large is not None:
+            return self._deliver_large(active, message, qos, delivery_count)
+        payload = payload_of(message)
+        head = self._head(active, message, qos, delivery_count, len(payload))
+        if head is None:
+            self._acknowledge(consumer, message.message_id)
+            return 0
+        self._output.write(head + payload)
+        if not qos:
+            self._acknowledge(consumer, message.message_id)
+        return len(head) + len(payload)
+
+    def _head(
+        self, active: Active, message: Message, qos: int, delivery_count: int, size: int
+    ) -> bytes | None:
+        """Give a PUBLISH before its payload, with a packet id; None where it is too large."""
+        subscribed, is_5 = active.subscribed, self._version is Version.V5
+        topic = topic_of(message.address or "", self._wildcards)
+        properties = NO_PROPERTIES
+        alias = 0
+        text = topic
+        if is_5:
+            properties = properties_of(message, self._clock.now_ms(), subscribed.identifier)
+            if self._alias_max:
+                alias = self._aliases.get(topic, 0)
+                if alias:
+                    text = ""
+                elif len(self._aliases) < self._alias_max:
+                    alias = len(self._aliases) + 1
+                if alias:
+                    properties = {**properties, PropertyId.TOPIC_ALIAS: alias}
+        # Its packet id takes as much room, whichever it is.
+        packet = Publish(text, b"", qos, self._is_retained(active, message), packet_id=qos and 1)
+        packet = packet._replace(properties=properties)
+        try:
+            head = publish_head(packet, self._version, size)
+        except ValueError:
+            head = b""
+        if not head or len(head) + size > self._size_max:
+            log.warning(
+                "message %d is too large for MQTT client %s: dropped",
+                message.message_id,
+                self._state.client_id,
+            )
+            return None
+        if alias:
+            self._aliases[topic] = alias
+        if not qos:
+            return head
+        packet_id, is_left = self._state.begin(
+            subscribed.queue, message.message_id, active.consumer.consumer_id, qos
+        )
+        is_dup = is_left or (delivery_count > 1 and subscribed.share is None)
+        if self._state.in_flight >= self._open_max:
+            self._is_full = True
+            for consumer in self.subscriptions.consumers():
+                consumer.pause()
+        return publish_head(packet._replace(packet_id=packet_id, dup=is_dup), self._version, size)
+
+    def _is_retained(self, active: Active, message: Message) -> bool:
+        if message.get(names.IS_RETAINED) is not True:
+            return False
+        if self._version is Version.V5 and active.subscribed.filter.retain_as_published:
+            return True
+        return names.IS_INITIAL in message.properties
+
+    def _acknowledge(self, consumer: Consumer, message_id: int) -> None:
+        """Nothing more is to come of the client for a message."""
+        if consumer.is_closed:
+            return
+        try:
+            self._session.accept_acknowledgement(consumer.consumer_id, message_id, True)
+        except (BrokerError, JournalError) as error:
+            # Behind this turn of the queue, which is in the middle of giving messages.
+            consumer.pause()
+            self._timers.call_soon(self._on_ended, f"a message cannot be acknowledged: {error}")
+
+    def disconnected(self, consumer: Consumer) -> None:
+        """The broker has closed a consumer: its queue is gone."""
+        self._session.disconnected(consumer)
+        if self.subscriptions.forget(consumer) is not None:
+            self._on_ended(f"the queue {consumer.queue.name} is gone")
+
+    # --- large messages -----------------------------------------------------------------------
+
+    def _deliver_large(
+        self, active: Active, message: Message, qos: int, delivery_count: int
+    ) -> int:
+        body = message.large
+        assert body is not None, "it is a large message"
+        consumer, message_id = active.consumer, message.message_id
+        is_over = not qos
+
+        def head(size: int, _: bool) -> bytes | None:
+            nonlocal is_over
+            made = self._head(active, message, qos, delivery_count, size)
+            is_over = is_over or made is None
+            return made
+
+        def end() -> None:
+            self._stream = None
+            if is_over:
+                self._acknowledge(consumer, message_id)
+            self._go_on_all()
+
+        self._stream = BodyStream(
+            self._peer,
+            self._output,
+            body,
+            head,
+            end,
+            is_text=is_text(message),
+            is_compressed=message.get(LARGE_COMPRESSED) is True,
+        )
+        for one in self.subscriptions.consumers():
+            one.pause()
+        # Behind this turn of the queue.
+        self._timers.call_soon(self._stream.go_on)
+        return body.size
+
+    # --- what the client acknowledges ---------------------------------------------------------
+
+    def acknowledged(self, packet: Acknowledgement) -> None:
+        """Take a PUBACK; an unknown packet id is left alone."""
+        found = self._state.outgoing.get(packet.packet_id)
+        if found is not None and found.qos == 1 and found.consumer_id:
+            self._end(found)
+
+    def received(self, packet: Acknowledgement) -> None:
+        """Take a PUBREC: the message is the client's, and PUBREL follows once that is durable.
+
+        Raises:
+            BrokerError: it cannot be recorded.
+            JournalError: likewise.
+        """
+        found = self._state.outgoing.get(packet.packet_id)
+        if found is None or found.qos != 2:
+            self._send_release(None, packet.packet_id, ReasonCode.PACKET_IDENTIFIER_NOT_FOUND)
+        elif packet.code >= FAILURE and not found.is_released:
+            self._end(found)
+        elif found.is_released or not found.consumer_id:
+            self._send_release(None, packet.packet_id, ReasonCode.SUCCESS)
+        else:
+            self._release(found)
+
+    def _end(self, found: Outgoing) -> None:
+        del self._state.outgoing[found.packet_id]
+        self._settle(found)
+        self._has_left()
+
+    def _settle(self, found: Outgoing) -> None:
+        consumer = self._session.consumers.get(found.consumer_id)
+        # Without one, its subscription has ended meanwhile.
+        if consumer is not None:
+            self._session.accept_acknowledgement(found.consumer_id, found.message_id, True)
+
+    def _release(self, found: Outgoing) -> None:
+        session, state = self._session, self._state
+        packet_id = found.packet_id
+        if not state.is_kept:
+            self._settle(found)
+            found.is_released = True
+            session.context.after(self._send_release, packet_id, ReasonCode.SUCCESS)
+            return
+        own, queue = session.own_queues, f"{RELEASE_PREFIX}{state.client_id}"
+        own.make(QueueRequest(name=queue, address=queue, routing_type=RoutingType.ANYCAST))
+        message = _release_message(queue, packet_id, state.client_id, session.new_id())
+        with session.together(self._send_release, packet_id, ReasonCode.SUCCESS):
+            own.put(message, queue)
+            self._settle(found)
+        found.is_released = True
+
+    def _send_release(self, error: Exception | None, packet_id: int, code: ReasonCode) -> None:
+        if error is None:
+            packet = Acknowledgement(PacketType.PUBREL, packet_id, code)
+            self._output.write(encode(packet, self._version))
+
+    def completed(self, packet: Acknowledgement) -> None:
+        """Take a PUBCOMP: the packet id is free.
+
+        Raises:
+            BrokerError: it cannot be recorded.
+            JournalError: likewise.
+        """
+        packet_id = packet.packet_id
+        found = self._state.outgoing.get(packet_id)
+        if found is None or not found.is_released:
+            return
+        del self._state.outgoing[packet_id]
+        queue = f"{RELEASE_PREFIX}{self._state.client_id}"
+        self._session.own_queues.remove(queue, lambda one: one.get(names.PACKET_ID) == packet_id)
+        self._has_left()
+
+    def release_again(self) -> None:
+        """Send the PUBRELs that had no answer on an earlier connection."""
+        for packet_id in self._state.released():
+            self._send_release(None, packet_id, ReasonCode.SUCCESS)
+
+    def _has_left(self) -> None:
+        """The client has room for one more message."""
+        if self._is_full and self._state.in_flight < self._open_max:
+            self._is_full = False
+            self._go_on_all()
+
+    # --- the socket ---------------------------------------------------------------------------
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether a consumer that begins now has to wait."""
+        return self._is_full or self._stream is not None or self._peer.is_paused
+
+    def pause(self) -> None:
+        """The peer does not read."""
+        for consumer in self.subscriptions.consumers():
+            consumer.pause()
+
+    def go_on(self) -> None:
+        """The peer reads again."""
+        if self._stream is not None:
+            self._stream.go_on()
+        else:
+            self._go_on_all()
+
+    def _go_on_all(self) -> None:
+        if not self.is_paused:
+            for consumer in self.subscriptions.consumers():
+                consumer.go_on()
+
+    def close(self) -> None:
+        """The connection is gone."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
+
+
+def _release_message(queue: str, packet_id: int, client_id: str, message_id: int) -> Message:
+    """Give the message that stands for a PUBREL without an answer, as Artemis writes it."""
+    return Message(
+        queue,
+        b"",
+        type=MessageType.BYTES,
+        durable=True,
+        priority=0,
+        message_id=message_id,
+        properties=[
+            Property(names.PACKET_ID, PropertyType.INT, packet_id),
+            Property(names.PACKET_TYPE, PropertyType.INT, int(PacketType.PUBREL)),
+            Property(names.QOS, PropertyType.INT, 1),
+            Property(names.IS_RETAINED, PropertyType.BOOLEAN, False),
+            Property(names.CLIENT_ID, PropertyType.STRING, client_id),
+        ],
+    )

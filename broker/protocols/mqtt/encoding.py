@@ -1,0 +1,117 @@
+"""Packets to bytes, of both directions."""
+
+from __future__ import annotations
+
+from broker.protocols.mqtt.packets import (
+    Acknowledgement,
+    Auth,
+    Connack,
+    Connect,
+    Disconnect,
+    Packet,
+    Ping,
+    Publish,
+    Suback,
+    Subscribe,
+    Unsubscribe,
+    Version,
+)
+from broker.protocols.mqtt.properties import PacketType, write_properties
+from broker.protocols.mqtt.wire import binary, number, text, variable
+
+__all__ = ["encode", "publish_head"]
+
+
+def encode(packet: Packet, version: Version) -> bytes:
+    """Give the bytes of a packet.
+
+    Raises:
+        ValueError: a field does not fit its place, or the packet is too large.
+    """
+    is_5 = version is Version.V5
+    if isinstance(packet, Publish):
+        return publish_head(packet, version, len(packet.payload)) + packet.payload
+    if isinstance(packet, Acknowledgement):
+        body = number(packet.packet_id, 2)
+        if is_5 and (packet.code or packet.properties):
+            body += number(packet.code, 1)
+            if packet.properties:
+                body += write_properties(packet.properties)
+        return _framed(packet.type, 2 if packet.type is PacketType.PUBREL else 0, body)
+    if isinstance(packet, Ping):
+        return _framed(packet.type, 0, b"")
+    if isinstance(packet, Connack):
+        body = bytes((packet.session_present, packet.code))
+        return _framed(PacketType.CONNACK, 0, body + (_properties(packet) if is_5 else b""))
+    if isinstance(packet, Suback):
+        body = number(packet.packet_id, 2) + (_properties(packet) if is_5 else b"")
+        return _framed(packet.type, 0, body + bytes(packet.codes))
+    if isinstance(packet, Subscribe):
+        body = number(packet.packet_id, 2) + (_properties(packet) if is_5 else b"")
+        for one in packet.filters:
+            options = one.qos
+            if is_5:
+                options |= one.no_local << 2 | one.retain_as_published << 3
+                options |= one.retain_handling << 4
+            body += text(one.text) + number(options, 1)
+        return _framed(PacketType.SUBSCRIBE, 2, body)
+    if isinstance(packet, Unsubscribe):
+        body = number(packet.packet_id, 2) + (_properties(packet) if is_5 else b"")
+        return _framed(PacketType.UNSUBSCRIBE, 2, body + b"".join(map(text, packet.filters)))
+    if isinstance(packet, Connect):
+        return _connect(packet)
+    kind = PacketType.DISCONNECT if isinstance(packet, Disconnect) else PacketType.AUTH
+    return _framed(kind, 0, _code(packet) if is_5 else b"")
+
+
+def _properties(packet: Connack | Suback | Subscribe | Unsubscribe | Disconnect | Auth) -> bytes:
+    return write_properties(packet.properties)
+
+
+def _code(packet: Disconnect | Auth) -> bytes:
+    if not (packet.code or packet.properties):
+        return b""
+    return number(packet.code, 1) + (_properties(packet) if packet.properties else b"")
+
+
+def _framed(kind: PacketType, flags: int, body: bytes) -> bytes:
+    return bytes((kind << 4 | flags,)) + variable(len(body)) + body
+
+
+def publish_head(packet: Publish, version: Version, payload_size: int) -> bytes:
+    """Give all of a PUBLISH before its payload.
+
+    Raises:
+        ValueError: as for encode().
+    """
+    head = text(packet.topic)
+    if packet.qos:
+        head += number(packet.packet_id, 2)
+    if version is Version.V5:
+        head += write_properties(packet.properties)
+    flags = packet.dup << 3 | packet.qos << 1 | packet.retain
+    size = variable(len(head) + payload_size)
+    return bytes((PacketType.PUBLISH << 4 | flags,)) + size + head
+
+
+def _connect(packet: Connect) -> bytes:
+    version, will = packet.version, packet.will
+    is_5 = version is Version.V5
+    flags = packet.clean_start << 1
+    payload = text(packet.client_id)
+    if will is not None:
+        flags |= 0x04 | will.qos << 3 | will.retain << 5
+        if is_5:
+            payload += write_properties(will.properties)
+        payload += text(will.topic) + binary(will.payload)
+    if packet.user is not None:
+        flags |= 0x80
+        payload += text(packet.user)
+    if packet.password is not None:
+        flags |= 0x40
+        payload += binary(packet.password)
+    head = text("MQIsdp" if version is Version.V3_1 else "MQTT")
+    head += bytes((version, flags)) + number(packet.keep_alive_s, 2)
+    if is_5:
+        head += write_properties(packet.properties)
+    return _framed(PacketType.CONNECT, 0, head + payload)

@@ -1,0 +1,569 @@
+"""A connection that speaks MQTT: its packets to calls of a session, answers in order.
+
+    CONNECT                   version, client id, user; the client's session, taken up or new
+    PUBLISH, PUBREL           publishing.py
+    SUBSCRIBE, UNSUBSCRIBE    subscriptions.py   messages to the client, deliveries.py
+    PUBACK, PUBREC, PUBCOMP   deliveries.py
+    DISCONNECT                the will is dropped, the session waits or ends
+
+What is answered is durable. A packet that breaks the protocol ends the connection: a client of
+MQTT 5 is told the reason by DISCONNECT.
+
+Until a client has shown who it is these limits hold: 1 MiB a packet, and the time of a handshake.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.errors import BrokerError
+from broker.model.address import SEPARATOR
+from broker.notifications import Origin
+from broker.protocols.mqtt.agreement import agree
+from broker.protocols.mqtt.deliveries import Deliveries
+from broker.protocols.mqtt.encoding import encode
+from broker.protocols.mqtt.errors import MqttError
+from broker.protocols.mqtt.framing import HEAD_MAX, Framing, Limits
+from broker.protocols.mqtt.packets import (
+    Acknowledgement,
+    Connack,
+    Connect,
+    Disconnect,
+    PacketType,
+    Part,
+    Ping,
+    Publish,
+    Suback,
+    Subscribe,
+    Unsubscribe,
+    Version,
+)
+from broker.protocols.mqtt.properties import PropertyId
+from broker.protocols.mqtt.publishing import LARGE_SIZE, Publishing
+from broker.protocols.mqtt.reason_codes import ReasonCode, return_code
+from broker.protocols.mqtt.session_state import WillToSend
+from broker.protocols.mqtt.subscriptions import Subscriptions
+from broker.protocols.mqtt.topics import OWN_PREFIX, address_of, check_topic
+from broker.protocols.mqtt.wire import VARIABLE_MAX
+from broker.protocols.output import Output
+from broker.sessions.session import SessionOptions
+from journal.errors import JournalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from broker.protocols.mqtt.agreement import Agreement
+    from broker.protocols.mqtt.packets import Packet, Will
+    from broker.protocols.mqtt.properties import Properties
+    from broker.protocols.mqtt.session_state import SessionState
+    from broker.protocols.mqtt.session_states import SessionStates
+    from broker.protocols.mqtt.subscriptions import Active
+    from broker.protocols.peer import Peer, Sessions
+    from broker.sessions.session import Session
+
+__all__ = ["MqttConnection"]
+
+log = logging.getLogger("broker")
+
+_UNKNOWN_LIMITS: Final = Limits(HEAD_MAX, -1)
+
+
+class MqttConnection:
+    """See the module's text.
+
+    Args:
+        sessions: the broker.
+        states: sessions of all clients.
+        peer: the socket.
+        parameters: of the acceptor.
+    """
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        states: SessionStates,
+        peer: Peer,
+        parameters: Mapping[str, Any],
+    ) -> None:
+        self._sessions = sessions
+        self._states = states
+        self._peer = peer
+        self._parameters = parameters
+        self._timers = asyncio.get_running_loop()
+        self._framing = Framing(_UNKNOWN_LIMITS)
+        self._output = Output(peer)
+        self._version = Version.V3_1_1
+        self._client_id: str | None = None
+        self._opened_s = sessions.clock.monotonic_s()
+        # From the login on.
+        self._session: Session | None = None
+        self._state: SessionState | None = None
+        self._user: str | None = None
+        self._will: Will | None = None
+        self._is_working = False
+        # What to begin with behind a hold; None while nothing is held.
+        self._then: Callable[[], object] | None = None
+        self._packet: Packet | None = None
+        # No packet is looked at any more.
+        self._is_ending = False
+        self._is_lost = False
+
+    @property
+    def origin(self) -> Origin:
+        """What sessions, and those who manage the broker, know of the connection."""
+        peer = self._peer
+        name = "MQTT5" if self._version is Version.V5 else "MQTT"
+        return Origin(
+            peer.connection_id, peer.remote, peer.local, self._client_id, name, peer.created_ms
+        )
+
+    # --- packets ------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        """Take the next bytes."""
+        if self._is_ending:
+            return
+        self._framing.feed(data)
+        self._work()
+
+    def _work(self) -> None:
+        """Look at packets as long as there are, and nothing is held."""
+        self._is_working = True
+        try:
+            while self._then is None and not self._is_ending:
+                found = self._framing.next()
+                if found is None:
+                    return
+                if isinstance(found, Part):
+                    if self._session is not None:
+                        self._publishing.append(found)
+                else:
+                    self._packet = found
+                    self._take()
+        except MqttError as error:
+            self._refuse(error)
+        except (BrokerError, JournalError) as error:
+            self._refuse(MqttError(ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)))
+        finally:
+            self._is_working = False
+
+    def _take(self) -> None:
+        packet = self._packet
+        if self._session is None:
+            if not isinstance(packet, Connect):
+                raise MqttError(ReasonCode.PROTOCOL_ERROR, "a packet before CONNECT")
+            self._connect(packet)
+            return
+        handle = _HANDLERS.get(type(packet))
+        if handle is None:
+            raise MqttError(
+                ReasonCode.PROTOCOL_ERROR, f"{type(packet).__name__} on a connection in use"
+            )
+        handle(self, packet)
+
+    def hold(self, then: Callable[[], object]) -> None:
+        """Look at no packet until resume(), which begins by calling `then()`."""
+        assert self._then is None, "one thing at a time"
+        self._then = then
+        self._peer.hold_reading()
+
+    def resume(self) -> None:
+        """Go on; nothing where the connection is gone."""
+        then, self._then = self._then, None
+        if self._is_lost or then is None:
+            return
+        self._peer.release_reading()
+        if self._is_ending:
+            return
+        try:
+            then()
+        except MqttError as error:
+            self._refuse(error)
+        except (BrokerError, JournalError) as error:
+            self._refuse(MqttError(ReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, str(error)))
+        if not self._is_working:
+            self._work()
+
+    def write(self, packet: Packet) -> None:
+        """Send a packet."""
+        self._output.write(encode(packet, self._version))
+
+    # --- CONNECT ------------------------------------------------------------------------------
+
+    def _connect(self, connect: Connect) -> None:
+        self._version = self._framing.version = connect.version
+        parameters = self._parameters
+        assigned = self._assigned(connect)
+        client_id = self._client_id = assigned or connect.client_id
+        if PropertyId.AUTHENTICATION_METHOD in connect.properties:
+            raise MqttError(ReasonCode.BAD_AUTHENTICATION_METHOD, "enhanced authentication")
+        self._user = self._authenticated(connect)
+        agreement = agree(connect, parameters)
+        session = self._new_session()
+        try:
+            self._check_will(session, connect.will)
+            is_present = self._take_state(session, client_id, connect)
+        except BaseException:
+            self._sessions.close_session(session, has_failed=True)
+            raise
+        self._begin(session, agreement, connect.will)
+        properties: dict[PropertyId, Any] = {}
+        if assigned is not None:
+            properties[PropertyId.ASSIGNED_CLIENT_IDENTIFIER] = assigned
+        properties.update(agreement.properties)
+        # In front of all that is delivered, and behind what the session began with.
+        active = self._subscriptions.resume()
+        if is_present or self._state_in_use.subscriptions:
+            self._states.save(self._state_in_use, session)
+        session.context.after(
+            self._connected, Connack(is_present, ReasonCode.SUCCESS, properties), active
+        )
+
+    def _assigned(self, connect: Connect) -> str | None:
+        """Give the client id of one that has none; None where it has.
+
+        Raises:
+            MqttError: its id is not valid, or it wants a session without one.
+        """
+        if SEPARATOR in connect.client_id:
+            raise MqttError(ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, f"a client id with {SEPARATOR}")
+        if connect.client_id:
+            return None
+        if not connect.clean_start:
+            raise MqttError(
+                ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, "a session of a client without an id"
+            )
+        return str(self._sessions.ids.random_uuid())
+
+    def _authenticated(self, connect: Connect) -> str | None:
+        password = None
+        try:
+            if connect.password is not None:
+                password = connect.password.decode()
+            return self._sessions.authenticate(connect.user, password, self._peer.remote)
+        except (BrokerError, UnicodeDecodeError) as error:
+            raise MqttError(ReasonCode.BAD_USER_NAME_OR_PASSWORD, str(error)) from error
+
+    def _new_session(self) -> Session:
+        name = f"mqtt-{self._peer.connection_id}"
+        try:
+            made = self._sessions.create_session(
+                name, self._user, SessionOptions(), set(), self.origin
+            )
+        except BrokerError as error:
+            raise MqttError(ReasonCode.SERVER_UNAVAILABLE, error.text) from error
+        return made
+
+    def _check_will(self, session: Session, will: Will | None) -> None:
+        if will is None:
+            return
+        check_topic(will.topic)
+        if address_of(will.topic, session.administration.wildcards).startswith(OWN_PREFIX):
+            raise MqttError(ReasonCode.NOT_AUTHORIZED, f"a will to {will.topic}")
+
+    def _take_state(self, session: Session, client_id: str, connect: Connect) -> bool:
+        """Take up the client's session, or begin a new one; whether there was one to take up."""
+        states = self._states
+        state = states.find(client_id)
+        if state is not None and state.owner is not None:
+            if not self._parameters["allowLinkStealing"]:
+                raise MqttError(
+                    ReasonCode.CLIENT_IDENTIFIER_NOT_VALID, f"{client_id} is connected already"
+                )
+            state.owner.taken_over()
+            state = states.find(client_id)
+        is_present = state is not None and not connect.clean_start
+        if state is not None and connect.clean_start:
+            try:
+                states.end(state, session)
+            except BrokerError as error:
+                raise MqttError(ReasonCode.NOT_AUTHORIZED, error.text) from error
+            state = None
+        if state is None:
+            state = states.make(client_id)
+        state.owner = self
+        # It came back before its time.
+        state.will = None
+        self._state = state
+        return is_present
+
+    def _begin(self, session: Session, agreement: Agreement, will: Will | None) -> None:
+        state = self._state_in_use
+        self._session = session
+        self._will = will
+        self._agreement = agreement
+        state.expiry_s = agreement.expiry_s
+        clock = self._sessions.clock
+        self._deliveries = Deliveries(
+            session,
+            state,
+            agreement,
+            self._peer,
+            self._output,
+            self._timers,
+            clock,
+            self._subscription_ended,
+        )
+        self._subscriptions = self._deliveries.subscriptions = Subscriptions(
+            session,
+            state,
+            self._states,
+            self._deliveries,
+            self._version,
+            clock=clock,
+            own_addresses=self._sessions.own_addresses,
+        )
+        self._publishing = Publishing(
+            self,
+            session,
+            state,
+            self._version,
+            clock=clock,
+            new_producer=self._sessions.new_producer,
+            parameters=self._parameters,
+        )
+        size: int = self._parameters["maximumPacketSize"]
+        self._framing.limits = Limits(
+            VARIABLE_MAX if size < 0 else size,
+            LARGE_SIZE if session.keeps_large_messages else -1,
+        )
+        session.metadata["jms-client-id"] = state.client_id
+
+    def _connected(self, error: Exception | None, connack: Connack, active: list[Active]) -> None:
+        if error is not None or self._is_lost:
+            return
+        self.write(connack)
+        if self._is_ending:
+            return
+        self._in_use.start()
+        self._deliveries.release_again()
+        self._let_come(active)
+
+    def _let_come(self, active: list[Active]) -> None:
+        for one in active:
+            if self._deliveries.is_paused:
+                one.consumer.pause()
+            one.begin()
+
+    @property
+    def _in_use(self) -> Session:
+        assert self._session is not None, "it has logged in"
+        return self._session
+
+    @property
+    def _state_in_use(self) -> SessionState:
+        assert self._state is not None, "it has logged in"
+        return self._state
+
+    # --- the other packets --------------------------------------------------------------------
+
+    def _publish(self, packet: Publish) -> None:
+        self._publishing.publish(packet, self._take)
+
+    def _acknowledgement(self, packet: Acknowledgement) -> None:
+        if packet.type is PacketType.PUBACK:
+            self._deliveries.acknowledged(packet)
+        elif packet.type is PacketType.PUBREC:
+            self._deliveries.received(packet)
+        elif packet.type is PacketType.PUBREL:
+            self._publishing.release(packet)
+        else:
+            self._deliveries.completed(packet)
+
+    def _subscribe(self, packet: Subscribe) -> None:
+        identifier = packet.properties.get(PropertyId.SUBSCRIPTION_IDENTIFIER)
+        for one in packet.filters:
+            if one.no_local and one.text.startswith("$share/"):
+                raise MqttError(ReasonCode.PROTOCOL_ERROR, "no-local of a shared subscription")
+        codes, active = self._subscriptions.subscribe(packet.filters, identifier)
+        answer = Suback(PacketType.SUBACK, packet.packet_id, tuple(codes))
+        self._in_use.context.after(self._subscribed, answer, active)
+
+    def _subscribed(self, error: Exception | None, answer: Suback, active: list[Active]) -> None:
+        """Messages come behind the answer."""
+        if error is None and not self._is_lost:
+            self.write(answer)
+            self._let_come(active)
+
+    def _unsubscribe(self, packet: Unsubscribe) -> None:
+        codes = self._subscriptions.unsubscribe(packet.filters)
+        told = tuple(codes) if self._version is Version.V5 else ()
+        answer = Suback(PacketType.UNSUBACK, packet.packet_id, told)
+        self._in_use.context.after(self._subscribed, answer, [])
+
+    def _ping(self, packet: Ping) -> None:
+        if packet.type is not PacketType.PINGREQ:
+            raise MqttError(ReasonCode.PROTOCOL_ERROR, "a PINGRESP of a client")
+        self.write(Ping(PacketType.PINGRESP))
+
+    def _disconnect(self, packet: Disconnect) -> None:
+        state = self._state_in_use
+        expiry_s = packet.properties.get(PropertyId.SESSION_EXPIRY_INTERVAL)
+        if expiry_s is not None and expiry_s != state.expiry_s:
+            if not state.expiry_s:
+                raise MqttError(
+                    ReasonCode.PROTOCOL_ERROR, "a session expiry where CONNECT had none"
+                )
+            state.expiry_s = expiry_s
+            self._states.save(state, self._in_use)
+        if packet.code != ReasonCode.DISCONNECT_WITH_WILL:
+            self._will = None
+        self._is_ending = True
+        self._leave()
+        self._output.close()
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def _leave(self) -> None:
+        """End the session of the connection; that of the client waits, or ends as well."""
+        session, state = self._session, self._state
+        if session is None or state is None or session.is_closed:
+            return
+        self._deliveries.close()
+        self._sessions.close_session(session, has_failed=True)
+        will, self._will = self._will, None
+        if state.owner is not self:
+            return
+        if will is not None:
+            delay_s = will.properties.get(PropertyId.WILL_DELAY_INTERVAL, 0)
+            due_s = self._sessions.clock.monotonic_s() + min(delay_s, state.expiry_s)
+            state.will = WillToSend(will, self._user, due_s, self._version)
+        self._states.leave(state)
+
+    def _refuse(self, error: MqttError) -> None:
+        """End the connection because of what the client sent."""
+        log.info("%s: MQTT client %s: %s", self._peer.remote, self._client_id, error.text)
+        if self._is_ending:
+            return
+        self._is_ending = True
+        session = self._session
+        if session is None:
+            self._refuse_connect(error)
+            return
+        self._tell(error)
+        self._leave()
+        self._output.close()
+
+    def _refuse_connect(self, error: MqttError) -> None:
+        version = error.version or self._version
+        if version is Version.V5:
+            connack = Connack(False, error.code)
+            self._output.write(encode(connack, version))
+        elif isinstance(self._packet, Connect) or error.version is not None:
+            code = return_code(error.code)
+            if code is not None:
+                self._output.write(encode(Connack(False, code), version))
+        self._output.close()
+
+    def _tell(self, error: MqttError) -> None:
+        """Tell a client of MQTT 5 why its connection ends."""
+        if self._version is not Version.V5:
+            return
+        properties: Properties = {}
+        if self._agreement.wants_problems:
+            properties = {PropertyId.REASON_STRING: error.text[:200]}
+        told = encode(Disconnect(error.code, properties), self._version)
+        if len(told) > self._agreement.packet_size_max:
+            told = encode(Disconnect(error.code), self._version)
+        self._output.write(told)
+
+    def _end(self, error: MqttError) -> None:
+        """End it from our side; at once where it was ending."""
+        if self._is_ending:
+            self._peer.abort()
+            return
+        self._is_ending = True
+        if self._session is not None:
+            self._tell(error)
+            self._leave()
+        self._output.close()
+
+    def taken_over(self) -> None:
+        """Another connection has the client's session from now on."""
+        self._end(MqttError(ReasonCode.SESSION_TAKEN_OVER, "the client has connected again"))
+        # Where it was ending its socket may be there still.
+        self._leave()
+
+    def _subscription_ended(self, why: str) -> None:
+        """The broker has ended a subscription: the client takes it up again when it comes back."""
+        if not self._is_ending:
+            self._end(MqttError(ReasonCode.ADMINISTRATIVE_ACTION, why))
+
+    def pause(self) -> None:
+        """The peer does not read."""
+        if self._session is not None:
+            self._deliveries.pause()
+
+    def go_on(self) -> None:
+        """The peer reads again."""
+        if self._session is not None:
+            self._deliveries.go_on()
+
+    def lost(self, error: Exception | None) -> None:
+        """The socket is gone."""
+        self._is_lost = self._is_ending = True
+        self._sessions.disconnected(self)
+        if error is not None:
+            log.info("AMQ222061: %s: connection lost: %s", self._peer.remote, error)
+        self._leave()
+
+    def check(self) -> None:
+        """End it if it was silent for longer than it may be, or is too slow to log in."""
+        if self._session is None:
+            limit_s = self._peer.handshake_timeout_s
+            if 0 < limit_s <= self._sessions.clock.monotonic_s() - self._opened_s:
+                log.warning(
+                    "AMQ224088: %s did not end its handshake in %.0f s: closed",
+                    self._peer.remote,
+                    limit_s,
+                )
+                self._peer.abort()
+            return
+        silence_s = self._agreement.silence_s
+        if 0 < silence_s < self._peer.silent_s:
+            text = f"AMQ229014: nothing came of {self._peer.remote} for {silence_s:.0f} s"
+            log.warning("%s", text)
+            self._end(MqttError(ReasonCode.KEEP_ALIVE_TIMEOUT, text))
+
+    def fail(self) -> None:
+        """End it: an operator wants it so."""
+        self._end(
+            MqttError(ReasonCode.ADMINISTRATIVE_ACTION, "the connection was closed by an operator")
+        )
+
+    def kill(self, session: Session) -> None:
+        """End it: one of its consumers is too slow."""
+        self._end(
+            MqttError(
+                ReasonCode.ADMINISTRATIVE_ACTION,
+                f"a consumer of session {session.name} is too slow",
+            )
+        )
+
+    def close_session(self, session: Session) -> None:
+        """End its session, and so the connection: an operator wants it so."""
+        self._end(
+            MqttError(
+                ReasonCode.ADMINISTRATIVE_ACTION,
+                f"session {session.name} was closed by an operator",
+            )
+        )
+
+    def disconnect(self) -> None:
+        """The broker stops: tell the client, then close."""
+        if not self._is_ending and self._session is not None:
+            self._tell(MqttError(ReasonCode.SERVER_SHUTTING_DOWN, "the broker stops"))
+        self._is_ending = True
+        self._peer.close()
+
+
+_HANDLERS: Final[dict[type, Callable[[MqttConnection, Any], None]]] = {
+    Publish: MqttConnection._publish,
+    Acknowledgement: MqttConnection._acknowledgement,
+    Subscribe: MqttConnection._subscribe,
+    Unsubscribe: MqttConnection._unsubscribe,
+    Ping: MqttConnection._ping,
+    Disconnect: MqttConnection._disconnect,
+}

@@ -1,0 +1,45 @@
+"""All MQTT connections of a broker, and the sessions of their clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from broker.protocols.mqtt.handler import MqttConnection
+from broker.protocols.mqtt.session_states import SessionStates
+from broker.protocols.mqtt.wills import send_will
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from broker.protocols.mqtt.session_state import SessionState
+    from broker.protocols.peer import Peer, Sessions
+
+__all__ = ["MqttProtocol"]
+
+
+class MqttProtocol:
+    """See the module's text.
+
+    Args:
+        sessions: the broker.
+
+    Attributes:
+        states: sessions of clients, connected or not.
+    """
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        self.states = SessionStates(sessions, self._send_will)
+
+    def connect(self, peer: Peer, parameters: Mapping[str, Any]) -> MqttConnection:
+        """Take a connection whose first bytes were MQTT's."""
+        made = MqttConnection(self._sessions, self.states, peer, parameters)
+        self._sessions.connected(made)
+        return made
+
+    def check(self) -> None:
+        """Let sessions expire, and send wills that are due."""
+        self.states.check()
+
+    def _send_will(self, state: SessionState) -> None:
+        send_will(self._sessions, state)

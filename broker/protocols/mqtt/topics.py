@@ -1,0 +1,154 @@
+r"""Topics and filters of MQTT, and the addresses that they are.
+
+    a/b          a.b            $share/group/a/+    share group, filter a/+
+    a/+/#        a.*.#          foo1.0/bar          foo1\.0.bar
+
+A character that means something in addresses is escaped by a backslash there, and a backslash by
+another one. An address that no client of MQTT made is escaped the other way round: the Core address
+a/b is the topic a\/b (WildcardConfiguration.convert of Artemis).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker.model.address import ESCAPE, SEPARATOR, split_fqqn
+from broker.protocols.mqtt.errors import MqttError
+from broker.protocols.mqtt.reason_codes import ReasonCode
+
+if TYPE_CHECKING:
+    from broker.model.address import WildcardConfiguration
+
+__all__ = [
+    "OWN_PREFIX",
+    "SharedFilter",
+    "address_of",
+    "check_filter",
+    "check_topic",
+    "split_shared",
+    "topic_of",
+]
+
+OWN_PREFIX: Final = "$sys.mqtt."
+"""Of names in which this protocol keeps what it has to: clients get nowhere near."""
+_SHARE: Final = "$share/"
+_MQTT: Final = "/+#"
+_WILDCARDS: Final = "+#"
+_NAMES_MAX: Final = 4096  # Asked for with each message, of few names.
+
+
+class SharedFilter(NamedTuple):
+    """A filter, and the name of the group that shares its messages; None without one."""
+
+    share: str | None
+    filter: str
+
+
+def check_topic(topic: str) -> None:
+    """See that a topic is one that messages can be sent to.
+
+    Raises:
+        MqttError: it is empty, or has wildcards.
+    """
+    if not topic:
+        raise MqttError(ReasonCode.PROTOCOL_ERROR, "a topic that is empty")
+    if "+" in topic or "#" in topic:
+        raise MqttError(ReasonCode.TOPIC_NAME_INVALID, f"wildcards in the topic {topic[:80]!r}")
+
+
+def split_shared(text: str) -> SharedFilter:
+    """Give the group and the filter of what a client subscribes to.
+
+    Raises:
+        MqttError: it begins like a shared one, and is none.
+
+    >>> split_shared("$share/g/a/+")
+    SharedFilter(share='g', filter='a/+')
+    """
+    if not text.startswith(_SHARE):
+        return SharedFilter(None, text)
+    share, separator, rest = text.removeprefix(_SHARE).partition("/")
+    if not share or not separator or not rest or any(one in share for one in _WILDCARDS):
+        raise _invalid(text)
+    return SharedFilter(share, rest)
+
+
+def check_filter(text: str) -> None:
+    """See that a filter, without its group, is valid.
+
+    Raises:
+        MqttError: a wildcard stands beside other characters, or # before the end; or it is empty,
+            or names a queue.
+    """
+    levels = text.split("/")
+    for position, level in enumerate(levels):
+        is_wild = "+" in level or "#" in level
+        is_last = position == len(levels) - 1
+        if is_wild and (len(level) > 1 or (level == "#" and not is_last)):
+            raise _invalid(text)
+    if not text or SEPARATOR in text:
+        raise _invalid(text)
+
+
+def _invalid(text: str) -> MqttError:
+    return MqttError(ReasonCode.TOPIC_FILTER_INVALID, f"the topic filter {text[:80]!r}")
+
+
+@lru_cache(maxsize=_NAMES_MAX)
+def address_of(topic: str, wildcards: WildcardConfiguration) -> str:
+    r"""Give the address of a topic, or the pattern of a filter.
+
+    >>> from broker.model.address import DEFAULT_WILDCARDS
+    >>> address_of("foo1.0/bar/+", DEFAULT_WILDCARDS)
+    'foo1\\.0.bar.*'
+    """
+    return _converted(topic, _MQTT, _syntax(wildcards))
+
+
+@lru_cache(maxsize=_NAMES_MAX)
+def topic_of(address: str, wildcards: WildcardConfiguration) -> str:
+    r"""Give the topic of an address; a queue that it names is left out.
+
+    >>> from broker.model.address import DEFAULT_WILDCARDS
+    >>> topic_of("foo1\\.0.bar", DEFAULT_WILDCARDS), topic_of("a/b", DEFAULT_WILDCARDS)
+    ('foo1.0/bar', 'a\\/b')
+    """
+    return _converted(split_fqqn(address)[0], _syntax(wildcards), _MQTT)
+
+
+def _syntax(wildcards: WildcardConfiguration) -> str:
+    return wildcards.delimiter + wildcards.single_word + wildcards.any_words
+
+
+def _converted(text: str, source: str, target: str) -> str:
+    """Give a name in another syntax; both are delimiter, single word, any words."""
+    if source == target:
+        return text
+    is_escaped = any(ESCAPE + one in text for one in source)
+    if not is_escaped:
+        text = text.replace(ESCAPE, ESCAPE * 2)
+        for old, new in zip(source, target, strict=True):
+            if old != new:
+                text = text.replace(new, ESCAPE + new)
+    other = dict(zip(source, target, strict=True))
+    made = []
+    previous = ""
+    for character in text:
+        made.append(character if previous == ESCAPE else other.get(character, character))
+        previous = character
+    return _unescaped("".join(made), source) if is_escaped else "".join(made)
+
+
+def _unescaped(text: str, own: str) -> str:
+    made = []
+    characters = iter(text)
+    for character in characters:
+        if character == ESCAPE:
+            following = next(characters, "")
+            if following != ESCAPE and following not in own:
+                made.append(ESCAPE)
+            made.append(following)
+        else:
+            made.append(character)
+    return "".join(made)
