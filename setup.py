@@ -125,7 +125,7 @@ COMPILED = [
     "broker.protocols.stomp.deliveries",
     "broker.protocols.stomp.frames",
     "broker.protocols.stomp.message_frame",
-    "broker.protocols.stomp.output",
+    "broker.protocols.output",
     "broker.protocols.stomp.sends",
     "broker.protocols.stomp.sent_message",
     "broker.queues.queue",

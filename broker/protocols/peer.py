@@ -144,7 +144,7 @@ class Sessions(Protocol):
     def new_session(
         self, name: str, user: str | None, options: SessionOptions, temporary: set[str]
     ) -> Session:
-        """Make one that nobody hears of: a protocol's own, or of a client that has gone.
+        """Make one without notifications: a protocol's own, or of a client that has gone.
 
         Who made it closes it.
         """

@@ -1,6 +1,6 @@
 """Queues that a protocol keeps for itself: retained messages, what it has to know after a restart.
 
-Nobody's permission is asked, and no name has a prefix: it is the protocol that works here, not its
+No permission is asked for, and no name has a prefix: it is the protocol that works here, not its
 client. What clients may name is theirs to be checked, by the rest of the session.
 
 Messages are put here without being routed, and never into pages: there are few in each queue, and

@@ -177,6 +177,9 @@ class Run:
             part = random.Random(seeded.getrandbits(64))
             node = self.nodes[name] = Node(self.network, name, part, _options(case, name))
             node.storage.store_type = self._store_type(name)
+        # As faults ask for them: membership does not change here, and no store has two brokers.
+        self.absent: set[str] = set()
+        self.pairs: dict[str, Any] = {}
         self._client = self.loop.process("client", self.network.host("client"))
         cuts = frozenset(case.where.split("-")) if case.fault == "cut" else None
         for pair in (frozenset("ab"), frozenset("bc")):

@@ -7,7 +7,7 @@ Until then it stays with the bridge, over lost connections too: what had no answ
 first, in the same order and with the same duplicate id. So the ids that a target has to remember
 are those of the window, and no more (window.py). Artemis gives them back to their queue meanwhile.
 
-The consumer is paused while there is no link, the next message waits for credit or the socket, or
+The consumer is paused without a link, the next message waits for credit or the socket, or
 the window is full: then messages wait in the queue, in memory or in pages.
 
 Threads: the event loop's alone; nothing here waits.

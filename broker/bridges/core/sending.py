@@ -175,7 +175,7 @@ class Sending:
             self._go_on()
 
     def close(self) -> None:
-        """Send nothing any more, and call nobody. Idempotent."""
+        """Send nothing any more, and call no one. Idempotent."""
         self._is_closed = True
         self._queue.clear()
         if self._task is not None:

@@ -50,7 +50,7 @@ def transport_of(connector: TransportConfig) -> TransportConfiguration:
 def client_options(config: BridgeConfig) -> ClientOptions:
     """Give what a bridge asks of its connections.
 
-    There is no confirmation window: each message is answered by itself.
+    No confirmation window is asked for: each message is answered by itself.
     """
     return ClientOptions(
         user=config.user or None,

@@ -185,7 +185,7 @@ class SessionStates:
 
         Args:
             state: of no connection.
-            user_session: whose user has to be allowed to; None asks nobody.
+            user_session: whose user has to be allowed to; None asks for no permission.
 
         Raises:
             BrokerError: the user may not delete a queue; the session is as it was.

@@ -61,4 +61,4 @@ def send_will(sessions: Sessions, state: SessionState) -> None:
 
 
 def _sent(error: Exception | None) -> None:
-    """Nobody waits for it."""
+    """It has no waiter."""

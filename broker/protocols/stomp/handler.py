@@ -488,7 +488,7 @@ class StompConnection:
             self._fail(f"session {session.name} was closed by an operator")
 
     def disconnect(self) -> None:
-        """The broker stops: close it; clients come back where it was no error."""
+        """The broker stops: close it; clients come back unless it was an error."""
         self._is_ending = True
         self._beats.stop()
         self._peer.close()
