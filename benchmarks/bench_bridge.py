@@ -1,4 +1,4 @@
-"""A core bridge between two brokers of one kind: messages a second, on loopback and over a slow link.
+"""A core bridge between two brokers of a kind: messages a second, on loopback and a slow link.
 
     python -m benchmarks.bench_bridge [--messages 20000] [--size 1024] [--latency 20] [--rounds 3]
         [--brokers ours,artemis] [--folder DIR]

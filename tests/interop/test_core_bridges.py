@@ -92,7 +92,7 @@ async def test_from_ours_to_artemis_each_arrives_once_and_in_order(artemis_broke
 
 @asynchronous
 async def test_a_wrong_password_is_told_in_artemis_s_words(artemis_broker):
-    configured = bridge(user="nobody", password="wrong")
+    configured = bridge(user="unknown", password="wrong")
     made = options("ours", queue="from", bridges=(configured,), target_port=artemis_broker.port)
     async with running(made) as ours:
         one = ours.bridges.by_name["b"]
