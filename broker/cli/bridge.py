@@ -1,4 +1,4 @@
-"""`broker bridge`: run a JMS bridge alone, look at those of a running broker, end orphans."""
+"""`broker bridge`: run a JMS bridge alone, end orphans; bridges of a running broker: bridges.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import signal
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -16,33 +16,23 @@ from broker.bridges.jms.errors import BridgeError
 from broker.bridges.jms.orphan_recovery import recovered
 from broker.bridges.jms.provider_types import make_bridge
 from broker.bridges.jms.state import BridgeState
-from broker.cli.connect import connected, connecting
+from broker.cli.bridges import COMMANDS
 from broker.cli.logs import FORMATS, set_up
 from journal.commands.output import example, say
 
 if TYPE_CHECKING:
     from broker.bridges.jms.blocking.bridge import JMSBridge
-    from broker.client import Session
 
 __all__ = ["bridge"]
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FAILED: Final = 1
 LOOK_S: Final = 0.1
-# Column: attribute of management.
-COLUMNS: Final = {
-    "state": "state",
-    "moved": "messageCount",
-    "retried": "retriedMessageCount",
-    "aborted": "abortedMessageCount",
-    "in doubt": "inDoubtCount",
-    "lag ms": "lag",
-}
 
 
 @click.group(no_args_is_help=False, epilog=example("broker bridge status"))
 def bridge() -> None:
-    """Run and manage JMS bridges."""
+    """Run JMS bridges, and manage bridges of both kinds."""
 
 
 @bridge.command(epilog=example("broker bridge run orders.toml"))
@@ -126,76 +116,5 @@ def recover(file: Path, *, ends: bool, is_json: bool) -> None:
         say("no transaction is left")
 
 
-def _names(session: Session, name: str | None) -> list[str]:
-    known: list[str] = session.attribute("broker", "JMSBridgeNames")
-    if name is not None and name not in known:
-        raise click.ClickException(
-            f"no JMS bridge {name!r}; the broker has {', '.join(known) or 'none'}"
-        )
-    return known if name is None else [name]
-
-
-@bridge.command(epilog=example("broker bridge status"))
-@connecting
-@click.argument("name", required=False)
-@click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
-def status(
-    url: str, user: str | None, password: str | None, name: str | None, *, is_json: bool
-) -> None:
-    """Show state and counters of the JMS bridges of a running broker."""
-    with connected(url, user, password) as session:
-        rows = [
-            {"name": one}
-            | {
-                column: session.attribute(f"jmsbridge.{one}", attribute)
-                for column, attribute in COLUMNS.items()
-            }
-            for one in _names(session, name)
-        ]
-    if is_json:
-        for row in rows:
-            click.echo(json.dumps(row, ensure_ascii=False))
-        return
-    _table([dict(zip(("name", *COLUMNS), ("name", *COLUMNS), strict=True)), *rows])
-
-
-def _table(rows: list[dict[str, Any]]) -> None:
-    texts = [["-" if value is None else str(value) for value in row.values()] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    for line in texts:
-        cells = (text.ljust(width) for text, width in zip(line, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
-
-
-@bridge.command(epilog=example("broker bridge why orders"))
-@connecting
-@click.argument("name")
-def why(url: str, user: str | None, password: str | None, name: str) -> None:
-    """Say why a JMS bridge of a running broker moves nothing."""
-    with connected(url, user, password) as session:
-        (one,) = _names(session, name)
-        reason = session.attribute(f"jmsbridge.{one}", "why")
-    click.echo(reason or "it moves messages")
-
-
-def _operation(verb: str, text: str) -> click.Command:
-    """Make a command that calls an operation."""
-
-    @click.command(verb, help=text, epilog=example(f"broker bridge {verb} orders"))
-    @connecting
-    @click.argument("name")
-    def call(url: str, user: str | None, password: str | None, name: str) -> None:
-        with connected(url, user, password) as session:
-            (one,) = _names(session, name)
-            session.manage(f"jmsbridge.{one}", verb, timeout_s=None)
-
-    return call
-
-
-for _verb, _text in (
-    ("pause", "Pause a JMS bridge of a running broker."),
-    ("resume", "Resume a paused JMS bridge."),
-    ("start", "Start a stopped JMS bridge of a running broker."),
-    ("stop", "Stop a JMS bridge, after the batch on its way."),
-):
-    bridge.add_command(_operation(_verb, _text))
+for _command in COMMANDS:
+    bridge.add_command(_command)

@@ -107,6 +107,9 @@ class Bridges(Protocol):
     def destroy(self, name: str) -> bool:
         """Stop a bridge and forget it; whether it was there."""
 
+    async def left(self, name: str) -> None:
+        """Wait until what was destroyed has stopped."""
+
 
 class Lifecycle(Protocol):
     """How far a broker has come; `broker.server.lifecycle` says so."""

@@ -11,13 +11,14 @@ from broker.management.broker_part import BrokerPart
 from broker.management.errors import ManagementError
 from broker.management.invocation import BOOLEAN, DOUBLE, INT, LONG, MAP, NAME, TEXT, operation
 from broker.management.json_texts import read_object
+from broker.management.waiting import awaited
 from broker.settings.value_types import BOOLEAN as TRUTH
 from broker.settings.value_types import DOUBLE as REAL
 from broker.settings.value_types import INT as WHOLE
 from broker.settings.value_types import ValueType, choice
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
 
     from broker.management.invocation import Getters
 
@@ -201,6 +202,7 @@ class BrokerBridges(BrokerPart):
         self._broker.bridges.create(_made(values))
 
     @operation("destroyBridge", NAME)
-    def destroy_bridge(self, name: str) -> None:
+    def destroy_bridge(self, name: str) -> Generator[float, None, None]:
         """Stop a bridge and forget it; a configured one is there again after a restart."""
-        self._broker.bridges.destroy(name)
+        if self._broker.bridges.destroy(name):
+            yield from awaited(self._broker.bridges.left(name))

@@ -152,6 +152,10 @@ class Bridging:
             self._parts.storage.delete_setting(record_id)
         return self._bridges.destroy(name)
 
+    async def left(self, name: str) -> None:
+        """Wait until what was destroyed has stopped."""
+        await self._bridges.left(name)
+
     # --- what bridges ask ---------------------------------------------------------------------
 
     @property

@@ -1,4 +1,4 @@
-"""The frames of the Core protocol between two hosts: counted, their connection cut behind one."""
+"""Frames of the Core protocol between two hosts: counted, and their connection cut behind one."""
 
 from __future__ import annotations
 

@@ -123,6 +123,16 @@ class CoreBridges:
         for bridge in self.by_name.values():
             bridge.start()
 
+    async def left(self, name: str) -> None:
+        """Wait until what was destroyed has stopped.
+
+        Args:
+            name: as it was configured.
+        """
+        leaving = [task for one, task in self._leaving.items() if _is_of(one, name)]
+        if leaving:
+            await asyncio.wait(leaving)
+
     async def stop(self) -> None:
         """Stop all, at the same time. Idempotent."""
         for name in list(self.configs):
@@ -213,6 +223,11 @@ def _names_of(config: BridgeConfig) -> list[str]:
     if config.concurrency == 1:
         return [config.name]
     return [f"{config.name}-{number}" for number in range(config.concurrency)]
+
+
+def _is_of(bridge: str, name: str) -> bool:
+    """Whether a bridge is one of those of a name."""
+    return bridge == name or bridge.rpartition("-")[0] == name
 
 
 def _is_same(before: BridgeConfig, config: BridgeConfig) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from broker.client.errors import NotConnected
 from broker.protocols.core.errors import PacketFormatError
@@ -43,9 +43,9 @@ class Driver(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
-        assert isinstance(transport, asyncio.Transport)
-        transport.set_write_buffer_limits(_WRITE_HIGH_WATER)
-        self._transport = transport
+        # By what it does: that of uvloop is of no class of asyncio's.
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(_WRITE_HIGH_WATER)
         self.last_received = self._loop.time()
 
     def data_received(self, data: bytes) -> None:

@@ -16,6 +16,7 @@ from broker.model.routing_type import RoutingType
 from broker.settings.policies import AddressFullPolicy
 from broker.settings.settings import AddressSettings
 from broker.settings.settings_repository import SettingsRepository
+from broker.transport.event_loop import loop_factory
 from tests.broker.bridges.two_brokers import (
     bridge,
     count_of,
@@ -49,6 +50,20 @@ def test_messages_go_over_in_order_and_leave_their_queue():
         assert source.bridges.by_name == {}
 
     asyncio.run(main())
+
+
+def test_the_broker_s_own_event_loop_takes_a_bridge():
+    """As `broker run` has it, where a transport is of no class of asyncio's."""
+
+    async def main():
+        async with running(options("t", queue="to")) as target:
+            made = options("s", queue="from", bridges=(bridge(),), target_port=port_of(target))
+            async with running(made) as source:
+                await send(source, "from", "one", "x" * 300)
+                assert await take(target, "to", 2) == ["one", "x" * 300]
+
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(main())
 
 
 def test_what_a_broker_has_when_it_starts_goes_over(tmp_path):

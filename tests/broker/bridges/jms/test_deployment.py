@@ -93,7 +93,7 @@ def test_a_running_broker_has_the_bridges_of_its_folder(tmp_path, target):
             assert "orders" in run("status", *here).output
             wrong = run("why", "other", *here)
             assert wrong.exit_code == 1
-            assert "no JMS bridge 'other'; the broker has orders" in wrong.output
+            assert "no bridge 'other'; the broker has orders" in wrong.output
 
 
 def test_metrics_have_the_bridges(tmp_path, target):
