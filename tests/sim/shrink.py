@@ -1,7 +1,8 @@
 """Makes a failing story smaller: fewer faults, clients, nodes and messages, as long as it fails.
 
-Each smaller story is tried with a few seeds, for what is left out changes the order of all else. It
-fails as long as it is wrong with one of the words that the first one was wrong with.
+Each smaller story is tried with a few seeds, for what is left out changes the order of all else; with
+more of them as long as it is not short. It fails as long as it is wrong with one of the words that
+the first one was wrong with.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tests.sim.story import Story
 
 SEEDS = 6
+SEEDS_OF_LONG = 30
 TRIES_MAX = 800
 LINES = 15
 MESSAGES_MIN = 5
@@ -48,13 +50,17 @@ class Shrinker:
 
     def shrink(self) -> Result:
         """Give the smallest that was found."""
-        is_smaller = True
-        while is_smaller and self.tries < self._tries_max:
-            is_smaller = any(self._fails(story) for story in smaller(self.best.story))
+        for seed_count in (SEEDS, SEEDS_OF_LONG):
+            is_smaller = True
+            while is_smaller and self.tries < self._tries_max:
+                stories = smaller(self.best.story)
+                is_smaller = any(self._fails(story, seed_count) for story in stories)
+            if len(str(self.best.story).splitlines()) <= LINES:
+                break
         return self.best
 
-    def _fails(self, story: Story) -> bool:
-        for seed in dict.fromkeys((self.best.story.seed, *range(1, SEEDS))):
+    def _fails(self, story: Story, seed_count: int) -> bool:
+        for seed in dict.fromkeys((self.best.story.seed, *range(1, seed_count))):
             if self.tries >= self._tries_max:
                 return False
             self.tries += 1
