@@ -479,7 +479,7 @@ class Engine:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._background.discard(task)
         if not task.cancelled():
-            # Reported above if it came in time; nobody waits for it afterwards.
+            # Reported above if it came in time, and of no use afterwards.
             task.exception()
 
     def snapshot(self) -> dict[str, object]:

@@ -111,7 +111,7 @@ class JMSMessage:
 
 
 def extended_ids(properties: Mapping[str, Property], message_id: str | None) -> str | None:
-    """Give the list of ids with this message's appended; None if there is no id at all.
+    """Give the list of ids with this message's appended; None without any id.
 
     Both headers are read. A bridge that knows one name alone has extended that one, so where one
     list continues the other, the longer one counts.

@@ -51,7 +51,7 @@ class JMSBridge:
             ...
 
     May be used from any thread but its own. Factories are called before each connection, in
-    threads of their own: one that hangs holds up nothing else.
+    threads of their own: one that hangs delays nothing else.
 
     Args:
         source_connection_factory_factory: gives the connection factory of the source.

@@ -1,6 +1,6 @@
 """Threads of a bridge: one for a call that may never return, one for all calls of a connection.
 
-They are daemons, and not those of the event loop's executor: a factory that hangs must hold up
+They are daemons, and not those of the event loop's executor: a factory that hangs must delay
 neither other work of the loop nor the end of the process.
 """
 
@@ -80,7 +80,7 @@ class Worker:
             try:
                 loop.call_soon_threadsafe(settle, value, failure)
             except RuntimeError:
-                # The loop has ended; nobody waits.
+                # The loop has ended, and its waiters with it.
                 return
 
         self._calls.put(run)
