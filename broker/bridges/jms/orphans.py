@@ -60,7 +60,7 @@ async def find_orphans(
             not be told from one that the target has committed.
         bridge: its name.
         decisions: the log of the bridge, open; None if it is lost. Transactions of other logs are
-            given as well, as without a log.
+            given as well, with the outcome that holds without a log.
     """
     prepared: dict[bytes, set[Role]] = {}
     for role, resource in resources.items():

@@ -80,7 +80,7 @@ class Worker:
             try:
                 loop.call_soon_threadsafe(settle, value, failure)
             except RuntimeError:
-                # The loop has ended; there are no waiters.
+                # The loop has ended, and its waiters with it.
                 return
 
         self._calls.put(run)
