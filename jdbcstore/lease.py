@@ -410,6 +410,19 @@ class Lease:
 
     # Proving it.
 
+    def check_held(self) -> None:
+        """See that it is not known to be lost; the database is not asked.
+
+        Raises:
+            LeaseLost: it is.
+            JournalClosed: it was never taken, or was given up.
+        """
+        with self._lock:
+            if self._failure is not None:
+                raise LeaseLost(str(self._failure)) from self._failure
+            if self._state is not LeaseState.HELD:
+                raise JournalClosed("the lease is not held")
+
     def fence_statement(self, *, may_raise: bool = True) -> Fence:
         """The statement that every transaction of the holder begins with, see Fence.
 
@@ -424,12 +437,9 @@ class Lease:
             LeaseLost: it is known to be lost.
             JournalClosed: it was never taken, or was given up.
         """
-        with self._lock:
-            if self._failure is not None:
-                raise LeaseLost(str(self._failure)) from self._failure
-            if self._state is not LeaseState.HELD:
-                raise JournalClosed("the lease is not held")
-            if self._locks_all:
+        self.check_held()
+        if self._locks_all:
+            with self._lock:
                 now = self._clock()
                 if (now - self._fence_renewed_at) * 2000 > self._renew_period_ms:
                     self._fence_renewed_at = now

@@ -207,6 +207,9 @@ class NodeManager:
             LeaseLost: it does not.
             JournalIOError: the database fails, or has no such row.
         """
+        if as_holder:
+            # A database that is away is asked again and again: not beyond the lease's end.
+            self.primary_lease.check_held()
 
         def write(connection: Connection) -> None:
             if as_holder:

@@ -3,6 +3,7 @@
     open_when_free()   in a thread: waits for the lock, opens the stores
     StoredData.read()  in a thread: reads both stores, so that probes are answered meanwhile
     StoredData.recover()   in the event loop: makes addresses, queues and transactions of it
+    activate()         in a thread: says in the stores that the broker serves
 
 A thread that waits or reads is interrupted by a StartWait: the wait ends at once, the reading
 behind the file, or the rows, that it is at.
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from broker.storage.open import Stores
     from broker.storage.waiting import StartWait
 
-__all__ = ["OpenStores", "StoredData", "open_when_free"]
+__all__ = ["OpenStores", "StoredData", "activate", "open_when_free"]
 
 log = logging.getLogger("broker")
 
@@ -96,6 +97,20 @@ async def _interruptible(work: asyncio.Future[T], wait: StartWait) -> T:
         # Retrieved, or asyncio logs an exception that was never retrieved.
         work.exception()
         raise
+
+
+async def activate(stores: Stores, wait: StartWait) -> None:
+    """Say in the stores that the broker serves, in a thread: a database may be away meanwhile.
+
+    Args:
+        stores: open and loaded.
+        wait: what stop() interrupts.
+
+    Raises:
+        JournalClosed: it was interrupted.
+        JournalError: the lock was lost, or cannot be written.
+    """
+    await _interruptible(asyncio.ensure_future(asyncio.to_thread(stores.activated)), wait)
 
 
 class _Found(NamedTuple):

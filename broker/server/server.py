@@ -33,7 +33,7 @@ from broker.server.deployment import Deployment
 from broker.server.faults import exception_handler
 from broker.server.jms_bridges import JMSBridges
 from broker.server.lifecycle import Lifecycle, ServerState
-from broker.server.loading import StoredData, open_when_free
+from broker.server.loading import StoredData, activate, open_when_free
 from broker.server.periodic import Periodic
 from broker.server.protocols import Protocols
 from broker.server.reload import Reload
@@ -299,7 +299,7 @@ class Broker:
         self.lifecycle.check_starting()
         await listening.listen(self.acceptors)
         if stores is not None:
-            stores.activated()
+            await activate(stores, self._wait)
         self._periodic = Periodic(
             self.options,
             parts,

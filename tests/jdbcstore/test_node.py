@@ -302,3 +302,17 @@ def test_a_network_timeout_beyond_the_expiration_is_warned_of(brokers, caplog):
     NodeManager(brokers.database(network_timeout_ms=-1))
 
     assert "jdbc-network-timeout" in caplog.text
+
+
+def test_a_lost_lease_ends_the_wait_for_a_database_that_is_away(node):
+    """activated() asked again for ever, also when no answer could help any more."""
+    primary = node(ride_out_ms=0, lock_expiration_ms=1000)
+    primary.start_primary()
+
+    def away():
+        raise ConnectionRefusedError
+
+    primary._table.database.connect = away
+    primary._table.close()
+    with pytest.raises(LeaseLost):
+        primary.activated()

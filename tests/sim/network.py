@@ -91,12 +91,16 @@ class Network:
 
     Args:
         loop: whose network it becomes.
+
+    Attributes:
+        closers: called when it is closed, with the loop.
     """
 
     def __init__(self, loop: SimLoop) -> None:
         self.loop = loop
         loop.network = self
         self.delay_s = DELAY_S
+        self.closers: list[Callable[[], object]] = []
         self.hosts: dict[str, Host] = {}
         self.names: dict[str, list[Host]] = {}
         self.links: dict[tuple[str, str], Link] = {}
@@ -248,6 +252,8 @@ class Network:
 
     def close(self) -> None:
         """Forget everything."""
+        for close in self.closers:
+            close()
         for host in self.hosts.values():
             for transport in host.transports.values():
                 transport.vanish()

@@ -98,10 +98,13 @@ class PairNode(Node):
 
     async def stop(self) -> None:
         self._is_wanted = False
-        if self.process is not None:
-            # What goes on beside it ends with the process.
-            await super().stop()
-            self.storage.crash(is_power=False)
+        if self.broker is None:
+            # Its process, if there is one, has not come so far.
+            self.kill()
+            return
+        await super().stop()
+        # What goes on beside it ends with the process.
+        self.storage.crash(is_power=False)
 
     def _end(self, *, is_power: bool = False) -> None:
         super()._end(is_power=is_power)

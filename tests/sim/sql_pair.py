@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from broker.storage.open import Stores
     from broker.storage.waiting import StartWait
     from jdbcstore.lease import Lease
+    from tests.sim.loop import Process
     from tests.sim.network import Host, Network
     from tests.sim.node import SeededIds
     from tests.sim.threads import Threads
@@ -333,6 +334,11 @@ class SqlPair:
     def host(self) -> Host:
         """Of the store."""
         return self.server.host
+
+    @property
+    def process(self) -> Process | None:
+        """Of the database."""
+        return self.server.process
 
     async def start(self) -> None:
         """Start what the nodes need."""

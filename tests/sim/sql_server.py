@@ -72,6 +72,7 @@ class SqlServer:
         self._numbers = itertools.count(1)
         self.raw = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self.raw.create_function("now_ms", 0, self.host.clock_ms)
+        network.closers.append(self.raw.close)
         self.process: Process | None = None
         # Who has the transaction, and who waits for it.
         self.holder: _Session | None = None

@@ -16,10 +16,15 @@ from broker.client.errors import (
 )
 from broker.settings.settings import AddressSettings
 from broker.settings.settings_repository import SettingsRepository
+from jdbcstore.node import NodeManager
+from journal.errors import JournalClosed
 from tests.sim.loop import SimLoop
 from tests.sim.network import Network
 from tests.sim.node import Node, environment_of
+from tests.sim.pair import Pair
+from tests.sim.sql_pair import SqlPair, SqlStorage
 from tests.sim.store import RECORD_SIZE_MAX
+from tests.sim.threads import Threads
 
 
 class OneNode:
@@ -223,3 +228,64 @@ def test_a_session_delivers_behind_a_rollback_that_was_interrupted(one):
             assert await consumer.receive(5) is not None
 
     one.run(work())
+
+
+class AlmostActive:
+    """A primary whose database goes away when it has loaded, before it says that it is active."""
+
+    def __init__(self):
+        self.loop = SimLoop(random.Random(1))
+        Threads(self.loop)
+        network = Network(self.loop)
+        store = self.store = SqlPair(network, "store", random.Random(1))
+
+        class LosesItsDatabase(NodeManager):
+            def activated(self):
+                if store.activations == 1:
+                    store.kill(is_power=False)
+                super().activated()
+
+        class Storage(SqlStorage):
+            node_type = LosesItsDatabase
+
+        store.storage_type = Storage
+        self.primary = Pair(network, ("a", "b"), store, random.Random(1)).primary
+
+    async def start(self):
+        await self.store.start()
+        await self.primary.start()
+        await asyncio.sleep(1)
+        assert self.store.process is None
+
+
+@pytest.fixture
+def almost():
+    made = AlmostActive()
+    yield made
+    made.loop.close()
+
+
+def test_a_stop_ends_a_start_whose_database_is_away_before_it_is_active(almost):
+    """The event loop itself waited for the database: nothing else ran, not even the stop."""
+
+    async def work():
+        await almost.start()
+        async with asyncio.timeout(3):
+            await almost.primary.stop()
+        assert almost.primary.process is None
+
+    almost.loop.run_until_complete(work())
+
+
+def test_a_start_ends_with_its_lease_where_the_database_stays_away(almost):
+    """It went on asking the database whether it may be active, for ever."""
+
+    async def work():
+        await almost.start()
+        await asyncio.sleep(20)
+        assert isinstance(almost.primary.exits[0], JournalClosed)
+        await almost.store.start()
+        await asyncio.sleep(10)
+        assert almost.primary.is_active
+
+    almost.loop.run_until_complete(work())
