@@ -4,7 +4,7 @@
     quality-of-service = "ONCE_AND_ONLY_ONCE"  and all other parameters, with `-` for `_`
 
     [source]
-    provider = "core"                          core (default), jms, stomp, amqp, or module:callable
+    provider = "core"                          core (default), jms, stomp, or module:callable
     url = "tcp://a:61616"                      vm:// is the broker that runs the bridge
     queue = "orders"                           or topic = "..."
     user = "u"

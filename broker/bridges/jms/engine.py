@@ -468,7 +468,8 @@ class Engine:
         task = asyncio.ensure_future(work)
         self._background.add(task)
         task.add_done_callback(self._ended)
-        done, _ = await asyncio.wait((task,), timeout=_CLOSE_S)
+        most_s = min(_CLOSE_S, self.options.failover_timeout_s)
+        done, _ = await asyncio.wait((task,), timeout=most_s)
         if not done:
             task.cancel()
             log.warning("JMS bridge %s: %s did not end", self.options.name, what)

@@ -252,7 +252,9 @@ class _CoreSender:
 
     async def send(self, message: JMSMessage) -> None:
         """Send; a new JMSMessageID is given, as any JMS client does."""
-        made = core_message(message, self._routing, self._environment.ids.random_uuid().bytes)
+        # Of version 1: Artemis's client takes every id for one.
+        user_id = self._environment.ids.time_uuid().bytes
+        made = core_message(message, self._routing, user_id)
         if message.stream is not None:
             message.stream.seek(0)
             # A known id: it is there already.
