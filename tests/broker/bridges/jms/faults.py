@@ -6,7 +6,6 @@ each of them a batch is moved; then the bridge goes on until the source is empty
 
 import asyncio
 import contextlib
-import logging
 from collections import Counter
 from dataclasses import dataclass
 
@@ -160,9 +159,9 @@ class World:
         return counts
 
 
-async def every_point(way, folder, step=1, size=QUICK):
-    """Run at every `step`-th fault point; give the outcomes."""
-    logging.getLogger("broker").setLevel(logging.ERROR)
+async def every_point(way, folder, step=1, size=QUICK, until=lambda outcome: False):
+    """Run at every `step`-th fault point, up to an outcome if it comes; give the outcomes."""
+    outcomes = []
     async with World(way, folder, size).opened() as world:
         points = [
             (side, direction, number, is_passed)
@@ -170,4 +169,8 @@ async def every_point(way, folder, step=1, size=QUICK):
             for number in range(1, count + 1)
             for is_passed in (False, True)
         ]
-        return [await world.run(point) for point in points[::step]]
+        for point in points[::step]:
+            outcomes.append(await world.run(point))
+            if until(outcomes[-1]):
+                break
+    return outcomes
