@@ -150,7 +150,7 @@ class JndiConnection:
             if found.isInstance(self._factory):
                 return lambda name: self._jpype.JClass(self._loader.loadClass(f"{package}.{name}"))
         raise BridgeConfigError(
-            f"{self._factory.getClass().getName()} is no connection factory of JMS"
+            f"{self._factory.getClass().getName()} does not implement a connection factory of JMS"
         )
 
     def _connected(self, create: Any, client_id: str | None) -> Any:

@@ -63,7 +63,7 @@ def class_loader(jars: Sequence[str]) -> Any:
     jpype = running_jvm()
     found = tuple(str(jar.resolve()) for one in jars for jar in _files(Path(one)))
     if not found:
-        raise BridgeConfigError(f"jars is {list(jars)}: there is no jar")
+        raise BridgeConfigError(f"jars is {list(jars)}: it names no jar")
     with _lock:
         if found not in _loaders:
             file = jpype.JClass("java.io.File")

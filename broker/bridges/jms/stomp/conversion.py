@@ -30,7 +30,7 @@ _HEADERS: Final = frozenset(
 
 
 def message_of(headers: Mapping[str, str], body: bytes) -> JMSMessage:
-    """Give a received frame: bytes if it says its length or is no UTF-8, else text.
+    """Give a received frame: bytes if it has a content-length or is not UTF-8, else text.
 
     Args:
         headers: as received.

@@ -9,7 +9,7 @@
     subscribe-headers = {}           more headers of SUBSCRIBE, such as a prefetch
 
 ONCE_AND_ONLY_ONCE needs a broker that keeps duplicate ids, as a target; STOMP has no two-phase
-commit, and does not name a broker for good, so it is no source of it.
+commit and does not name a broker for good, so it cannot be a source of it.
 """
 
 from __future__ import annotations
