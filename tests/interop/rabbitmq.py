@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from tests.interop.artemis_broker import free_port
-from tests.interop.fetched import ArtemisUnavailableError
+from tests.interop.fetched import PeerUnavailableError
 
 # Debian's; the one on PATH changes to a user of its own.
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
@@ -25,7 +25,7 @@ class RabbitMq:
 
     def __init__(self, folder):
         if not SERVER.exists() or shutil.which("erl") is None:
-            raise ArtemisUnavailableError(f"no RabbitMQ at {SERVER}")
+            raise PeerUnavailableError(f"no RabbitMQ at {SERVER}")
         self.stomp_port = free_port()
         # Of epmd, which the node starts and leaves running.
         self._names_port = str(free_port())
@@ -61,7 +61,7 @@ class RabbitMq:
                     return
             time.sleep(0.2)
         self.kill()
-        raise ArtemisUnavailableError(f"RabbitMQ: {(folder / 'out').read_text()[-500:]}")
+        raise PeerUnavailableError(f"RabbitMQ: {(folder / 'out').read_text()[-500:]}")
 
     def kill(self):
         if self._process.poll() is None:

@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 
-from tests.interop.fetched import ArtemisUnavailableError
+from tests.interop.fetched import PeerUnavailableError
 from tests.interop.jms.client import jar
 from tests.interop.test_jms_bridge import make_queue, session_of, take
 
@@ -51,7 +51,7 @@ def client_jar():
     pytest.importorskip("jpype")
     try:
         return jar()
-    except ArtemisUnavailableError as error:
+    except PeerUnavailableError as error:
         pytest.skip(str(error))
 
 

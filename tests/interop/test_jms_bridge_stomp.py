@@ -8,7 +8,7 @@ from broker.bridges.jms import BridgeState, CoreConnectionFactory, Destination, 
 from broker.bridges.jms.options import QualityOfService
 from broker.bridges.jms.stomp.factory import StompConnectionFactory
 from tests.broker.bridges.jms.ends import wait_for
-from tests.interop.fetched import ArtemisUnavailableError
+from tests.interop.fetched import PeerUnavailableError
 from tests.interop.rabbitmq import RabbitMq
 from tests.interop.test_jms_bridge import make_queue, session_of, take
 
@@ -36,7 +36,7 @@ class Stomp:
 def rabbitmq(tmp_path_factory):
     try:
         running = RabbitMq(tmp_path_factory.mktemp("rabbitmq"))
-    except ArtemisUnavailableError as error:
+    except PeerUnavailableError as error:
         pytest.skip(str(error))
     yield Stomp(running.stomp_port, "guest", "guest", "/queue/", keeps_ids=False)
     running.kill()

@@ -14,6 +14,7 @@ from broker.bridges.jms.message import ID_LISTS, BodyKind, JMSMessage
 from broker.client.content import (
     CORRELATION_ID,
     DUPLICATE_ID,
+    GROUP_ID,
     LARGE_COMPRESSED,
     LARGE_SIZE,
     REPLY_TO,
@@ -34,6 +35,8 @@ __all__ = ["core_message", "jms_message"]
 
 JMS_TYPE: Final = "JMSType"
 ROUTING_TYPE: Final = "_AMQ_ROUTING_TYPE"
+# Core's name of a property: JMS's.
+GROUPS: Final = {GROUP_ID: "JMSXGroupID", "_AMQ_GROUP_SEQUENCE": "JMSXGroupSeq"}
 _ID_PREFIX: Final = "ID:"
 _KINDS: Final = {
     MessageType.DEFAULT: BodyKind.EMPTY,
@@ -73,7 +76,7 @@ async def jms_message(received: AsyncReceived, queue: str) -> JMSMessage:
         priority=core.priority,
         expiration_ms=core.expiration,
         timestamp_ms=core.timestamp,
-        properties={name: one for name, one in core.properties.items() if name not in _HEADERS},
+        properties=_properties(core),
         position=queue.encode() + b"\0" + core.message_id.to_bytes(8, "big", signed=True),
         native=core,
     )
@@ -93,6 +96,15 @@ async def jms_message(received: AsyncReceived, queue: str) -> JMSMessage:
     else:
         found.read_body = lambda: _body(core, unpacked(core))
     return found
+
+
+def _properties(core: Message) -> dict[str, Property]:
+    """Give what JMS has as properties; the group by JMS's name."""
+    return {
+        name: one._replace(name=name)
+        for name, one in ((GROUPS.get(name, name), one) for name, one in core.properties.items())
+        if name not in _HEADERS
+    }
 
 
 def _whole(stream: StreamedBody) -> bytes:
@@ -152,6 +164,10 @@ def _made(message: JMSMessage) -> Message:
         now_ms=message.timestamp_ms,
     )
     core.type = _TYPES[message.kind]
+    for name, jms_name in GROUPS.items():
+        if (found := message.properties.get(jms_name)) is not None:
+            core.remove(jms_name)
+            core.set(name, found.type, found.value)
     if message.type is not None:
         core.set(*Property(JMS_TYPE, PropertyType.STRING, message.type))
     return core

@@ -156,11 +156,12 @@ class CoreConnection:
 
     async def duplicate_ids_max(self, destination: Destination) -> int | None:
         """Give the address's id-cache-size, as management tells it; see `Connection`."""
+        address = destination.name.partition("::")[0]
         try:
             session = await self._connection.session()
             try:
                 text = await session.manage(
-                    "broker", "getAddressSettingsAsJSON", destination.name, timeout_s=_ASKING_S
+                    "broker", "getAddressSettingsAsJSON", address, timeout_s=_ASKING_S
                 )
             finally:
                 await session.close()

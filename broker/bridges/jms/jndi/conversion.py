@@ -57,6 +57,7 @@ class Conversion:
             load("ObjectMessage"): (BodyKind.OBJECT, self._object),
         }
         self._end_of_stream = load("MessageEOFException")
+        self._queue, self._topic = load("Queue"), load("Topic")
 
     # --- from Java ----------------------------------------------------------------------------
 
@@ -71,7 +72,7 @@ class Conversion:
             body=body,
             message_id=_string(message.getJMSMessageID()),
             correlation_id=_string(message.getJMSCorrelationID()),
-            reply_to=_string(message.getJMSReplyTo()),
+            reply_to=self._reply_to(message.getJMSReplyTo()),
             type=_string(message.getJMSType()),
             durable=int(message.getJMSDeliveryMode()) == _PERSISTENT,
             priority=int(message.getJMSPriority()),
@@ -79,6 +80,13 @@ class Conversion:
             timestamp_ms=int(message.getJMSTimestamp()),
             properties=self._properties(message),
         )
+
+    def _reply_to(self, destination: Any) -> str | None:
+        if isinstance(destination, self._queue):
+            return f"queue://{destination.getQueueName()}"
+        if isinstance(destination, self._topic):
+            return f"topic://{destination.getTopicName()}"
+        return _string(destination)
 
     def _properties(self, message: Any) -> dict[str, Property]:
         found = {}

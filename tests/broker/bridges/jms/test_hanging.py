@@ -17,6 +17,7 @@ from broker.bridges.jms import (
 from broker.bridges.jms.coordinator import branch
 from broker.bridges.jms.message import BodyKind, JMSMessage
 from broker.bridges.jms.transactions import Role
+from broker.model.properties import Property, PropertyType
 from tests.broker.bridges.jms.ends import WAIT_S, an_end, bridge, wait_for
 
 
@@ -143,9 +144,10 @@ def test_a_provider_of_blocking_methods_is_called_in_one_thread(source):
 
 
 def test_messages_of_another_provider_become_core_messages(target):
+    group = {"JMSXGroupID": Property("JMSXGroupID", PropertyType.STRING, "g")}
     waiting = [
         JMSMessage(BodyKind.TEXT, "one", message_id="ID:a", correlation_id="c", type="t"),
-        JMSMessage(BodyKind.MAP, {"a": 1}, durable=False, priority=9),
+        JMSMessage(BodyKind.MAP, {"a": 1}, durable=False, priority=9, properties=group),
     ]
 
     class Two(Memory):
@@ -157,6 +159,7 @@ def test_messages_of_another_provider_become_core_messages(target):
         first, second = target.take("q", 2)
 
     assert (first.content, first.get("JMSCorrelationID"), first.get("JMSType")) == ("one", "c", "t")
+    assert second.message.group_id == "g"
     assert (second.content, second.message.durable, second.message.priority) == ({"a": 1}, False, 9)
 
 
