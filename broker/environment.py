@@ -14,6 +14,7 @@ tests/house/test_seams.py finds what reads a clock, a socket or chance elsewhere
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import secrets
 import socket
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
-__all__ = ["Clock", "Environment", "Ids", "Listener", "Network", "new_executor"]
+__all__ = ["Clock", "DatagramSocket", "Environment", "Ids", "Listener", "Network", "new_executor"]
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
@@ -91,8 +92,22 @@ class Listener(Protocol):
         """Listen no more and give the port up; connections stay. Idempotent."""
 
 
+class DatagramSocket(Protocol):
+    """A UDP socket, or the membership in a multicast group."""
+
+    def send(self, data: bytes, host: str, port: int) -> None:
+        """Send one datagram. That it was sent does not mean that anybody gets it.
+
+        Raises:
+            OSError: there is no way to that address, or it is too large.
+        """
+
+    def close(self) -> None:
+        """Send and receive no more. Idempotent."""
+
+
 class Network(Protocol):
-    """Opens streams."""
+    """Opens streams, and sockets for datagrams."""
 
     def bind(self, host: str, port: int) -> Sequence[Listener]:
         """Take a port of every address that a name stands for; all, or none.
@@ -125,6 +140,36 @@ class Network(Protocol):
 
         Raises:
             OSError: nothing listens there.
+        """
+
+    async def open_datagrams(self, host: str | None, port: int) -> DatagramSocket:
+        """Take a port to send datagrams from; those to multicast groups leave by its interface.
+
+        Args:
+            host: address of an interface; None leaves it to the system.
+            port: 0 lets the system choose.
+
+        Raises:
+            OSError: the port is in use, or the address is not of this machine.
+        """
+
+    async def join_group(
+        self,
+        group: str,
+        port: int,
+        interface: str | None,
+        received: Callable[[bytes], object],
+    ) -> DatagramSocket:
+        """Receive what is sent to a multicast group, beside others on this machine who do.
+
+        Args:
+            group: class D address.
+            port: of the group.
+            interface: address of the interface where; None leaves it to the system.
+            received: called with each datagram.
+
+        Raises:
+            OSError: the port is in use by others than receivers of groups; no such interface.
         """
 
 
@@ -179,8 +224,37 @@ class _SocketListener:
             self._server.close()
 
 
+class _Datagrams(asyncio.DatagramProtocol):
+    """A UDP socket in the running event loop."""
+
+    def __init__(self, bound: socket.socket, received: Callable[[bytes], object] | None) -> None:
+        self._socket = bound
+        self._received = received
+        self._transport: asyncio.DatagramTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.DatagramTransport", transport)
+
+    def datagram_received(self, data: bytes, address: object) -> None:
+        del address
+        if self._received is not None:
+            self._received(data)
+
+    def send(self, data: bytes, host: str, port: int) -> None:
+        # On the socket itself: the transport's sendto() tells of an error later, and not the
+        # caller. Few datagrams are sent; one that finds no room is as one that was lost.
+        if self._socket.fileno() >= 0:
+            with contextlib.suppress(BlockingIOError):
+                self._socket.sendto(data, (host, port))
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+        self._socket.close()
+
+
 class _SystemNetwork:
-    """TCP sockets, in the running event loop."""
+    """TCP and UDP sockets, in the running event loop."""
 
     def bind(self, host: str, port: int) -> Sequence[Listener]:
         bound: list[_SocketListener] = []
@@ -210,6 +284,49 @@ class _SystemNetwork:
             server_hostname=server_hostname,
         )
         return cast("P", made)
+
+    async def open_datagrams(self, host: str | None, port: int) -> DatagramSocket:
+        made = _multicast_socket(host)
+        try:
+            made.bind((host or "", port))
+        except OSError:
+            made.close()
+            raise
+        return _Datagrams(made, None)
+
+    async def join_group(
+        self,
+        group: str,
+        port: int,
+        interface: str | None,
+        received: Callable[[bytes], object],
+    ) -> DatagramSocket:
+        made = _multicast_socket(interface)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # To the group's address: else what is sent to other groups of the port would come, too.
+            made.bind((group, port))
+            membership = socket.inet_aton(group) + socket.inet_aton(interface or "0.0.0.0")
+            made.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
+            protocol = _Datagrams(made, received)
+            await asyncio.get_running_loop().create_datagram_endpoint(lambda: protocol, sock=made)
+        except OSError:
+            made.close()
+            raise
+        return protocol
+
+
+def _multicast_socket(interface: str | None) -> socket.socket:
+    """Give a socket for datagrams that uses this interface for multicast groups."""
+    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    made.setblocking(False)
+    if interface is not None:
+        try:
+            made.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(interface))
+        except OSError:
+            made.close()
+            raise
+    return made
 
 
 def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, Any]]:
@@ -254,7 +371,7 @@ class Environment:
         clock: tells the time.
         ids: of nodes, sessions, connections, queues for answers.
         chance: of delays and of the choice among brokers; not for secrets.
-        network: opens streams.
+        network: opens streams, and sockets for datagrams.
         executor: makes threads of some count and name, for work beside the event loop. What does
             such work without threads ends a future no later than its `result()` is asked for.
     """

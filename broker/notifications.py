@@ -52,6 +52,10 @@ class NotificationType(Enum):
     MESSAGE_EXPIRED = auto()
     BRIDGE_STARTED = auto()
     BRIDGE_STOPPED = auto()
+    BROADCAST_GROUP_STARTED = auto()
+    BROADCAST_GROUP_STOPPED = auto()
+    DISCOVERY_GROUP_STARTED = auto()
+    DISCOVERY_GROUP_STOPPED = auto()
 
 
 class Origin(NamedTuple):
@@ -165,6 +169,9 @@ class Notifications(Protocol):
     def bridge(self, kind: NotificationType, name: str) -> None:
         """Tell of BRIDGE_STARTED, _STOPPED."""
 
+    def discovery(self, kind: NotificationType, name: str) -> None:
+        """Tell of BROADCAST_GROUP_STARTED, _STOPPED, DISCOVERY_GROUP_STARTED, _STOPPED."""
+
     def wrong_login(self, user: str | None, remote: str) -> None:
         """Tell of SECURITY_AUTHENTICATION_VIOLATION."""
 
@@ -205,6 +212,9 @@ class NullNotifier:
         """Nothing."""
 
     def bridge(self, kind: NotificationType, name: str) -> None:
+        """Nothing."""
+
+    def discovery(self, kind: NotificationType, name: str) -> None:
         """Nothing."""
 
     def wrong_login(self, user: str | None, remote: str) -> None:

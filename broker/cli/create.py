@@ -125,8 +125,10 @@ class Destinations(DestinationsType):
     "--discovery", metavar="GROUP:PORT", help="Find other brokers by this multicast group."
 )
 @click.option("--static-cluster", metavar="URI,...", help="URIs of the other brokers.")
-@click.option("--cluster-user", help="User of the cluster.")
-@click.option("--cluster-password", help="Password of the cluster; written masked.")
+@click.option("--cluster-user", help="User of the cluster; random without one.")
+@click.option(
+    "--cluster-password", help="Password of the cluster; random without one; written masked."
+)
 @click.option("--max-hops", default=1, show_default=True, type=click.IntRange(0))
 @click.option(
     "--message-load-balancing",
@@ -196,6 +198,12 @@ def create(
     if no_persistence and (jdbc_url or shared_store):
         raise click.UsageError("--no-persistence keeps nothing: no --jdbc, no --shared-store")
     host_name = socket.gethostname()
+    is_clustered = bool(others) or discovery is not None
+    # The default pair is public, and every broker that shows it is refused.
+    made_pair = is_clustered and not (cluster_user and cluster_password)
+    if made_pair:
+        cluster_user = cluster_user or f"cluster-{secrets.token_hex(4)}"
+        cluster_password = cluster_password or secrets.token_hex(16)
     options = InstanceOptions(
         name=name or host_name,
         host=host,
@@ -239,6 +247,11 @@ def create(
     say(f"created: {directory}")
     if is_random:
         say(f"user {user}, password {password} (kept as a hash; change it with `broker user`)")
+    if made_pair:
+        say(
+            "for the other nodes of the cluster: "
+            f"--cluster-user {cluster_user} --cluster-password {cluster_password}"
+        )
 
 
 def _refuse_empty(context: click.Context) -> None:

@@ -1,11 +1,13 @@
 """Which of several brokers the next connection goes to.
 
-A policy is anything with `select(count)`; an application may bring its own. Artemis's class
-names, as they stand in connection URIs, name the ones here.
+A policy is anything with `select(count)`; an application may bring its own, as an object or by the
+name of its class in a URI: `package.module:Class`. Artemis's class names, as they stand in
+connection URIs, name the ones here.
 """
 
 from __future__ import annotations
 
+import importlib
 import random
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -76,17 +78,33 @@ _BY_NAME: Final[dict[str, Callable[[random.Random | None], BalancingPolicy]]] = 
 
 
 def policy_named(class_name: str, chance: random.Random | None = None) -> BalancingPolicy:
-    """Give a policy by Artemis's class name, with or without its package.
+    """Give a policy by Artemis's class name, with or without its package, or by a Python path.
 
     Args:
-        class_name: as it stands in a URI.
+        class_name: as it stands in a URI. `package.module:Class` is imported, and made without
+            arguments: who writes the URI decides what runs.
         chance: what it chooses by; None is one of its own.
 
     Raises:
-        ValueError: none of that name; one of your own is given as an object.
+        ValueError: none of that name.
     """
+    if ":" in class_name:
+        return _imported(class_name)
     found = _BY_NAME.get(class_name.rpartition(".")[2])
     if found is None:
         known = ", ".join(_BY_NAME)
-        raise ValueError(f"no balancing policy {class_name!r}; known are {known}")
+        raise ValueError(
+            f"no balancing policy {class_name!r}; known are {known}, and package.module:Class"
+        )
     return found(chance)
+
+
+def _imported(path: str) -> BalancingPolicy:
+    module_name, _, name = path.partition(":")
+    try:
+        made: BalancingPolicy = getattr(importlib.import_module(module_name), name)()
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f"balancing policy {path!r}: {error}") from error
+    if not callable(getattr(made, "select", None)):
+        raise ValueError(f"balancing policy {path!r} has no select(count)")
+    return made

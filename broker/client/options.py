@@ -47,7 +47,9 @@ class ClientOptions:
         initial_connect_attempts: rounds at first; -1 for ever.
         failover_attempts: rounds over the other members of the cluster after these.
         use_topology: whether connections are spread over the cluster's members, once known.
-        balancing_policy: Artemis's class name; `balancing.py`.
+        balancing_policy: Artemis's class name, or `package.module:Class`; `balancing.py`.
+        refresh_timeout: silence after which discovery gives a broker up.
+        initial_wait_timeout: how long a connection waits until discovery has heard of a broker.
         ha: whether a backup is tried; kept because Artemis has it, it always is.
     """
 
@@ -83,6 +85,8 @@ class ClientOptions:
     balancing_policy: str = _parameter(
         "connectionLoadBalancingPolicyClassName", "RoundRobinConnectionLoadBalancingPolicy"
     )
+    refresh_timeout: int = _parameter("refreshTimeout", 10_000)
+    initial_wait_timeout: int = _parameter("initialWaitTimeout", 10_000)
     ha: bool = _parameter("ha", False)
 
     def __post_init__(self) -> None:
@@ -142,6 +146,8 @@ class ClientSettings(TypedDict, total=False):
     failover_attempts: int
     use_topology: bool
     balancing_policy: str
+    refresh_timeout: int
+    initial_wait_timeout: int
     ha: bool
 
 
@@ -159,6 +165,8 @@ _LEAST: Final = {
     "reconnect_attempts": -1,
     "initial_connect_attempts": -1,
     "failover_attempts": -1,
+    "refresh_timeout": 1,
+    "initial_wait_timeout": 1,
 }
 
 _BY_PARAMETER: Final = {

@@ -1,77 +1,48 @@
-"""The members of a cluster, as its brokers tell them; the newest word on each counts."""
+"""The members of a cluster, as its brokers tell a client."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from broker.discovery.topology import Departure, Member
+from broker.discovery.topology import Topology as Members
+
 if TYPE_CHECKING:
+    from broker.model.transport_configuration import TransportConfiguration
     from broker.protocols.core.packet_cluster import ClusterTopology
-    from broker.protocols.core.transport_configuration import TransportConfiguration
+
+__all__ = ["Member", "Topology"]
 
 
-@dataclass(slots=True)
-class Member:
-    """One broker of a cluster, with its backup."""
-
-    node_id: str
-    unique_event_id: int
-    primary: TransportConfiguration | None = None
-    backup: TransportConfiguration | None = None
-    backup_group_name: str | None = None
-    scale_down_group_name: str | None = None
-
-
-class Topology:
-    """All members that are known; follows Artemis's rules for what is newer."""
-
-    def __init__(self) -> None:
-        self._members: dict[str, Member] = {}
-        # When a member went; what is older than that must not bring it back.
-        self._gone: dict[str, int] = {}
-
-    @property
-    def members(self) -> tuple[Member, ...]:
-        """The members, in the order they were heard of."""
-        return tuple(self._members.values())
-
-    def member(self, node_id: str) -> Member | None:
-        """Give the member of this name."""
-        return self._members.get(node_id)
+class Topology(Members):
+    """All members that are known; the newest word on each counts."""
 
     def update(self, packet: ClusterTopology) -> bool:
         """Take what a broker said; whether it changed anything."""
         if packet.exit:
-            return self._remove(packet.node_id, packet.unique_event_id)
-        if packet.unique_event_id < self._gone.get(packet.node_id, packet.unique_event_id):
-            return False
-        old = self._members.get(packet.node_id)
-        if old is None:
-            self._members[packet.node_id] = _member(packet)
-            return True
-        if packet.unique_event_id <= old.unique_event_id and old.primary is not None:
-            return False
-        new = _member(packet)
-        new.primary = new.primary or old.primary
-        new.backup = new.backup or old.backup
-        self._members[packet.node_id] = new
-        return True
+            return self.merge(Departure(packet.node_id, packet.unique_event_id))
+        return self.merge(
+            Member(
+                packet.node_id,
+                packet.unique_event_id,
+                packet.primary,
+                packet.backup,
+                packet.backup_group_name,
+                packet.scale_down_group_name,
+            )
+        )
 
-    def _remove(self, node_id: str, event_id: int) -> bool:
-        old = self._members.get(node_id)
-        if old is None or old.unique_event_id > event_id:
-            return False
-        self._gone[node_id] = event_id
-        del self._members[node_id]
-        return True
+    def member_at(self, connector: TransportConfiguration) -> Member | None:
+        """Give the member that is reached by this connector; None if that is not known.
 
-
-def _member(packet: ClusterTopology) -> Member:
-    return Member(
-        packet.node_id,
-        packet.unique_event_id,
-        packet.primary,
-        packet.backup,
-        packet.backup_group_name,
-        packet.scale_down_group_name,
-    )
+        A lone broker that does not tell how it is reached is the one.
+        """
+        place = (connector.host, connector.port)
+        members = self.members
+        for member in members:
+            for one in (member.primary, member.backup):
+                if one is not None and (one.host, one.port) == place:
+                    return member
+        if len(members) == 1 and members[0].primary is None:
+            return members[0]
+        return None

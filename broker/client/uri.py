@@ -3,9 +3,11 @@
     tcp://host:port?name=value&name=value          one broker
     (tcp://a:1,tcp://b:2?x=1)?name=value           several; the outer query is for all of them
     tcp://a:1?name=value#tcp://b:2,tcp://c:3       the same, in the form Artemis turns it into
+    udp://231.7.7.7:9876?name=value                whoever is heard in a multicast group
+    discovery://endpoint?name=value                whoever dns, shared-folder or another one finds
 
 `;` separates parameters as `&` does. Names that are not options of the client belong to
-the transport.
+the transport, or to the endpoint.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
+from broker.client.discovery import DISCOVERY_SCHEMES, Discovery, parse_discovery
 from broker.client.options import ClientOptions, is_option, with_parameters
-from broker.protocols.core.transport_configuration import ParameterValue, TransportConfiguration
+from broker.model.transport_configuration import ParameterValue, TransportConfiguration
 
 DEFAULT_HOST: Final = "localhost"
 DEFAULT_PORT: Final = 61616
@@ -27,12 +30,14 @@ class ConnectionUri:
     """Whom to connect to, and how.
 
     Attributes:
-        connectors: the brokers to begin with, at least one.
+        connectors: the brokers to begin with; none if they are to be discovered.
         options: what the URI says of the client.
+        discovery: how brokers are discovered; None if they are named.
     """
 
     connectors: tuple[TransportConfiguration, ...]
     options: ClientOptions = field(default_factory=ClientOptions)
+    discovery: Discovery | None = None
 
 
 def parse_uri(uri: str, options: ClientOptions | None = None) -> ConnectionUri:
@@ -45,6 +50,10 @@ def parse_uri(uri: str, options: ClientOptions | None = None) -> ConnectionUri:
     Raises:
         ValueError: not such a URI, with what is wrong about it.
     """
+    scheme, _, rest = uri.strip().partition("://")
+    if scheme in DISCOVERY_SCHEMES:
+        discovery, own = parse_discovery(scheme, rest)
+        return ConnectionUri((), with_parameters(options or ClientOptions(), own), discovery)
     members, shared = _split(uri.strip())
     if not members:
         raise ValueError(f"{uri!r} names no broker")
@@ -84,7 +93,9 @@ def _parse_member(
         text = f"tcp://{text}"
     parts = urlsplit(text)
     if parts.scheme not in _SCHEMES:
-        raise ValueError(f"{text!r}: scheme {parts.scheme!r}; only tcp is spoken here")
+        raise ValueError(
+            f"{text!r}: scheme {parts.scheme!r}; there are tcp, and udp and discovery alone"
+        )
     try:
         port = parts.port or DEFAULT_PORT
     except ValueError as error:

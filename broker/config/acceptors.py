@@ -42,7 +42,7 @@ MISSED: Final = frozenset(
     {
         *("sniHost", "sslAutoReload", "proxyProtocolEnabled"),
         *("router", "securityDomain", "trustManagerFactoryPlugin", "verifyHost"),
-        *("keyStoreProvider", "trustStoreProvider", "useInvm", "clusterConnection"),
+        *("keyStoreProvider", "trustStoreProvider", "useInvm"),
     }
 )
 # Netty's and the JVM's (TransportConstants).

@@ -36,6 +36,7 @@ _OF_CLIENTS: Final = frozenset(
         *("blockOnNonDurableSend", "autoGroup", "preAcknowledge", "ackBatchSize"),
         *("retryInterval", "retryIntervalMultiplier", "maxRetryInterval", "reconnectAttempts"),
         *("initialConnectAttempts", "failoverAttempts", "useTopologyForLoadBalancing"),
+        *("refreshTimeout", "initialWaitTimeout"),
         *("connectionLoadBalancingPolicyClassName", "initialMessagePacketSize"),
         *("useGlobalPools", "threadPoolMaxSize", "scheduledThreadPoolMaxSize"),
         *("cacheLargeMessagesClient", "incomingInterceptorList", "outgoingInterceptorList"),

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Final
 
 from broker.config.xml_fields import element, optional, secret, unused
+from broker.security.cluster_user import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
 from broker.settings.value_types import (
     BOOLEAN,
     INT,
@@ -33,8 +34,6 @@ __all__ = [
     "WatchConfig",
 ]
 
-DEFAULT_CLUSTER_USER: Final = "ACTIVEMQ.CLUSTER.ADMIN.USER"
-DEFAULT_CLUSTER_PASSWORD: Final = "CHANGE ME!!"
 DEFAULT_CODEC: Final = "org.apache.activemq.artemis.utils.DefaultSensitiveStringCodec"
 
 _GT_0: Final = at_least(LONG, 1)

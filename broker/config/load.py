@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker.config.addressing import AddressingConfig
 from broker.config.cluster import ClusterConfig
+from broker.config.cluster_checks import check_cluster
 from broker.config.core import (
     GeneralConfig,
     LimitsConfig,
@@ -173,11 +174,7 @@ def _check(config: BrokerConfig, core: Element) -> None:
     cluster = config.cluster
     for bridge in cluster.bridges:
         _check_filter(bridge.filter, bridge.where)
-    connectors = {connector.name for connector in cluster.connectors}
-    for connection in cluster.cluster_connections.connections:
-        # Artemis skips such a connection with a warning; a cluster of one was not asked for.
-        if connection.connector_ref not in connectors:
-            raise _at(connection.where, f"no connector is called {connection.connector_ref!r}")
+    check_cluster(cluster)
     places: dict[tuple[str, int], str] = {}
     for acceptor in cluster.acceptors:
         place = (acceptor.host, acceptor.port)

@@ -51,10 +51,7 @@ def _sections(config: BrokerConfig) -> Iterator[str]:
     plugins = sections.broker_plugins
     foreign = () if plugins is None else plugins.children
     found = {
-        "broadcast-groups": cluster.broadcast_groups,
-        "discovery-groups": cluster.discovery_groups,
-        "cluster-connections": cluster.cluster_connections.connections
-        or cluster.cluster_connections.uris,
+        "cluster-connections": cluster.cluster_connections,
         "grouping-handler": cluster.grouping_handler,
         "federations": sections.federations,
         "broker-connections": sections.broker_connections,

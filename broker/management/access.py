@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from broker.bridges.core.bridge import CoreBridge
     from broker.bridges.jms.control import JMSBridgeControl
+    from broker.cluster.cluster_manager import ClusterManager
     from broker.config.cluster import BridgeConfig
     from broker.config.transport import TransportConfig
     from broker.environment import Ids
@@ -189,6 +190,7 @@ class ManagedBroker(Protocol):
     started_ms: int
     administration: Administration
     message_counters: MessageCounters
+    cluster: ClusterManager
 
     @property
     def lifecycle(self) -> Lifecycle:

@@ -24,6 +24,7 @@ from broker.printing.describe import xid_base64, xid_text
 from journal.version import __version__
 
 if TYPE_CHECKING:
+    from broker.discovery.topology import Member
     from broker.management.invocation import Getters
     from broker.model.xid import Xid
     from broker.sessions.session import Session
@@ -60,7 +61,7 @@ class BrokerQueries(BrokerPart):
         "isActive": lambda self: self._broker.lifecycle.is_active,
         "isStarted": lambda self: self._broker.lifecycle.is_started,
         "isBackup": lambda self: self._broker.lifecycle.is_backup,
-        "isClustered": lambda self: False,
+        "isClustered": lambda self: bool(self._broker.cluster.topologies),
         "isReplicaSync": lambda self: False,
         "getCurrentTimeMillis": lambda self: self._broker.clock_ms(),
         "getUptimeMillis": lambda self: self._uptime_ms,
@@ -85,7 +86,7 @@ class BrokerQueries(BrokerPart):
             for divert in address.diverts.values()
         ],
         "getJMSBridgeNames": lambda self: list(self._broker.jms_bridges),
-        "getClusterConnectionNames": lambda self: [],
+        "getClusterConnectionNames": lambda self: list(self._broker.cluster.topologies),
         "getAddressMemoryUsage": lambda self: self._addresses.memory.size,
         "getAddressMemoryUsagePercentage": lambda self: (
             self._addresses.memory.size * 100 // self._addresses.memory.size_max
@@ -162,11 +163,15 @@ class BrokerQueries(BrokerPart):
 
     @operation("listNetworkTopology")
     def network_topology(self) -> str:
-        """Give the members of the clusters that this broker is in: it is in none.
-
-        As Artemis's without a cluster connection; with one it names itself too (2.40.0).
-        """
-        return json_text([])
+        """Give the members of the clusters that this broker is in, itself among them."""
+        return json_text(
+            [
+                _member_row(member)
+                for topology in self._broker.cluster.topologies.values()
+                for member in topology.members
+                if member.primary is not None
+            ]
+        )
 
     @operation("listRemoteAddresses")
     @operation("listRemoteAddresses", NAME)
@@ -312,6 +317,16 @@ class BrokerQueries(BrokerPart):
             if one.xid is not None and base64.urlsafe_b64decode(xid_base64(one.xid)) == wanted:
                 return one.xid
         return None
+
+
+def _member_row(member: Member) -> dict[str, object]:
+    row: dict[str, object] = {"nodeID": member.node_id}
+    if member.primary is not None:
+        # `live` is what older versions of Artemis call it; it tells both.
+        row["live"] = row["primary"] = f"{member.primary.host}:{member.primary.port}"
+    if member.backup is not None:
+        row["backup"] = f"{member.backup.host}:{member.backup.port}"
+    return row
 
 
 def _session_row(session: Session) -> dict[str, object]:

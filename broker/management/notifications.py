@@ -253,6 +253,11 @@ class NotificationMessages:
         if self._is_heard:
             self._tell(kind, _text("name", name))
 
+    def discovery(self, kind: NotificationType, name: str) -> None:
+        """Tell of BROADCAST_GROUP_STARTED, _STOPPED, DISCOVERY_GROUP_STARTED, _STOPPED."""
+        if self._is_heard:
+            self._tell(kind, _text("name", name))
+
     def wrong_login(self, user: str | None, remote: str) -> None:
         """Tell of SECURITY_AUTHENTICATION_VIOLATION."""
         if self._is_heard:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from broker.management.acceptor_control import AcceptorControl
 from broker.management.address_control import AddressControl
 from broker.management.bridge_control import BridgeControl
+from broker.management.broadcast_group_control import BroadcastGroupControl
 from broker.management.broker_control import BrokerControl
+from broker.management.discovery_group_control import DiscoveryGroupControl
 from broker.management.divert_control import DivertControl
 from broker.management.queue_control import QueueControl
 
@@ -32,7 +34,8 @@ class Resources:
     def find(self, name: str) -> Control | None:
         """Give what is managed under a name; None if there is nothing.
 
-        broker, queue.X, address.X, divert.X, acceptor.X, bridge.X, jmsbridge.X
+        broker, queue.X, address.X, divert.X, acceptor.X, bridge.X, jmsbridge.X, broadcastgroup.X,
+        discoverygroup.X
         """
         if name == "broker":
             return self._own
@@ -57,6 +60,11 @@ class Resources:
             from broker.management.jms_bridge_control import JMSBridgeResource
 
             return JMSBridgeResource(control)
+        cluster = self._broker.cluster
+        if kind == "broadcastgroup" and rest in cluster.broadcast_groups:
+            return BroadcastGroupControl(cluster.broadcast_groups[rest])
+        if kind == "discoverygroup" and rest in cluster.discovery_groups:
+            return DiscoveryGroupControl(cluster, rest)
         if kind == "acceptor":
             for acceptor in self._broker.acceptors:
                 if acceptor.options.name == rest:

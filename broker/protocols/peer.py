@@ -9,12 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from broker.discovery.topology import Departure, Member, MemberUpdate
     from broker.environment import Clock, Ids
     from broker.notifications import Origin
     from broker.sessions.producer import Producer
     from broker.sessions.session import Session, SessionOptions
 
-__all__ = ["Handler", "Peer", "Sessions"]
+__all__ = ["Handler", "Peer", "Sessions", "ToldTopology"]
 
 
 class Peer(Protocol):
@@ -92,6 +95,26 @@ class Handler(Protocol):
         """The broker stops: tell the client, then close."""
 
 
+class ToldTopology(Protocol):
+    """The members of a cluster: the one place that protocols tell their clients of it from."""
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """All of them, this broker among them."""
+
+    def listen(self, listener: Callable[[Member | Departure], object]) -> None:
+        """Have every change told from now on: a member as a whole, or that it is gone."""
+
+    def unlisten(self, listener: Callable[[Member | Departure], object]) -> None:
+        """Have nothing told any more. Idempotent."""
+
+    def announced(self, update: MemberUpdate, connection: Hashable) -> bool:
+        """Take what a peer says of itself, as long as the connection lasts; whether it counts."""
+
+    def disconnected(self, connection: Hashable) -> None:
+        """The connection of peers is lost."""
+
+
 class Sessions(Protocol):
     """The broker, as a protocol sees it: who may connect, and a session for each client.
 
@@ -154,6 +177,16 @@ class Sessions(Protocol):
 
         Raises:
             BrokerError: no user has that name and password.
+        """
+
+    def is_peer(self, user: str, password: str, remote: str) -> bool:
+        """Whether another broker shows the credentials of the cluster; wrong ones are told of."""
+
+    def topology(self, cluster_connection: str) -> ToldTopology:
+        """Give the members that the clients of an acceptor are told of.
+
+        Args:
+            cluster_connection: that the acceptor names; empty for none.
         """
 
     def new_producer(self, address: str | None) -> Producer:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from broker.errors import BrokerError, broker_error
 from broker.model.address import DEFAULT_WILDCARDS, WildcardConfiguration, split_fqqn
+from broker.security.cluster_user import is_default_pair
 from broker.security.counts import SecurityCounts
 from broker.security.permission import Permission, RoleTable
 from broker.settings.hierarchical_repository import HierarchicalRepository
@@ -133,6 +134,9 @@ class SecurityManager:
         return subject
 
     def _authenticate(self, name: str | None, password: str | None) -> Subject:
+        if self.enabled and is_default_pair(name, password):
+            # Also if it is the configured one: everybody knows it.
+            raise _unknown(name)
         if name is not None and name == self._cluster_user:
             given, wanted = (password or "").encode(), self._cluster_password.encode()
             if hmac.compare_digest(given, wanted):

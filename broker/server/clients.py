@@ -26,6 +26,8 @@ from journal.errors import JournalError
 if TYPE_CHECKING:
     from collections.abc import KeysView
 
+    from broker.cluster.cluster_manager import ClusterManager
+    from broker.cluster.topology import ClusterTopology
     from broker.environment import Clock, Ids
     from broker.management.service import Management
     from broker.notifications import Origin, Subject
@@ -56,6 +58,7 @@ class Clients:
         node_id: of the broker, once its store is open.
         parts: of the broker. Set at each start, before it is active.
         management: answers messages to the management address. Set likewise.
+        cluster: topologies that clients are told of. Set likewise.
         sessions: open ones, by name.
         connections: that speak a protocol, by id.
         session_count_total: since the broker was made.
@@ -66,6 +69,7 @@ class Clients:
 
     parts: Parts
     management: Management
+    cluster: ClusterManager
 
     def __init__(
         self, options: BrokerOptions, lifecycle: Lifecycle, clock: Clock, ids: Ids
@@ -85,6 +89,7 @@ class Clients:
         self._lifecycle = lifecycle
         self.clock = clock
         self.ids = ids
+        self._cluster_user = options.configuration.security.cluster_user
         self._producer_numbers = itertools.count(1)
         self._marks = SendMarks(
             populates_user=options.populate_validated_user,
@@ -114,6 +119,28 @@ class Clients:
             log.warning("AMQ222216: Security problem while authenticating %r from %s", user, remote)
             self.parts.notifications.wrong_login(user, remote)
             raise
+
+    def is_peer(self, user: str, password: str, remote: str) -> bool:
+        """Whether another broker shows the credentials of the cluster; wrong ones are told of.
+
+        Without security any will do, as in Artemis.
+        """
+        if not self.parts.security.is_enabled:
+            return True
+        try:
+            name = self.authenticate(user, password, remote)
+        except BrokerError:
+            return False
+        # A client of another name is no broker, whatever it may do.
+        return name == self._cluster_user
+
+    def topology(self, cluster_connection: str) -> ClusterTopology:
+        """Give the members that the clients of an acceptor are told of.
+
+        Args:
+            cluster_connection: that the acceptor names; empty for none.
+        """
+        return self.cluster.topology(cluster_connection)
 
     # --- connections --------------------------------------------------------------------------
 

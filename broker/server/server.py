@@ -17,11 +17,13 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from broker.cluster.cluster_manager import ClusterManager
 from broker.environment import Environment
 from broker.errors import BrokerError, ErrorCode
 from broker.recovery.recovery import uncollected
 from broker.routing.large_copies import LOOK_AGAIN_S
 from broker.security.allow_all import AllowAll
+from broker.security.cluster_user import is_default_pair
 from broker.selector.filters import parse_filter
 from broker.server import listening
 from broker.server.bridging import Bridging
@@ -128,6 +130,7 @@ class Broker:
     management: Management
     message_counters: MessageCounters
     bridges: Bridging
+    cluster: ClusterManager
 
     def __init__(
         self,
@@ -173,6 +176,7 @@ class Broker:
         self._protocols: Protocols | None = None
         self._managing: Managing | None = None
         self._bridging: Bridging | None = None
+        self._cluster: ClusterManager | None = None
         self._periodic: Periodic | None = None
 
     @property
@@ -290,6 +294,7 @@ class Broker:
             self.options, parts, self.clients, self.node_id, self.environment, recorded
         )
         self._deploy()
+        self.cluster = self._cluster = self.clients.cluster = self._cluster_manager(parts)
         self._wait.check()
         self.lifecycle.check_starting()
         await listening.listen(self.acceptors)
@@ -311,6 +316,8 @@ class Broker:
         self.lifecycle.activated()
         self.bridges.start()
         await self._jms_bridges.start()
+        # Others are told of it when they can be served.
+        await self._cluster.start()
 
     async def _load(self, stores: Stores | None) -> Parts:
         """Read what is stored, and make the parts of it."""
@@ -357,6 +364,20 @@ class Broker:
         self.retroactive, self.replay = parts.retroactive, parts.replay
         self.administration = parts.administration
         return parts
+
+    def _cluster_manager(self, parts: Parts) -> ClusterManager:
+        configuration = self.options.configuration
+        security = configuration.security
+        return ClusterManager(
+            configuration.cluster,
+            connectors=parts.stored_connectors.by_name,
+            node_id=self.node_id,
+            environment=self.environment,
+            notifications=parts.notifications,
+            has_default_credentials=is_default_pair(
+                security.cluster_user, security.cluster_password
+            ),
+        )
 
     def _deploy(self) -> None:
         """Make what the configuration names.
@@ -458,6 +479,7 @@ class Broker:
     async def _deactivate(self) -> None:
         """Undo step two, whatever of it was done."""
         self.lifecycle.stopping()
+        await self._leave_cluster()
         await self._jms_bridges.stop()
         for acceptor in self.acceptors:
             await acceptor.stop()
@@ -487,6 +509,12 @@ class Broker:
         """
         self._disconnects.set()
 
+    async def _leave_cluster(self) -> None:
+        """Nobody is to come any more."""
+        cluster, self._cluster = self._cluster, None
+        if cluster is not None:
+            await cluster.stop()
+
     def _stop_timers(self) -> None:
         periodic, self._periodic = self._periodic, None
         managing, self._managing = self._managing, None
@@ -512,6 +540,7 @@ class Broker:
         data, self._data = self._data, None
         parts, self._parts = self._parts, None
         self._stop_timers()
+        await self._leave_cluster()
         await self._close_acceptors()
         try:
             if stores is not None:

@@ -27,8 +27,8 @@ ROOMS = (
     *("environment", "errors", "model", "records", "settings", "selector", "security", "storage"),
     *("printing", "ports", "queues", "paging", "transactions", "notifications", "routing"),
     "recovery",
-    *("sessions", "protocols", "client", "transport", "config", "options", "bridges", "management"),
-    "server",
+    *("sessions", "discovery", "protocols", "client", "transport", "config", "options"),
+    *("bridges", "cluster", "management", "server"),
     *("embedded", "cli"),
 )
 # Files of a room that use each other in a circle, for types as well: more than three are too many.

@@ -32,6 +32,8 @@ class SimDatagrams(asyncio.DatagramTransport):
         self.port = port
         self.remote = remote
         self.protocol = protocol
+        # The multicast group that it has joined; None hears whatever comes to its port.
+        self.group: str | None = None
         self._is_closing = False
 
     def sendto(self, data: Any, addr: tuple[str, int] | None = None) -> None:
@@ -46,6 +48,8 @@ class SimDatagrams(asyncio.DatagramTransport):
             if link.is_cut or not target.is_up or seeded.random() < link.loss:
                 continue
             for endpoint in target.datagrams.get(place[1], ()):
+                if endpoint.group not in (None, place[0]):
+                    continue
                 for _ in range(count):
                     least, most = link.delay_s
                     moment = self.network.loop.time() + seeded.uniform(least, most)

@@ -28,6 +28,7 @@ from tests.sim.store import MemoryStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tests.sim.datagrams import SimDatagrams
     from tests.sim.loop import Process, SimLoop
     from tests.sim.network import Host, Network
     from tests.sim.tcp import BoundSocket, Listener
@@ -83,6 +84,36 @@ class _Port:
             self._listener.close()
 
 
+class _DatagramPort(asyncio.DatagramProtocol):
+    """See broker.environment.DatagramSocket."""
+
+    transport: SimDatagrams
+
+    def __init__(self, received: Callable[[bytes], object] | None) -> None:
+        self._received = received
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+
+    def datagram_received(self, data: bytes, addr: Any) -> None:
+        del addr
+        if self._received is not None:
+            self._received(data)
+
+    def send(self, data: bytes, host: str, port: int) -> None:
+        self.transport.sendto(data, (host, port))
+
+    def close(self) -> None:
+        self.transport.close()
+
+
+async def _open_port(
+    network: Network, place: tuple[str, int], received: Callable[[bytes], object] | None
+) -> _DatagramPort:
+    made = await network.create_datagram_endpoint(lambda: _DatagramPort(received), place)
+    return made[1]
+
+
 class Streams:
     """The network as a process sees it; see broker.environment.Network."""
 
@@ -97,6 +128,16 @@ class Streams:
     ) -> Any:
         del server_hostname
         return (await self._network.create_connection(make, host, port, ssl=ssl))[1]
+
+    async def open_datagrams(self, host: str | None, port: int) -> _DatagramPort:
+        return await _open_port(self._network, (host or "0.0.0.0", port), None)
+
+    async def join_group(
+        self, group: str, port: int, interface: str | None, received: Callable[[bytes], object]
+    ) -> _DatagramPort:
+        made = await _open_port(self._network, (interface or "0.0.0.0", port), received)
+        made.transport.group = group
+        return made
 
 
 class _Work(Future):  # type: ignore[type-arg]

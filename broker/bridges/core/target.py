@@ -21,7 +21,7 @@ from broker.client.options import ClientOptions
 from broker.client.session_state import AckMode
 from broker.client.topology import Topology
 from broker.errors import ErrorCode
-from broker.protocols.core.transport_configuration import TransportConfiguration
+from broker.model.transport_configuration import TransportConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,8 @@ from broker.environment import Environment
 if TYPE_CHECKING:
     from broker.client.aio.session import AsyncSession
     from broker.client.options import ClientSettings
-    from broker.protocols.core.transport_configuration import TransportConfiguration
+    from broker.discovery.group import DiscoveryGroup
+    from broker.model.transport_configuration import TransportConfiguration
 
 
 _DEFAULTS: Final = ClientOptions()
@@ -38,7 +39,6 @@ class AsyncClient(AsyncBlock):
     Attributes:
         options: what the URI and the arguments say.
         environment: clock, ids, chance and network.
-        connectors: the brokers of the URI.
         topology: the members of the cluster, as far as brokers have told them.
     """
 
@@ -53,7 +53,8 @@ class AsyncClient(AsyncBlock):
         """Take whom to connect to; nothing is connected yet.
 
         Args:
-            uri: `tcp://HOST:PORT?PARAMETER=VALUE&...`, or `(tcp://A,tcp://B)?...` for several.
+            uri: `tcp://HOST:PORT?PARAMETER=VALUE&...`, `(tcp://A,tcp://B)?...` for several, or
+                `udp://GROUP:PORT` for those that are heard there (docs/guide/discovery.md).
             policy: your own, in place of the URI's.
             environment: clock, ids, chance and network; None is the machine's.
             **options: options by their names in `ClientOptions`; what the URI says counts more.
@@ -63,7 +64,9 @@ class AsyncClient(AsyncBlock):
         """
         given = parse_uri(uri, _with(_DEFAULTS, options))
         self.options = given.options
-        self.connectors = given.connectors
+        self._named = given.connectors
+        self._discovery = given.discovery
+        self._group: DiscoveryGroup | None = None
         self.topology = Topology()
         self.environment = environment or Environment()
         self._policy = policy or policy_named(
@@ -100,9 +103,10 @@ class AsyncClient(AsyncBlock):
         while attempt < max(1, attempts) or attempts == -1:
             if attempt:
                 await asyncio.sleep(self.options.retry_delay_s(attempt - 1))
-            problems = []
+            problem = await self._discover()
+            problems = [] if problem is None else [problem]
             targets = self._targets()
-            first = self._policy.select(len(targets))
+            first = self._policy.select(len(targets)) if targets else 0
             for index in range(len(targets)):
                 connector = targets[(first + index) % len(targets)]
                 connection = AsyncConnection(self, connector)
@@ -116,13 +120,41 @@ class AsyncClient(AsyncBlock):
             attempt += 1
         raise NotConnected("; ".join(problems))
 
+    @property
+    def connectors(self) -> tuple[TransportConfiguration, ...]:
+        """The brokers of the URI, or those that discovery hears now; their backups behind them."""
+        if self._group is None:
+            return self._named
+        entries = self._group.entries
+        return (
+            *(entry.connectors[0] for entry in entries),
+            *(connector for entry in entries for connector in entry.connectors[1:]),
+        )
+
+    async def _discover(self) -> str | None:
+        """Wait until discovery has found a broker; what is wrong if it has not."""
+        if self._discovery is None:
+            return None
+        if self._group is None:
+            self._group = self._discovery.group(self.options, self.environment)
+        try:
+            await self._group.start()
+        except OSError as error:
+            return f"{self._discovery.text}: {error}"
+        timeout_ms = self.options.initial_wait_timeout
+        if self._known() or await self._group.wait_for_broadcast(timeout_ms):
+            return None
+        return f"{self._discovery.text}: no broker was heard in {timeout_ms} ms"
+
+    def _known(self) -> list[TransportConfiguration]:
+        """Give the members of the cluster, where these are to be chosen from."""
+        if not self.options.use_topology:
+            return []
+        return [item.primary for item in self.topology.members if item.primary is not None]
+
     def _targets(self) -> list[TransportConfiguration]:
         """Give the brokers to choose from: the cluster's members once they are known."""
-        if self.options.use_topology:
-            known = [item.primary for item in self.topology.members if item.primary is not None]
-            if known:
-                return known
-        return list(self.connectors)
+        return self._known() or list(self.connectors)
 
     async def session(
         self, mode: AckMode = AckMode.AUTO, *, start: bool = True, **changes: Unpack[ClientSettings]
@@ -169,10 +201,14 @@ class AsyncClient(AsyncBlock):
         self._is_closed = True
         for connection in tuple(self._connections):
             await connection.close()
+        if self._group is not None:
+            self._group.stop()
 
     def __repr__(self) -> str:
         """Whom it connects to, without users and passwords."""
         brokers = ",".join(f"{one.host}:{one.port}" for one in self.connectors)
+        if self._discovery is not None:
+            brokers = f"{self._discovery.text} ({brokers})"
         state = "closed" if self._is_closed else f"{len(self._connections)} connections"
         return f"<AsyncClient {brokers}: {state}>"
 

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from broker.client.options import ClientOptions, ClientSettings
     from broker.client.topology import Topology
     from broker.environment import Environment
+    from broker.model.transport_configuration import TransportConfiguration
     from broker.protocols.core.packet_cluster import ClusterTopology
-    from broker.protocols.core.transport_configuration import TransportConfiguration
 
 # A broker that is starting rejects sessions; a reconnect asks again after so long, as in Artemis.
 _REJECTED_RETRY_S: Final = 0.01
@@ -50,10 +50,12 @@ class ConnectingClient(Protocol):
     """What the URI and the arguments say."""
     environment: Environment
     """Clock, ids, chance and network."""
-    connectors: tuple[TransportConfiguration, ...]
-    """The brokers of the URI."""
     topology: Topology
     """The members of the cluster, as far as brokers have told them."""
+
+    @property
+    def connectors(self) -> tuple[TransportConfiguration, ...]:
+        """The brokers of the URI, or those that were discovered."""
 
     def options_with(self, changes: ClientSettings) -> ClientOptions:
         """Give the options with some changed.
@@ -175,9 +177,11 @@ class AsyncConnection:
             link.ping()
 
     def _learn(self, packet: ClusterTopology) -> None:
-        self.client.topology.update(packet)
-        if self._node_id is None and not packet.exit:
-            self._node_id = packet.node_id
+        topology = self.client.topology
+        topology.update(packet)
+        if self._node_id is None and packet.last:
+            member = topology.member_at(self.connector)
+            self._node_id = None if member is None else member.node_id
 
     def _told_to_leave(self, packet: Disconnect) -> None:
         """The broker ends the connection; it may say where to go."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from broker.client.link import Link
     from broker.environment import Network
-    from broker.protocols.core.transport_configuration import TransportConfiguration
+    from broker.model.transport_configuration import TransportConfiguration
 
 # Bytes waiting in the socket's buffer from which on senders wait.
 _WRITE_HIGH_WATER: Final = 256 * 1024

@@ -35,7 +35,8 @@ class Client(Block):
         """Take whom to connect to; nothing is connected yet.
 
         Args:
-            uri: `tcp://HOST:PORT?PARAMETER=VALUE&...`, or `(tcp://A,tcp://B)?...` for several.
+            uri: `tcp://HOST:PORT?PARAMETER=VALUE&...`, `(tcp://A,tcp://B)?...` for several, or
+                `udp://GROUP:PORT` for those that are heard there (docs/guide/discovery.md).
             policy: your own, in place of the URI's.
             **options: options by their names in `ClientOptions`; what the URI says counts more.
 

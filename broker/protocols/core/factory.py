@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.protocols.core.frames import MAGIC
-from broker.protocols.registry import PREFIXES, Detection
+from broker.protocols.registry import PREFIXES, AcceptorParameter, Detection
+from broker.settings.value_types import TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from broker.protocols.peer import Sessions
-    from broker.protocols.registry import AcceptorParameter, ProtocolManager
+    from broker.protocols.registry import ProtocolManager
 
 __all__ = ["CORE", "CoreProtocolFactory"]
 
@@ -21,7 +22,11 @@ class CoreProtocolFactory:
 
     name = "CORE"
     detection_size = preamble_size = len(MAGIC)
-    parameters: Mapping[str, AcceptorParameter] = PREFIXES
+    parameters: Mapping[str, AcceptorParameter] = {
+        **PREFIXES,
+        # Whose topology the acceptor's clients are told; the first one's where none is named.
+        "clusterConnection": AcceptorParameter(TEXT, ""),
+    }
 
     def detect(self, first: bytes) -> Detection:
         """Whether a connection begins as Core's clients do."""

@@ -10,6 +10,7 @@ cdef class CoreConnection:
     cdef object __weakref__
     cdef public dict _channels
     cdef object _clock
+    cdef object _cluster
     cdef public object _connection
     cdef public object _incomplete_s
     cdef public bint _is_known
@@ -17,6 +18,7 @@ cdef class CoreConnection:
     cdef public object _prefixes
     cdef public object _protocol
     cdef public FrameReader _reader
+    cdef dict _receivers
     cdef public object _sessions
     cdef public object _temporary
     cdef public object _ttl_ms

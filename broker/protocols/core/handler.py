@@ -2,13 +2,14 @@
 
     channel 0     ping, topology
     channel 1     sessions created, reattached
+    channel 3     another broker: who it is, how it is reached (cluster_channel.py)
     channel ≥ 10  one session each
 
 Until a client has logged in, the following limits hold. A frame may have 64 KiB at most and must
 come within the time of a handshake. Silence ends the connection after a minute, whatever the client
-asks for. Only pings, topology and session requests are handled. A session with a confirmation
-window survives the loss of its connection, as long as the connection's time to live, and may be
-taken up on another one.
+asks for. Only pings, topology, session requests and what a broker logs in with are handled. A
+session with a confirmation window survives the loss of its connection, as long as the connection's
+time to live, and may be taken up on another one.
 """
 
 from __future__ import annotations
@@ -21,18 +22,19 @@ from broker.notifications import Origin
 from broker.protocols.core import packet_connection as connections
 from broker.protocols.core import versions
 from broker.protocols.core.channel import Channel
+from broker.protocols.core.cluster_channel import ClusterChannel
 from broker.protocols.core.frames import FrameReader
-from broker.protocols.core.packet_cluster import ClusterTopology, SubscribeTopology
+from broker.protocols.core.packet_cluster import SubscribeTopology
 from broker.protocols.core.packets import decode_packet
 from broker.protocols.core.session_channel import SessionChannel
 from broker.sessions.prefixes import Prefixes
 from broker.sessions.session import SessionOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from broker.protocols.core.packet import Packet
-    from broker.protocols.peer import Peer, Sessions
+    from broker.protocols.peer import Peer, Sessions, ToldTopology
     from broker.sessions.session import Session
 
 __all__ = ["CoreConnection", "CoreProtocol"]
@@ -67,7 +69,8 @@ class CoreProtocol:
     def connect(self, peer: Peer, parameters: Mapping[str, Any]) -> CoreConnection:
         """Take a connection whose first bytes were Core's."""
         prefixes = Prefixes(parameters["anycastPrefix"], parameters["multicastPrefix"])
-        made = CoreConnection(self, peer, prefixes)
+        topology = self.sessions.topology(parameters["clusterConnection"])
+        made = CoreConnection(self, peer, prefixes, topology)
         self.connections[made] = None
         self.sessions.connected(made)
         return made
@@ -86,9 +89,16 @@ class CoreConnection:
         protocol: of the broker.
         connection: the socket.
         prefixes: of its acceptor.
+        topology: that its client is told of.
     """
 
-    def __init__(self, protocol: CoreProtocol, connection: Peer, prefixes: Prefixes) -> None:
+    def __init__(
+        self,
+        protocol: CoreProtocol,
+        connection: Peer,
+        prefixes: Prefixes,
+        topology: ToldTopology,
+    ) -> None:
         self._prefixes = prefixes
         self._protocol = protocol
         self._sessions = protocol.sessions
@@ -104,6 +114,14 @@ class CoreConnection:
             self._ttl_ms = override
         self._lost_s: float | None = None
         self._is_known = False
+        self._cluster = ClusterChannel(
+            protocol.sessions, topology, self._send, connection.remote, self._trust
+        )
+        self._receivers: dict[int, Callable[[Packet], None]] = {
+            connections.PING_CHANNEL: self._receive_ping,
+            connections.SESSION_CHANNEL: self._receive_session_request,
+            connections.CLUSTER_CHANNEL: self._cluster.receive,
+        }
         # Since when a frame of somebody unknown is incomplete.
         self._incomplete_s: float | None = None
         self.client_id: str | None = None
@@ -144,13 +162,10 @@ class CoreConnection:
 
     def _receive_own(self, reader: FrameReader) -> None:
         """Take a frame of no session."""
-        if reader.channel_id in (connections.SESSION_CHANNEL, connections.PING_CHANNEL):
+        receive = self._receivers.get(reader.channel_id)
+        if receive is not None:
             body = memoryview(reader.chunk)[reader.start : reader.end]
-            packet = decode_packet(reader.kind, body, self._version)
-            if reader.channel_id == connections.SESSION_CHANNEL:
-                self._receive_session_request(packet)
-            else:
-                self._receive_ping(packet)
+            receive(decode_packet(reader.kind, body, self._version))
         # A channel that was closed, or never opened: dropped, as in Artemis.
 
     def _note_incomplete(self, *, has_frames: bool) -> None:
@@ -174,17 +189,7 @@ class CoreConnection:
         elif isinstance(packet, SubscribeTopology):
             if packet.client_version:
                 self._version = min(packet.client_version, versions.CURRENT)
-            # Alone: no member has a connector that others could use; the client keeps its own.
-            self._send(
-                connections.PING_CHANNEL,
-                ClusterTopology(
-                    exit=False,
-                    node_id=self._sessions.node_id,
-                    unique_event_id=self._clock.now_ms(),
-                    last=True,
-                    server_version=versions.CURRENT,
-                ),
-            )
+            self._cluster.subscribe()
 
     # --- sessions -----------------------------------------------------------------------------
 
@@ -349,6 +354,7 @@ class CoreConnection:
         """The socket is gone: sessions that can be taken up wait, the others end."""
         self._lost_s = self._clock.monotonic_s()
         self._sessions.disconnected(self)
+        self._cluster.close()
         if error is not None:
             log.info("AMQ222061: %s: connection lost: %s", self._connection.remote, error)
         for channel in list(self._channels.values()):

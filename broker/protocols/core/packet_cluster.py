@@ -17,13 +17,13 @@ from broker.model.encoding import (
     BodyReader,
     BodyWriter,
 )
-from broker.protocols.core import versions
-from broker.protocols.core.packet import Packet, field
-from broker.protocols.core.transport_configuration import (
+from broker.model.transport_configuration import (
     OPTIONAL_TRANSPORT,
     TRANSPORT,
     TransportConfiguration,
 )
+from broker.protocols.core import versions
+from broker.protocols.core.packet import Packet, field
 
 _V1, _V2, _V3, _V4 = 110, 114, 122, -17
 _TOPOLOGY_NUMBERS: Final = (_V1, _V2, _V3, _V4)

@@ -10,12 +10,12 @@ from enum import IntEnum
 from typing import ClassVar, Final
 
 from broker.model.encoding import BOOLEAN, BYTE, INT, LONG, NSS, NSTR, STR
-from broker.protocols.core import versions
-from broker.protocols.core.packet import Packet, field
-from broker.protocols.core.transport_configuration import (
+from broker.model.transport_configuration import (
     OPTIONAL_TRANSPORT,
     TransportConfiguration,
 )
+from broker.protocols.core import versions
+from broker.protocols.core.packet import Packet, field
 
 PING_CHANNEL: Final = 0
 SESSION_CHANNEL: Final = 1

@@ -12,6 +12,7 @@ from broker.config.unsupported import without_effect
 from broker.errors import BrokerError
 from broker.model.routing_type import RoutingType
 from broker.options.from_config import broker_options, security_of
+from broker.security.cluster_user import is_default_pair
 from journal.masking import unmask
 
 
@@ -78,7 +79,7 @@ def test_an_instance_with_everything(call, tmp_path):
         "t": RoutingType.MULTICAST,
     }
     assert [address.name for address in config.addressing.addresses][-2:] == ["a", "b"]
-    (connection,) = config.cluster.cluster_connections.connections
+    (connection,) = config.cluster.cluster_connections
     assert (connection.max_hops, connection.load_balancing.name) == (2, "STRICT")
     assert config.security.cluster_password == "cp"
     assert "cp<" not in (folder / "etc/broker.xml").read_text()
@@ -153,6 +154,18 @@ def test_a_broker_in_a_database_and_one_that_keeps_nothing(call, tmp_path):
     nothing = load(tmp_path / "n/etc/broker.xml")
     assert broker_options(nothing).store is None
     assert nothing.cluster.broadcast_groups[0].group_address == "231.7.7.7"
+
+
+def test_nodes_of_a_cluster_share_a_pair_that_is_made_at_random(call, tmp_path):
+    _, _, err = call("create", tmp_path / "a", "--clustered")
+    words = err[-1].removeprefix("for the other nodes of the cluster: ").split()
+    _, _, others = call("create", tmp_path / "b", "--clustered", *words)
+
+    one, two = (load(tmp_path / name / "etc/broker.xml").security for name in "ab")
+    assert (one.cluster_user, one.cluster_password) == (two.cluster_user, two.cluster_password)
+    assert not is_default_pair(one.cluster_user, one.cluster_password)
+    assert one.cluster_password not in (tmp_path / "a/etc/broker.xml").read_text()
+    assert not any("--cluster-user" in line for line in others)
 
 
 def test_an_instance_is_not_written_over(call, instance):

@@ -4,12 +4,12 @@ from broker.client.channel import Channel
 from broker.client.errors import NotConnected
 from broker.client.link import Link
 from broker.client.topology import Topology
+from broker.model.transport_configuration import TransportConfiguration
 from broker.protocols.core.errors import PacketFormatError
 from broker.protocols.core.frames import MAGIC, FrameReader, encode_frame
 from broker.protocols.core.packet_cluster import ClusterTopology, SubscribeTopology
 from broker.protocols.core.packet_connection import Disconnect, NullResponse, Ping
 from broker.protocols.core.packets import decode_packet
-from broker.protocols.core.transport_configuration import TransportConfiguration
 
 
 class Driver:

@@ -152,6 +152,7 @@ DEFAULTS = {
         "connector-ref": (),
         "jgroups-file": None,
         "jgroups-channel": None,
+        "endpoint": None,
     },
     DiscoveryGroup: {
         "local-bind-address": None,
@@ -162,6 +163,7 @@ DEFAULTS = {
         "initial-wait-timeout": 10000,
         "jgroups-file": None,
         "jgroups-channel": None,
+        "endpoint": None,
     },
     ClusterConnection: {
         "address": "",

@@ -124,20 +124,24 @@ def test_acceptors_connectors_and_cluster(read):
     config = read(
         """<acceptors><acceptor name="all">tcp://0.0.0.0:61616?protocols=CORE;useEpoll=true
           </acceptor><acceptor name="six">tcp://[::]:5672?keyStorePassword=b%3Bc</acceptor></acceptors>
-        <connectors><connector name="self">tcp://host:61616</connector></connectors>
+        <connectors><connector name="self">tcp://host:61616</connector>
+          <connector name="backup">tcp://backup:61616</connector></connectors>
         <broadcast-groups><broadcast-group name="bg"><group-address>231.7.7.7</group-address>
           <group-port>9876</group-port><broadcast-period>5000</broadcast-period>
-          <connector-ref>self</connector-ref><connector-ref>other</connector-ref>
+          <connector-ref>self</connector-ref><connector-ref>backup</connector-ref>
         </broadcast-group></broadcast-groups>
-        <discovery-groups><discovery-group name="dg"><jgroups-file>f</jgroups-file>
-          <jgroups-channel>c</jgroups-channel></discovery-group></discovery-groups>
+        <discovery-groups><discovery-group name="dg"><endpoint name="shared-folder">
+          <property key="path" value="/mnt/cluster"/></endpoint></discovery-group>
+        </discovery-groups>
         <cluster-connections>
           <cluster-connection name="c"><connector-ref>self</connector-ref>
             <retry-interval-multiplier>1.5</retry-interval-multiplier>
             <forward-when-no-consumers>true</forward-when-no-consumers>
             <static-connectors allow-direct-connections-only="true">
-              <connector-ref>self</connector-ref></static-connectors></cluster-connection>
-          <cluster-connection-uri name="u" address="multicast://dg?minLargeMessageSize=1"/>
+              <connector-ref>backup</connector-ref></static-connectors></cluster-connection>
+          <cluster-connection-uri name="u"
+            address="multicast://dg?connectorName=self;minLargeMessageSize=1"/>
+          <cluster-connection-uri name="s" address="static:(tcp://a:1,tcp://[::1]:2)?connectorName=self&amp;allowDirectConnectionsOnly=true;maxHops=2"/>
         </cluster-connections>
         <bridges><bridge name="b"><queue-name>q</queue-name>
           <discovery-group-ref discovery-group-name="dg"/><user>u</user>
@@ -152,13 +156,17 @@ def test_acceptors_connectors_and_cluster(read):
     assert (everything.host, everything.port) == ("0.0.0.0", 61616)
     assert everything.parameters == {"protocols": "CORE", "useEpoll": "true"}
     assert (six.host, six.port, six.parameters) == ("::", 5672, {"keyStorePassword": "b;c"})
-    assert cluster.broadcast_groups[0].connector_refs == ("self", "other")
-    assert cluster.discovery_groups[0].jgroups_channel == "c"
-    (connection,) = cluster.cluster_connections.connections
+    assert cluster.broadcast_groups[0].connector_refs == ("self", "backup")
+    assert cluster.discovery_groups[0].endpoint.properties["path"] == "/mnt/cluster"
+    connection, discovering, listing = cluster.cluster_connections
     assert connection.load_balancing is MessageLoadBalancing.STRICT
     assert connection.static_connectors.allow_direct_connections_only
     assert connection.retry_interval_multiplier == 1.5
-    assert cluster.cluster_connections.uris[0].address.startswith("multicast://dg")
+    assert (discovering.discovery_group_ref, discovering.connector_ref) == ("dg", "self")
+    assert discovering.min_large_message_size_bytes == 1
+    assert [(one.host, one.port) for one in listing.members] == [("a", 1), ("::1", 2)]
+    assert listing.static_connectors.allow_direct_connections_only
+    assert (listing.max_hops, listing.retry_interval_ms) == (2, 500)
     (bridge,) = cluster.bridges
     assert (bridge.queue_name, bridge.password) == ("q", "secret")
     assert bridge.discovery_group_ref == "dg"

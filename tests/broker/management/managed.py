@@ -2,6 +2,7 @@
 
 import json
 
+from broker.cluster.cluster_manager import ClusterManager
 from broker.environment import Environment
 from broker.management.message_counters import MessageCounters
 from broker.management.notifications import NotificationMessages
@@ -73,6 +74,14 @@ class ManagedBench(Bench):
         )
         self.bridges = Bridging(self.options, self, self, self.node_id, Environment(), ())
         self.jms_bridges = {}
+        self.cluster = ClusterManager(
+            self.options.configuration.cluster,
+            connectors=self.stored_connectors.by_name,
+            node_id=self.node_id,
+            environment=Environment(),
+            notifications=notifications,
+            has_default_credentials=False,
+        )
         self.message_counters = MessageCounters(
             queues=self.addresses.queues,
             timers=self.loop,

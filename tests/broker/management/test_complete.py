@@ -12,6 +12,7 @@ import pytest
 from broker.management.acceptor_control import AcceptorControl
 from broker.management.address_control import AddressControl
 from broker.management.bridge_control import BridgeControl
+from broker.management.broadcast_group_control import BroadcastGroupControl
 from broker.management.broker_control import BrokerControl
 from broker.management.divert_control import DivertControl
 from broker.management.queue_control import QueueControl
@@ -24,6 +25,7 @@ CONTROLS = {
     "AcceptorControl": AcceptorControl,
     "DivertControl": DivertControl,
     "BridgeControl": BridgeControl,
+    "BroadcastGroupControl": BroadcastGroupControl,
 }
 # Operations of what this version does not have: clusters, pairs.
 CLUSTERS = {"forceFailover", "freezeReplication", "scaleDown", "setFailoverOnServerShutdown"}
@@ -35,6 +37,7 @@ BEYOND = {
     "AcceptorControl": {"getConnectionCount"},
     "DivertControl": set(),
     "BridgeControl": {"getStatusAsJSON", "pause", "resume"},
+    "BroadcastGroupControl": set(),
 }
 
 
@@ -67,6 +70,7 @@ def test_the_table_is_whole():
         "AcceptorControl": 7,
         "DivertControl": 11,
         "BridgeControl": 22,
+        "BroadcastGroupControl": 10,
     }
 
 

@@ -8,7 +8,9 @@ import pytest
 from broker.management.acceptor_control import AcceptorControl
 from broker.management.address_control import AddressControl
 from broker.management.bridge_control import BridgeControl
+from broker.management.broadcast_group_control import BroadcastGroupControl
 from broker.management.broker_control import BrokerControl
+from broker.management.discovery_group_control import DiscoveryGroupControl
 from broker.management.divert_control import DivertControl
 from broker.management.jms_bridge_control import JMSBridgeResource
 from broker.management.metrics import SERIES_MAX
@@ -27,6 +29,8 @@ GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "management.md"
         ("acceptor.NAME", AcceptorControl),
         ("bridge.NAME", BridgeControl),
         ("jmsbridge.NAME", JMSBridgeResource),
+        ("broadcastgroup.NAME", BroadcastGroupControl),
+        ("discoverygroup.NAME", DiscoveryGroupControl),
     ],
 )
 def test_every_operation_is_named(resource, control):

@@ -4,6 +4,7 @@ import pytest
 
 from broker.errors import BrokerError, ErrorCode
 from broker.security import Permission, RoleTable, SecurityManager, Subject
+from broker.security.cluster_user import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER
 from broker.security.masking import Masking
 
 
@@ -104,6 +105,17 @@ def test_the_cluster_passes_everything_and_no_other_user_under_its_name():
     security.check(subject, Permission.DELETE_ADDRESS, "a")
     with pytest.raises(BrokerError):
         security.authenticate("cluster", "pw")
+
+
+@pytest.mark.parametrize("configured", [True, False])
+def test_the_default_pair_of_the_cluster_is_refused(configured):
+    pair = (DEFAULT_CLUSTER_USER, DEFAULT_CLUSTER_PASSWORD)
+    cluster = {"cluster_user": pair[0], "cluster_password": pair[1]} if configured else {}
+
+    with pytest.raises(BrokerError, match="Unable to validate user"):
+        manager(**cluster).authenticate(*pair)
+    # Without security nothing is refused, as in Artemis.
+    assert manager(enabled=False, **cluster).authenticate(*pair).name == pair[0]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ import java.util.stream.Collectors;
  *   curl -sSfO $base/artemis-$name/2.44.0/artemis-$name-2.44.0.jar
  * done
  * java -cp 'artemis-core-client-2.44.0.jar:artemis-commons-2.44.0.jar' Controls.java \\
- *   ActiveMQServerControl AddressControl QueueControl AcceptorControl DivertControl
+ *   ActiveMQServerControl AddressControl QueueControl AcceptorControl DivertControl \\
+ *   BroadcastGroupControl
  * </pre>
  */
 public final class Controls {

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Sequence
 
-    from broker.environment import Listener
+    from broker.environment import DatagramSocket, Listener
 
 __all__ = ["InProcessBroker", "InProcessNetwork"]
 
@@ -86,3 +86,18 @@ class InProcessNetwork:
             cast("Callable[[], asyncio.Protocol]", make), sock=near
         )
         return cast("P", made)
+
+    async def open_datagrams(self, host: str | None, port: int) -> DatagramSocket:
+        """Refuse: there is nothing to discover."""
+        raise OSError(f"in-process connections have no datagrams ({host}:{port})")
+
+    async def join_group(
+        self,
+        group: str,
+        port: int,
+        interface: str | None,
+        received: Callable[[bytes], object],
+    ) -> DatagramSocket:
+        """Refuse: there is nothing to discover."""
+        del interface, received
+        raise OSError(f"in-process connections have no multicast group {group}:{port}")

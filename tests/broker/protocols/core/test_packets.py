@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from broker.errors import ErrorCode
 from broker.model.message import Message
 from broker.model.routing_type import RoutingType
+from broker.model.transport_configuration import TransportConfiguration
 from broker.model.xid import Xid
 from broker.protocols.core import versions
 from broker.protocols.core.errors import PacketFormatError
@@ -30,7 +31,6 @@ from broker.protocols.core.packet_queue import (
 )
 from broker.protocols.core.packet_session import AddMetadata2, CreateConsumer
 from broker.protocols.core.packets import PACKETS, decode_packet
-from broker.protocols.core.transport_configuration import TransportConfiguration
 
 ALL = sorted(set(PACKETS.values()), key=lambda kind: kind.__name__)
 LONGS = st.integers(-(2**63), 2**63 - 1)

@@ -1,0 +1,138 @@
+"""The topology of a cluster connection, as this broker tells it: itself, and who announced itself.
+
+    NODE_ANNOUNCE of a peer     ─▶ merge     ─▶ listeners: connections of any protocol
+    its last connection is lost ─▶ departure ─▶ the same
+
+A statement of this broker's own node id with another primary comes from a second broker of that id,
+and is refused.
+
+Belongs to one event loop.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from broker.discovery.topology import Departure, Member, MemberUpdate, Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from broker.model.transport_configuration import TransportConfiguration
+
+__all__ = ["ClusterTopology"]
+
+log = logging.getLogger("broker")
+
+
+class ClusterTopology:
+    """See the module's text. Implements `broker.protocols.peer.ToldTopology`.
+
+    Args:
+        node_id: of this broker.
+        connector: how it is reached; None is not told.
+        now_ms: wall clock, ms since 1970.
+    """
+
+    def __init__(
+        self, node_id: str, connector: TransportConfiguration | None, now_ms: Callable[[], int]
+    ) -> None:
+        self.node_id = node_id
+        self._own = Member(node_id, now_ms(), connector)
+        self._now_ms = now_ms
+        self._topology = Topology()
+        self._topology.merge(self._own)
+        self._listeners: dict[Callable[[Member | Departure], object], None] = {}
+        # On which connections each peer has announced itself.
+        self._announced: dict[str, dict[Hashable, None]] = {}
+        self._has_told_copy = False
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """All of them, this broker among them."""
+        return self._topology.members
+
+    def listen(self, listener: Callable[[Member | Departure], object]) -> None:
+        """Have every change told from now on."""
+        self._listeners[listener] = None
+
+    def unlisten(self, listener: Callable[[Member | Departure], object]) -> None:
+        """Have nothing told any more. Idempotent."""
+        self._listeners.pop(listener, None)
+
+    # --- what is heard ------------------------------------------------------------------------
+
+    def announced(self, update: MemberUpdate, connection: Hashable) -> bool:
+        """Take what a peer says of itself, as long as the connection lasts.
+
+        Args:
+            update: what it says.
+            connection: on which it was said; see `disconnected()`.
+
+        Returns:
+            Whether it was taken: False for another broker with this one's node id.
+        """
+        if update.node_id == self.node_id:
+            return self._merge_own(update)
+        self._announced.setdefault(update.node_id, {})[connection] = None
+        self._merge(update)
+        return True
+
+    def _merge_own(self, update: MemberUpdate) -> bool:
+        """Take a backup of ours; refuse a second primary."""
+        if update.primary is not None and update.primary != self._own.primary:
+            if not self._has_told_copy:
+                self._has_told_copy = True
+                log.error(
+                    "another broker, at %s:%s, has this broker's node id %s: stop one of the two. "
+                    "If its data were copied from here, give it a data folder of its own",
+                    update.primary.parameters.get("host"),
+                    update.primary.parameters.get("port"),
+                    self.node_id,
+                )
+            return False
+        self._merge(replace(update, primary=self._own.primary))
+        return True
+
+    def disconnected(self, connection: Hashable) -> None:
+        """A connection is lost: peers that have announced themselves on no other one are gone.
+
+        A peer that comes back announces itself anew, with a later event id of its own clock. So the
+        departure has the event id of what is known, not the time of this broker's clock.
+        """
+        gone = []
+        for node_id, connections in self._announced.items():
+            connections.pop(connection, None)
+            if not connections:
+                gone.append(node_id)
+        for node_id in gone:
+            del self._announced[node_id]
+            known = self._topology.member(node_id)
+            if known is not None:
+                self._merge(Departure(node_id, known.unique_event_id))
+
+    def _merge(self, statement: MemberUpdate | Departure) -> None:
+        if not self._topology.merge(statement):
+            return
+        # The statement may say less than is known: the whole member is told.
+        node_id = statement.node_id
+        known = self._topology.member(node_id)
+        told = Departure(node_id, statement.unique_event_id) if known is None else known
+        for listener in tuple(self._listeners):
+            listener(told)
+
+    # --- what is told -------------------------------------------------------------------------
+
+    def announce(self) -> None:
+        """Tell everybody of this broker once more, as if it had just come.
+
+        What was lost on the way to somebody is repaired so (notification-interval, -attempts).
+        """
+        known = self._topology.member(self.node_id)
+        event_id = self._now_ms()
+        if known is not None:
+            # A clock that was set back must not make the news old.
+            event_id = max(event_id, known.unique_event_id + 1)
+        self._merge(replace(self._own, unique_event_id=event_id))

@@ -1,0 +1,95 @@
+"""The commands of docs/guide/discovery.md run, and its elements are read."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from broker.config.load import load
+from tests.broker.cluster.groups import GROUP, free_port, free_udp_port
+
+ROOT = Path(__file__).resolve().parents[3]
+GUIDE = (ROOT / "docs" / "guide" / "discovery.md").read_text()
+RUN_S = 120
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE)
+
+
+def has_multicast_by_default():
+    """Whether a datagram to a group comes back where no interface is named."""
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as heard,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sent,
+    ):
+        heard.settimeout(1)
+        membership = socket.inet_aton(GROUP) + socket.inet_aton("0.0.0.0")
+        try:
+            heard.bind((GROUP, 0))
+            heard.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
+            sent.sendto(b"?", (GROUP, heard.getsockname()[1]))
+            return heard.recv(1) == b"?"
+        except OSError:
+            return False
+
+
+@pytest.mark.skipif(
+    not has_multicast_by_default(), reason="this machine has no multicast on its own interface"
+)
+@pytest.mark.slow
+def test_the_commands_run_as_written(tmp_path):
+    (script,) = blocks("sh")
+    for written, free in (
+        ("9876", free_udp_port()),
+        ("61617", free_port()),
+        ("61618", free_port()),
+    ):
+        script = script.replace(written, str(free))
+    command = tmp_path / "broker"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m broker.cli.main "$@"\n')
+    command.chmod(0o755)
+
+    done = subprocess.run(
+        ["sh", "-e", "-c", script + "wait"],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+        },
+        capture_output=True,
+        text=True,
+        timeout=RUN_S,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "10 messages" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_elements_are_read(tmp_path):
+    path = tmp_path / "broker.xml"
+    broadcasts, discovery, endpoints = blocks("xml")
+    path.write_text(
+        '<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core"><connectors>'
+        '<connector name="netty-connector">tcp://h:61616</connector></connectors>'
+        + broadcasts
+        + discovery.replace(
+            "</discovery-groups>", endpoints.partition("\n")[2].replace("</discovery-groups>", "")
+        )
+        + "</discovery-groups></core></configuration>"
+    )
+
+    cluster = load(path).cluster
+
+    assert cluster.broadcast_groups[0].local_bind_port == 5432
+    assert [one.name for one in cluster.discovery_groups] == [
+        "my-discovery-group",
+        "by-folder",
+        "by-name",
+    ]
