@@ -131,7 +131,7 @@ class Clients:
             name = self.authenticate(user, password, remote)
         except BrokerError:
             return False
-        # A client of another name is no broker, whatever it may do.
+        # A client of another name is not a broker, whatever it may do.
         return name == self._cluster_user
 
     def topology(self, cluster_connection: str) -> ClusterTopology:

@@ -510,7 +510,7 @@ class Broker:
         self._disconnects.set()
 
     async def _leave_cluster(self) -> None:
-        """Nobody is to come any more."""
+        """Do not attract clients or peers any more. Idempotent."""
         cluster, self._cluster = self._cluster, None
         if cluster is not None:
             await cluster.stop()
