@@ -149,8 +149,8 @@ class ClusterManager:
         missing = [name for name in config.connector_refs if name not in self._connectors]
         if missing:
             log.warning(
-                "AMQ222133: no connector is deployed with name %s. The broadcast group with name %s "
-                "will not be deployed.",
+                "AMQ222133: no connector is deployed with name %s. The broadcast group with "
+                "name %s will not be deployed.",
                 missing[0],
                 config.name,
             )
