@@ -56,3 +56,31 @@ def test_policies_have_the_names_of_artemis(name, kind):
 def test_an_unknown_name_is_refused():
     with pytest.raises(ValueError, match="known are"):
         policy_named("com.example.Mine")
+
+
+class Last:
+    """A policy of an application."""
+
+    def select(self, count):
+        return count - 1
+
+
+def test_a_policy_of_an_application_is_named_by_its_path():
+    policy = policy_named("tests.broker.client.test_balancing:Last")
+
+    assert policy.select(5) == 4
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("no.such.module:Last", "No module named"),
+        ("tests.broker.client.test_balancing:Least", "Least"),
+        ("builtins:dict", "has no select"),
+        ("broker.client.options:with_parameters", "missing 2 required"),
+        (":Last", "Empty module name"),
+    ],
+)
+def test_a_path_that_leads_to_no_policy_is_refused(path, why):
+    with pytest.raises(ValueError, match=why):
+        policy_named(path)

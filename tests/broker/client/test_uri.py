@@ -71,6 +71,44 @@ def test_what_is_wrong_is_said(uri, reason):
         parse_uri(uri)
 
 
+def test_brokers_are_discovered():
+    given = parse_uri(
+        "udp://231.7.7.7:9876?localBindAddress=127.0.0.1;localBindPort=5432"
+        "&refreshTimeout=500&discoveryInitialWaitTimeout=70&ha=true"
+    )
+
+    assert given.connectors == ()
+    assert given.discovery.values == {
+        "group_address": "231.7.7.7",
+        "group_port": 9876,
+        "local_bind_address": "127.0.0.1",
+        "local_bind_port": 5432,
+    }
+    assert (given.options.refresh_timeout, given.options.initial_wait_timeout) == (500, 70)
+    given = parse_uri("discovery://dns?host=brokers&port=5")
+    assert (given.discovery.endpoint, given.discovery.values["port"]) == ("dns", 5)
+
+
+@pytest.mark.parametrize(
+    ("uri", "reason"),
+    [
+        ("udp://231.7.7.7", "udp://GROUP:PORT"),
+        ("udp://10.0.0.1:1", "is not a class D address"),
+        ("udp://224.0.0.0:1", "is reserved"),
+        ("udp://231.7.7.7:1?localBindPort=5", "goes with localBindAddress"),
+        ("udp://231.7.7.7:1?refresh=5", "no parameter refresh"),
+        ("udp://231.7.7.7:1?initialWaitTimeout=0", "at least 1"),
+        ("discovery://x", "installed are dns, shared-folder"),
+        ("discovery://dns", "endpoint dns needs host"),
+        ("jgroups://channel?file=f.xml", "discovery://dns, discovery://shared-folder"),
+        ("(udp://231.7.7.7:1,tcp://a:1)", "udp and discovery alone"),
+    ],
+)
+def test_what_cannot_be_discovered_is_said(uri, reason):
+    with pytest.raises(ValueError, match=reason):
+        parse_uri(uri)
+
+
 def test_a_password_is_not_shown():
     assert "secret" not in repr(parse_uri("tcp://a?password=secret"))
 

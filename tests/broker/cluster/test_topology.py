@@ -7,10 +7,15 @@ import json
 import pytest
 
 from broker.client import AsyncClient
+from broker.cluster.cluster_manager import ClusterManager
 from broker.cluster.topology import ClusterTopology as ToldTopology
+from broker.config.cluster import ClusterConfig, ClusterConnection
 from broker.config.core import DEFAULT_CLUSTER_PASSWORD, DEFAULT_CLUSTER_USER, SecurityConfig
+from broker.config.transport import parse_transport
 from broker.discovery.topology import Departure, Member
+from broker.environment import Environment
 from broker.model.transport_configuration import TransportConfiguration
+from broker.notifications import NullNotifier
 from broker.options import BrokerOptions
 from broker.protocols.core import versions
 from broker.protocols.core.frames import MAGIC, FrameReader
@@ -304,3 +309,24 @@ def test_what_changes_is_told_and_a_set_back_clock_makes_no_old_news():
         Member(PEER, 5, connector(2)),
         Departure(PEER, 5),
     ]
+
+
+def test_each_cluster_connection_has_a_topology_with_its_own_connector():
+    names = ("one", "two")
+    manager = ClusterManager(
+        ClusterConfig(
+            cluster_connections=tuple(
+                ClusterConnection(name=name, connector_ref=name) for name in names
+            )
+        ),
+        connectors={name: parse_transport(name, f"tcp://{name}:1") for name in names},
+        node_id="own",
+        environment=Environment(),
+        notifications=NullNotifier(),
+        has_default_credentials=False,
+    )
+
+    # An acceptor without the parameter clusterConnection gets the first.
+    for asked, found in (("two", "two"), ("one", "one"), ("", "one"), ("none", "one")):
+        (member,) = manager.topology(asked).members
+        assert member.primary.host == found

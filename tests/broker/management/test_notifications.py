@@ -242,3 +242,14 @@ def test_no_notification_before_the_broker_serves_or_without_a_listener():
     bench.queue("another")
 
     assert bench.counters.unrouted == 0
+
+
+def test_groups_of_discovery_that_start_and_stop():
+    bench = Heard()
+    for kind in ("BROADCAST_GROUP_STARTED", "DISCOVERY_GROUP_STOPPED"):
+        bench.notifications.discovery(NotificationType[kind], "g")
+
+    assert bench.told == [
+        ("BROADCAST_GROUP_STARTED", {"name": "g"}),
+        ("DISCOVERY_GROUP_STOPPED", {"name": "g"}),
+    ]

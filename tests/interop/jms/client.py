@@ -69,19 +69,28 @@ class JmsClient:
         port: of the broker, on this machine.
         user: who the client is; None says nothing.
         password: of that user.
-        host: as the client calls this machine.
+        host: as the client calls this machine, or a multicast group.
+        scheme: `udp` where the client discovers its broker.
         newest: with the newest release's jars, whose JMS is Jakarta's.
         parameters: more of the URL.
     """
 
     def __init__(
-        self, port, user=None, password=None, *, host="127.0.0.1", newest=False, **parameters
+        self,
+        port,
+        user=None,
+        password=None,
+        *,
+        host="127.0.0.1",
+        scheme="tcp",
+        newest=False,
+        **parameters,
     ):
         class_path = newest_class_path() if newest else f"{classes()}:{jar()}"
         if user is not None:
             parameters |= {"user": user, "password": password}
         query = "&".join(f"{name}={value}" for name, value in parameters.items())
-        url = f"tcp://{host}:{port}" + (f"?{query}" if query else "")
+        url = f"{scheme}://{host}:{port}" + (f"?{query}" if query else "")
         self._process = subprocess.Popen(
             [tool("java"), "-cp", class_path, "JmsClient", url],
             stdin=subprocess.PIPE,
