@@ -38,7 +38,7 @@ from tests.sim.story import Client
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from broker.client.aio.session import AsyncSession
     from tests.broker.history.record import Message, Send, Take, Unit
@@ -72,7 +72,7 @@ OPTIONS = {
     "retry_interval": 200,
 }
 # Of clients that reconnect; without a window no session is reattached.
-WINDOWS = (-1, 100, 2_000, 1_000_000)
+WINDOWS = (-1, 500, 5_000, 1_000_000)
 ATTEMPTS = (-1, 10)
 
 _STYLE: contextvars.ContextVar[str] = contextvars.ContextVar("style", default="operator")
@@ -423,27 +423,37 @@ def _used_by(clients: list[Client]) -> dict[str, tuple[str, ...]]:
 
 
 def clients_of(seeded: random.Random, node: str, node_count: int = 1) -> list[Client]:
-    """The clients of one node, by the seed; of many nodes, each has a few."""
-    share = min(1.0, max(0.18, 1.6 / node_count))
-    found = [
-        Client(seeded.choice(list(SENDERS)), address, node)
-        for address in ADDRESSES
-        if address != "out" and seeded.random() < 0.7 * share
-    ]
-    for queues in ADDRESSES.values():
-        for queue in queues:
-            if seeded.random() < 0.8 * share:
-                names = list(CONSUMERS)
-                if queue in ORDERED or queue == "grouped":
-                    # One consumer at a time, or one of a group: none that sees a part of it only.
-                    names.remove(selecting.__name__)
-                found.append(Client(seeded.choice(names), queue, node))
+    """The clients of one node, by the seed: a few at each of some addresses.
+
+    Of one node these are most addresses; of many nodes each has one or two, with all who use them.
+    """
+    names = [address for address in ADDRESSES if address != "out"]
+    if node_count == 1:
+        sent_to = [one for one in names if seeded.random() < 0.7]
+        taken_from = [one for one in _queues_of(ADDRESSES) if seeded.random() < 0.8]
+        likely = 0.7
+    else:
+        sent_to = seeded.sample(names, 3 if node_count < 4 else seeded.choice((1, 1, 2)))
+        taken_from = list(_queues_of({one: ADDRESSES[one] for one in sent_to}))
+        taken_from += ["out"] * (seeded.random() < 0.2)
+        likely = float("topic" in sent_to)
+    found = [Client(seeded.choice(list(SENDERS)), address, node) for address in sent_to]
+    for queue in taken_from:
+        styles = list(CONSUMERS)
+        if queue in ORDERED or queue == "grouped":
+            # One consumer at a time, or one of a group: none that sees a part of it only.
+            styles.remove(selecting.__name__)
+        found.append(Client(seeded.choice(styles), queue, node))
     # Now and then two, for what they share.
-    count = seeded.choice((1, 1, 1, 2)) if seeded.random() < 0.7 * share else 0
+    count = seeded.choice((1, 1, 1, 2)) if seeded.random() < likely else 0
     found += itertools.repeat(Client("subscribing", "topic", node), count)
-    if seeded.random() < 0.4 * share:
+    if seeded.random() < 0.4 / node_count**0.5:
         found.append(Client(seeded.choice(list(OPERATORS)), PASSING, node))
     return found
+
+
+def _queues_of(addresses: dict[str, tuple[str, ...]]) -> Iterator[str]:
+    return itertools.chain.from_iterable(addresses.values())
 
 
 async def work(world: SimWorld, client: Client) -> None:
