@@ -104,11 +104,11 @@ class Calls:
             ClientError: the answer did not come.
         """
         await self.ready()
-        answer = await self.answered(self.state.channel.call(packet, expected), repr(packet))
+        answer = await self.answered(self.state.channel.call(packet, expected), packet)
         assert isinstance(answer, expected)
         return answer
 
-    async def answered(self, reply: Reply[Packet], what: str) -> Packet:
+    async def answered(self, reply: Reply[Packet], what: object) -> Packet:
         """Wait for the answer to a request; after its timeout the connection is given up.
 
         Args:

@@ -115,7 +115,7 @@ class AsyncSession(Administration, Distributed, AsyncBlock):
         state = self.state.new_consumer(queue, wanted, browse_only=browse, priority=priority)
         reply = self.state.channel.call(state.request, QueueQueryResponse)
         try:
-            answer = await self._calls.answered(reply, repr(state.request))
+            answer = await self._calls.answered(reply, state.request)
         except BaseException:
             self.state.remove_consumer(state)
             # Who does not wait any more has asked all the same.

@@ -29,8 +29,13 @@ def future_of(reply: Reply[T]) -> asyncio.Future[T]:
     return future
 
 
-async def settled(reply: Reply[T], timeout_s: float | None, what: str) -> T:
+async def settled(reply: Reply[T], timeout_s: float | None, what: object) -> T:
     """Wait for a reply.
+
+    Args:
+        reply: to a request.
+        timeout_s: seconds that it may take; None for ever.
+        what: the request was, for the error's text.
 
     Raises:
         CallTimeout: none came in time.
@@ -41,15 +46,14 @@ async def settled(reply: Reply[T], timeout_s: float | None, what: str) -> T:
     future = future_of(reply)
     if timeout_s is None:
         return await future
-    text = f"{what}: no answer in {timeout_s} s"
     # One timer: asyncio.timeout() would make three objects for each call.
-    timer = asyncio.get_running_loop().call_later(timeout_s, _expire, future, text)
+    timer = asyncio.get_running_loop().call_later(timeout_s, _expire, future, timeout_s, what)
     try:
         return await future
     finally:
         timer.cancel()
 
 
-def _expire(future: asyncio.Future[T], text: str) -> None:
+def _expire(future: asyncio.Future[T], timeout_s: float, what: object) -> None:
     if not future.done():
-        future.set_exception(CallTimeout(text))
+        future.set_exception(CallTimeout(f"{what}: no answer in {timeout_s} s"))
