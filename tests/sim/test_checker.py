@@ -60,6 +60,11 @@ HISTORIES = {
         "subscribe z; send a on topic; take a from z",
         "",
     ),
+    "acknowledged before it was delivered, and never seen": ("fleeting; send a", ""),
+    "acknowledged before it was delivered, seen twice": (
+        "fleeting; send a; take a; take a",
+        "duplicated",
+    ),
     "a subscription has nothing from before it": ("send a on topic; subscribe z", ""),
     "a send while it is created, there": (
         "subscribe z tried; send a on topic; take a from z",
@@ -156,6 +161,8 @@ def told(text):
             story.waits.append(Wait("q", began, story.moment(), 10.0))
         elif kind == "subscribe":
             story.subscribe(*words[:1], outcome=words[-1] if words[1:] else "done")
+        elif kind == "fleeting":
+            story.lossy = frozenset("q")
         elif kind == "drop":
             story.unsubscribing(story.subscriptions[words[0]])
         elif kind == "end":

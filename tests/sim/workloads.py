@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     Style = Callable[["SimWorld", str], Awaitable[None]]
 
+FLEETING = "fleeting"
 ADDRESSES = {
     "plain": ("plain",),
     "single": ("single",),
@@ -54,6 +55,8 @@ ADDRESSES = {
     "paged": ("paged",),
     "fan": ("fan.a", "fan.b"),
     "out": ("out",),
+    # Its consumers let the broker acknowledge before it delivers.
+    FLEETING: (FLEETING,),
     # Its queues come with subscribers.
     "topic": (),
 }
@@ -169,6 +172,7 @@ class SimWorld(World):
     def begin_anew(self) -> None:
         super().begin_anew()
         self.history = _History()
+        self.history.lossy = frozenset((FLEETING,))
 
     async def make_queues(self) -> None:
         """Nothing: they are configured. Subscribers and operators create others."""
@@ -365,6 +369,23 @@ async def automatically(world: World, queue: str) -> None:
                 world.history.done(unit)
 
 
+async def unacknowledged(world: SimWorld, queue: str) -> None:
+    """The broker acknowledges before it delivers, and tells no client when that is durable."""
+    async with (
+        world.client() as client,
+        await client.session(AckMode.PRE) as session,
+        consumer_of(world, session, queue) as consumer,
+    ):
+        for _ in range(world.seeded.randrange(1, 100)):
+            unit = world.history.unit()
+            received = await take(world, consumer, queue, unit)
+            if world.is_over:
+                return
+            if received is not None:
+                world.history.tried(unit)
+                world.history.count(unit)
+
+
 async def selecting(world: World, queue: str) -> None:
     """Two consumers of one session that see different messages."""
     options = {"ack_batch_size": 0, "block_on_acknowledge": True}
@@ -403,12 +424,13 @@ async def browsing(world: World, queue: str) -> None:
 
 SENDERS: dict[str, Style] = {one.__name__: one for one in (*producers.STYLES, colouring)}
 CONSUMERS: dict[str, Style] = {
-    one.__name__: one for one in (*consumers.STYLES, automatically, selecting, browsing)
+    one.__name__: one
+    for one in (*consumers.STYLES, automatically, unacknowledged, selecting, browsing)
 }
 SUBSCRIBERS: dict[str, Style] = {"subscribing": subscribers.subscribing}
 OPERATORS: dict[str, Style] = {one.__name__: one for one in operators.STYLES}
 # What they ask for is not counted one by one: they are in flight as long as they work.
-_AT_WORK = {*OPERATORS, "automatically", "browsing", "many_in_flight"}
+_AT_WORK = {*OPERATORS, "automatically", "unacknowledged", "browsing", "many_in_flight"}
 STYLES = SENDERS | CONSUMERS | SUBSCRIBERS | OPERATORS
 
 
@@ -439,17 +461,25 @@ def clients_of(seeded: random.Random, node: str, node_count: int = 1) -> list[Cl
         likely = float("topic" in sent_to)
     found = [Client(seeded.choice(list(SENDERS)), address, node) for address in sent_to]
     for queue in taken_from:
-        styles = list(CONSUMERS)
-        if queue in ORDERED or queue == "grouped":
-            # One consumer at a time, or one of a group: none that sees a part of it only.
-            styles.remove(selecting.__name__)
-        found.append(Client(seeded.choice(styles), queue, node))
+        # Of groups, each has one consumer at a time; of most queues, the whole has.
+        count = seeded.choice((1, 2, 2, 3)) if queue == "grouped" else 1
+        found += (Client(seeded.choice(_consumers_of(queue)), queue, node) for _ in range(count))
     # Now and then two, for what they share.
     count = seeded.choice((1, 1, 1, 2)) if seeded.random() < likely else 0
     found += itertools.repeat(Client("subscribing", "topic", node), count)
     if seeded.random() < 0.4 / node_count**0.5:
         found.append(Client(seeded.choice(list(OPERATORS)), PASSING, node))
     return found
+
+
+def _consumers_of(queue: str) -> list[str]:
+    if queue == FLEETING:
+        return [unacknowledged.__name__, browsing.__name__]
+    styles = [one for one in CONSUMERS if one != unacknowledged.__name__]
+    if queue in ORDERED or queue == "grouped":
+        # None that sees a part of it only.
+        styles.remove(selecting.__name__)
+    return styles
 
 
 def _queues_of(addresses: dict[str, tuple[str, ...]]) -> Iterator[str]:

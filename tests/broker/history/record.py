@@ -157,6 +157,8 @@ class History:
         self._last_moment = 0
         self.messages: dict[str, Message] = {}
         self.subscriptions: dict[str, Subscription] = {}
+        # Queues that acknowledge before they deliver: what a client never saw may be gone.
+        self.lossy: frozenset[str] = frozenset()
         self.units: list[Unit] = []
         self.takes: list[Take] = []
         self.waits: list[Wait] = []
