@@ -282,9 +282,10 @@ class Run:
 
     async def _fault(self, event: Event) -> None:
         await asyncio.sleep(event.at_s)
+        # A client counts for the node that it works with.
+        meant = {self._node_of(target) for target in event.targets}
         for world in self.worlds.values():
-            is_meant = any(one.name in event.targets for one in world.node.members)
-            if is_meant or any(one in self.clients for one in event.targets):
+            if any(one.name in meant for one in world.node.members):
                 for style, count in world.in_flight.items():
                     self.coverage[event.fault, style] += count
         self.coverage[event.fault, ""] += 1
@@ -295,6 +296,11 @@ class Run:
         finally:
             self._active -= 1
             self._calm_at = self.loop.time() + AFTERMATH_S
+
+    def _node_of(self, target: str) -> str:
+        if target not in self.clients:
+            return target
+        return self.story.clients[int(target.rpartition("-")[2]) - 1].node
 
     async def _mend(self) -> None:
         """Nothing is wrong any more, and every node runs."""

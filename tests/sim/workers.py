@@ -65,11 +65,13 @@ def _start(stories: list[Story]) -> _Child:
     sys.stdout.flush()
     pid = os.fork()
     if pid == 0:
-        os.close(reading)
-        with os.fdopen(writing, "wb") as told:
-            _run(stories, told)
-        # Nothing of the parent's is ended or written here.
-        os._exit(0)
+        try:
+            os.close(reading)
+            with os.fdopen(writing, "wb") as told:
+                _run(stories, told)
+        finally:
+            # Nothing of the parent's is ended or written here, nor goes on.
+            os._exit(0)
     os.close(writing)
     return _Child(pid, os.fdopen(reading, "rb"))
 
