@@ -1,8 +1,8 @@
 """Makes a failing story smaller: fewer faults, clients, nodes and messages, as long as it fails.
 
-Each smaller story is tried with a few seeds, for what is left out changes the order of all else; with
-more of them as long as it is not short. It fails as long as it is wrong with one of the words that
-the first one was wrong with.
+Each smaller story is tried with a few seeds, for what is left out changes the order of all else;
+with more of them as long as it is not short. It fails as long as it is wrong with one of the words
+that the first one was wrong with.
 """
 
 from __future__ import annotations
