@@ -412,7 +412,13 @@ class Node:
         self.network.power_on(self.host)
 
     def _end(self, *, is_power: bool = False) -> None:
-        process, self.process, self.broker = self.process, None, None
+        process, broker = self.process, self.broker
+        self.process = self.broker = None
+        if broker is not None and hasattr(broker, "postoffice"):
+            # It ends in the middle of its work. The settings outlive it, and they and its messages
+            # would keep all of it in memory.
+            broker.postoffice.close()
+            broker.retroactive.close()
         if process is not None:
             process.kill()
             if not self.ended.done():
