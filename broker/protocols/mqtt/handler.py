@@ -217,8 +217,8 @@ class MqttConnection:
         active = self._subscriptions.resume()
         if is_present or self._state_in_use.subscriptions:
             self._states.save(self._state_in_use, session)
-        session.context.after(
-            self._connected, Connack(is_present, ReasonCode.SUCCESS, properties), active
+        self._states.after(
+            session, self._connected, Connack(is_present, ReasonCode.SUCCESS, properties), active
         )
 
     def _assigned(self, connect: Connect) -> str | None:
@@ -379,7 +379,7 @@ class MqttConnection:
                 raise MqttError(ReasonCode.PROTOCOL_ERROR, "no-local of a shared subscription")
         codes, active = self._subscriptions.subscribe(packet.filters, identifier)
         answer = Suback(PacketType.SUBACK, packet.packet_id, tuple(codes))
-        self._in_use.context.after(self._subscribed, answer, active)
+        self._states.after(self._in_use, self._subscribed, answer, active)
 
     def _subscribed(self, error: Exception | None, answer: Suback, active: list[Active]) -> None:
         """Messages come behind the answer."""
@@ -391,7 +391,7 @@ class MqttConnection:
         codes = self._subscriptions.unsubscribe(packet.filters)
         told = tuple(codes) if self._version is Version.V5 else ()
         answer = Suback(PacketType.UNSUBACK, packet.packet_id, told)
-        self._in_use.context.after(self._subscribed, answer, [])
+        self._states.after(self._in_use, self._subscribed, answer, [])
 
     def _ping(self, packet: Ping) -> None:
         if packet.type is not PacketType.PINGREQ:

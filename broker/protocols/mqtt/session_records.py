@@ -40,9 +40,7 @@ def write_subscriptions(subscriptions: Iterable[tuple[Filter, int | None]]) -> b
         writer.write_boolean(filter.no_local)
         writer.write_boolean(filter.retain_as_published)
         writer.write_int(filter.retain_handling)
-        writer.write_boolean(identifier is not None)
-        if identifier is not None:
-            writer.write_int(identifier)
+        writer.write_nullable(BodyWriter.write_int, identifier)
     return writer.getvalue()
 
 
@@ -61,7 +59,7 @@ def read_subscriptions(body: Body) -> list[tuple[Filter, int | None]]:
         text, qos = reader.read_string(), reader.read_int()
         no_local, as_published = reader.read_boolean(), reader.read_boolean()
         handling = reader.read_int()
-        identifier = reader.read_int() if reader.read_boolean() else None
+        identifier = reader.read_nullable(BodyReader.read_int)
         if not (0 <= qos <= _QOS_MAX and 0 <= handling <= _HANDLING_MAX):
             raise reader.fail(f"a subscription with QoS {qos}, retain handling {handling}")
         found.append((Filter(text, qos, no_local, as_published, handling), identifier))

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from broker.protocols.peer import Sessions
     from broker.sessions.session import Session
+    from broker.storage.context import After
 
 __all__ = ["RELEASE_PREFIX", "SESSIONS", "SessionStates"]
 
@@ -67,6 +68,8 @@ class SessionStates:
         self._send_will = send_will
         self._own: Session | None = None
         self._by_id: dict[str, SessionState] = {}
+        # Records that go once what was recorded before them is durable.
+        self._going_count = 0
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -153,11 +156,34 @@ class SessionStates:
         # Behind a record of it that is on its way.
         context = self._session().context
         context.note()
+        self._going_count += 1
         context.after(self._remove_record, state.client_id, record_id)
 
     def _remove_record(self, error: Exception | None, client_id: str, record_id: int) -> None:
+        self._going_count -= 1
         if error is None:
             self._session().own_queues.remove_last(SESSIONS, client_id, record_id)
+
+    def after(self, session: Session, done: After, *arguments: object) -> None:
+        """Call `done(error, *arguments)` once what a session did and removed is durable.
+
+        Args:
+            session: of the client.
+            done: called so.
+            *arguments: for it.
+        """
+        if self._going_count:
+            # Behind the removals, and then behind what these record.
+            self._session().context.after(self._gone, session, done, arguments)
+        else:
+            session.context.after(done, *arguments)
+
+    def _gone(
+        self, error: Exception | None, session: Session, done: After, arguments: tuple[object, ...]
+    ) -> None:
+        if error is None:
+            session.context.note()
+        session.context.after(done, *arguments)
 
     # --- sessions -----------------------------------------------------------------------------
 

@@ -34,6 +34,8 @@ class Mqtt:
         self.framing.version = version
         self.last_id = 0
         self.connack = None
+        # Messages that came while something else was waited for.
+        self.waiting = []
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -92,15 +94,21 @@ class Mqtt:
 
     async def get(self, kind, **fields):
         """The next packet, which has to be one of this kind with these fields."""
-        packet = await self.next()
-        assert isinstance(packet, kind), packet
+        packet = self.waiting.pop(0) if self.waiting else await self.next()
+        assert isinstance(packet, kind), repr(packet)[:200]
         for name, value in fields.items():
-            assert getattr(packet, name) == value, packet
+            assert getattr(packet, name) == value, repr(packet)[:200]
         return packet
 
     async def ack(self, kind, packet_id, code=0):
-        """The next packet: an acknowledgement."""
-        return await self.get(Acknowledgement, type=kind, packet_id=packet_id, code=code)
+        """The next packet but for messages: an acknowledgement."""
+        while isinstance(found := await self.next(), Publish):
+            self.waiting.append(found)
+        self.waiting, waiting = [found], self.waiting
+        try:
+            return await self.get(Acknowledgement, type=kind, packet_id=packet_id, code=code)
+        finally:
+            self.waiting = waiting
 
     def answer(self, kind, packet_id, code=0):
         self.put(Acknowledgement(kind, packet_id, code))

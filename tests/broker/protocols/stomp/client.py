@@ -29,7 +29,7 @@ class Reply(NamedTuple):
 
 
 @contextlib.asynccontextmanager
-async def serving(folder=None, *, match="#", address=None, options=None, **acceptor):
+async def serving(folder=None, *, match="#", address=None, options=None, security=None, **acceptor):
     """A broker on a folder, or one that keeps nothing: all protocols on one port."""
     settings = SettingsRepository()
     defaults = {"dead_letter_address": "DLQ", "expiry_address": "EXPIRED"}
@@ -43,7 +43,8 @@ async def serving(folder=None, *, match="#", address=None, options=None, **accep
         )
     acceptors = (AcceptorOptions(host="127.0.0.1", port=0, **acceptor),)
     broker = Broker(
-        BrokerOptions(store=store, acceptors=acceptors, settings=settings, **(options or {}))
+        BrokerOptions(store=store, acceptors=acceptors, settings=settings, **(options or {})),
+        security=security,
     )
     await broker.start()
     try:
