@@ -87,8 +87,8 @@ def newest_artemis(folder: Path, database: Database | None) -> Broker:
     return artemis(folder, database, version=NEWEST)
 
 
-def rabbitmq(folder: Path, database: Database | None) -> Broker:
-    """RabbitMQ as it comes, without its plugins."""
+def rabbitmq(folder: Path, database: Database | None, stomp_port: int = 0) -> Broker:
+    """RabbitMQ as it comes, without its plugins; with a port for STOMP that of STOMP."""
     refuse_database(database)
     # The wrapper in /usr/sbin changes the user.
     server = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
@@ -107,8 +107,11 @@ def rabbitmq(folder: Path, database: Database | None) -> Broker:
         "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
         "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq"),
     }
-    (folder / "plugins").write_text("[].\n")
-    (folder / "rabbitmq.conf").write_text("loopback_users = none\ndisk_free_limit.absolute = 1MB\n")
+    (folder / "plugins").write_text("[rabbitmq_stomp].\n" if stomp_port else "[].\n")
+    lines = ["loopback_users = none", "disk_free_limit.absolute = 1MB"]
+    if stomp_port:
+        lines.append(f"stomp.listeners.tcp.1 = 127.0.0.1:{stomp_port}")
+    (folder / "rabbitmq.conf").write_text("\n".join([*lines, ""]))
     return Process(
         [str(server)],
         port,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Self
 import broker.model.message_bytes as walk
 import broker.model.packed as packed
 from broker.model.core_layout import fitting_byte, fitting_long
-from broker.model.encoding import Body, BodyReader, RecordFormatError
+from broker.model.encoding import Body, RecordFormatError
 from broker.model.message_form import (
     GROUP_ID,
     MEMORY_OVERHEAD,
@@ -19,14 +19,7 @@ from broker.model.message_form import (
     MessageForm,
 )
 from broker.model.message_types import Persister
-from broker.model.properties import (
-    TYPED_PROPERTIES,
-    Property,
-    PropertyType,
-    PropertyValue,
-    last_values,
-    read_value,
-)
+from broker.model.properties import Property, PropertyType, PropertyValue, read_value
 from broker.model.routing_type import RoutingType
 from broker.model.scheduled_time import SCHEDULED, time_ms
 
@@ -49,6 +42,8 @@ _PERSISTER: Final = int(Persister.CORE)
 # What stands before the address of a record: persister, id, whether there is one.
 _RECORD_ADDRESS_AT: Final = 10
 _STRING: Final = PropertyType.STRING
+# By tag; there is no 1.
+_KINDS: Final = [PropertyType(tag) if tag != 1 else PropertyType.NULL for tag in range(12)]
 _GROUP_SEQUENCE: Final = "_AMQ_GROUP_SEQUENCE"
 _DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
 _REPLY_TO: Final = "JMSReplyTo"
@@ -136,11 +131,18 @@ class Message(MessageForm):
     def _all_properties(self) -> dict[str, Property]:
         parts = self._parts
         if parts is None or parts.properties is None:
-            data = self._bytes()
-            found = last_values(TYPED_PROPERTIES.read(BodyReader(data[self._properties_at :])))
+            found = self._read_properties(self._bytes())
             parts = self._with_parts()
             parts.properties = found
         return parts.properties
+
+    def _read_properties(self, data: bytes) -> dict[str, Property]:
+        """Give all of them; of two of a name the later one counts."""
+        found: dict[str, Property] = {}
+        if data[self._properties_at]:
+            for name, at in walk.tags_of(data, self._properties_at + 1):
+                found[name] = Property(name, _KINDS[data[at]], read_value(data, at))
+        return found
 
     def get(self, name: str) -> PropertyValue:
         """Give the value of a property; None where it is null or missing.

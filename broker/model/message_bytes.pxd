@@ -44,5 +44,9 @@ cpdef Py_ssize_t properties_end(bytes data, Py_ssize_t at) except -1
 cpdef Py_ssize_t property_at(bytes data, Py_ssize_t at, bytes units) except? -1
 
 
+@cython.locals(count="long long", size=Py_ssize_t, width=int)
+cpdef list tags_of(bytes data, Py_ssize_t at)
+
+
 @cython.locals(count="long long", size=Py_ssize_t, found=int, width=int)
 cpdef int own_routing(bytes data, Py_ssize_t at) except? -3

@@ -158,6 +158,28 @@ def property_at(data: bytes, at: int, units: bytes) -> int:
     return found
 
 
+def tags_of(data: bytes, at: int) -> list[tuple[str, int]]:
+    """Give the name of each property, in order, and where its tag stands.
+
+    Args:
+        data: a message's bytes.
+        at: where its properties are counted; properties_end() has been there.
+    """
+    found: list[tuple[str, int]] = []
+    count = int_at(data, at)
+    at += 4
+    for _ in range(count):
+        size = int_at(data, at)
+        at += 4
+        name = text_at(data, at, size)
+        at += size
+        found.append((name, at))
+        width = _VALUE_SIZES[data[at]]
+        at += 1
+        at += width if width < _TEXT_SIZED else 4 + int_at(data, at)
+    return found
+
+
 def own_routing(data: bytes, at: int) -> int:
     """Give the routing type, 0 or 1, where it is the only property that is the broker's own.
 

@@ -102,6 +102,10 @@ def read_value(data: bytes, at: int) -> PropertyValue:
         # The routing type, of nearly every message.
         value = data[at + 1]
         return value - 0x100 if value >= 0x80 else value
+    if tag == PropertyType.STRING:
+        # Most others. Its size was seen to fit when the message came.
+        size = int.from_bytes(data[at + 1 : at + 5], "big")
+        return data[at + 5 : at + 5 + size].decode("utf-16-le", "surrogatepass")
     value_of: PropertyValue = _CODECS[PropertyType(tag)].read(BodyReader(data[at + 1 :]))
     return value_of
 

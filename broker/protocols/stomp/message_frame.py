@@ -22,7 +22,7 @@ from broker.model.message import ROUTING_TYPE_PROPERTY
 from broker.model.message_types import MessageType
 from broker.model.properties import PropertyType
 from broker.model.routing_type import RoutingType
-from broker.protocols.stomp.frames import encode_head
+from broker.protocols.stomp.escapes import escape, escape_name
 from broker.protocols.stomp.sent_message import CONTENT_TYPE, PREFIX
 from broker.protocols.stomp.versions import Version
 from broker.sessions.send_marks import INGRESS_TIMESTAMP, VALIDATED_USER
@@ -53,6 +53,14 @@ _RENAMED: Final = frozenset(
         VALIDATED_USER,
     }
 )
+_NOT_ITSELF: Final = _OWN | _RENAMED | {""}
+# Between timestamp and destination-type, in this order.
+_SOMETIMES: Final = (
+    (_TYPE, "type"),
+    (CONTENT_TYPE, "content-type"),
+    (VALIDATED_USER, "JMSXUserID"),
+)
+_ROUTING_TYPES: Final = {one: f"destination-type:{one.name}" for one in RoutingType}
 
 
 def is_text(message: Message) -> bool:
@@ -116,50 +124,56 @@ def message_head(
         is_text: of the body, which decides where its size stands.
         wants_ack: the client acknowledges messages of the subscription.
     """
-    get = message.get
-    headers: list[tuple[str, str]] = [("subscription", subscription)]
+    properties = message.properties
+    lines = ["MESSAGE", _line("subscription", subscription, version)]
     if body_size is not None and not is_text:
-        headers.append(("content-length", str(body_size)))
-    headers.append(("message-id", message_id))
-    prefix = get(PREFIX)
+        lines.append(f"content-length:{body_size}")
+    lines.append(f"message-id:{message_id}")
     address = message.address or ""
-    headers.append(("destination", f"{prefix}{address}" if isinstance(prefix, str) else address))
-    correlation_id = get(_CORRELATION_ID)
-    if correlation_id is not None:
-        headers.append(("correlation-id", _text(correlation_id)))
-    headers += (
-        ("expires", str(message.expiration)),
-        ("redelivered", "true" if delivery_count > 1 else "false"),
-        ("priority", str(message.priority)),
-        ("persistent", "true" if message.durable else "false"),
+    prefix = properties.get(PREFIX)
+    if prefix is not None:
+        address = _text(prefix.value) + address
+    lines.append(_line("destination", address, version))
+    known = properties.get(_CORRELATION_ID)
+    if known is not None:
+        lines.append(_line("correlation-id", _text(known.value), version))
+    lines.append(
+        f"expires:{message.expiration}\n"
+        f"redelivered:{'true' if delivery_count > 1 else 'false'}\n"
+        f"priority:{message.priority}\n"
+        f"persistent:{'true' if message.durable else 'false'}"
     )
-    reply_to = get(_REPLY_TO)
-    if reply_to is not None:
-        headers.append(("reply-to", _text(reply_to)))
-    headers.append(("timestamp", str(message.timestamp)))
-    for name, known in (
-        (_TYPE, "type"),
-        (CONTENT_TYPE, "content-type"),
-        (VALIDATED_USER, "JMSXUserID"),
-    ):
-        value = get(name)
-        if value is not None:
-            headers.append((known, _text(value)))
+    known = properties.get(_REPLY_TO)
+    if known is not None:
+        lines.append(_line("reply-to", _text(known.value), version))
+    lines.append(f"timestamp:{message.timestamp}")
+    for name, header in _SOMETIMES:
+        known = properties.get(name)
+        if known is not None:
+            lines.append(_line(header, _text(known.value), version))
     routing_type = message.routing_type
     if routing_type is not None:
-        headers.append(("destination-type", RoutingType(routing_type).name))
-    ingress_ms = get(INGRESS_TIMESTAMP)
-    if ingress_ms is not None:
-        headers.append(("ingress-timestamp", _text(ingress_ms)))
-    for item in message.properties.values():
-        name = item.name
-        if name not in _RENAMED and name not in _OWN and name:
-            headers.append((name, _text_of(item)))
+        lines.append(_ROUTING_TYPES[routing_type])
+    known = properties.get(INGRESS_TIMESTAMP)
+    if known is not None:
+        lines.append(f"ingress-timestamp:{_text(known.value)}")
+    for name, item in properties.items():
+        if name not in _NOT_ITSELF:
+            if not name.isalnum():
+                name = escape_name(name, version)
+            lines.append(_line(name, _text_of(item), version))
     if wants_ack and version is Version.V1_2:
-        headers.append(("ack", message_id))
+        lines.append(f"ack:{message_id}")
     if body_size and is_text and version is not Version.V1_0:
-        headers.append(("content-length", str(body_size)))
-    return encode_head("MESSAGE", headers, version)
+        lines.append(f"content-length:{body_size}")
+    lines.append("\n")
+    # Half of a surrogate pair, which Java's texts may have, is no character.
+    return "\n".join(lines).encode("utf-8", "replace")
+
+
+def _line(name: str, text: str, version: Version) -> str:
+    """Give a header; most values have nothing to escape."""
+    return f"{name}:{text}" if text.isalnum() else f"{name}:{escape(text, version)}"
 
 
 def _text_of(item: Property) -> str:

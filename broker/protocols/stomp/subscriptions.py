@@ -313,7 +313,9 @@ class Subscriptions:
 
     def _end(self, subscription: Subscription) -> None:
         self.forget(subscription)
-        self._session.close_consumer(subscription.consumer.consumer_id)
+        # An operator may have closed it.
+        if not subscription.consumer.is_closed:
+            self._session.close_consumer(subscription.consumer.consumer_id)
         queue = subscription.temporary_queue
         administration = self._session.administration
         if queue is not None and administration.query_queue(queue).queue is not None:
