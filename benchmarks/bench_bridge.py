@@ -92,7 +92,8 @@ async def started(kind_name: str, folder: Path, one_way_s: float) -> Pair:
     for role in ("source", "target"):
         place = folder / kind_name / role
         place.mkdir(parents=True)
-        broker = kind.start(place, None)
+        # Beside the loop, which has connections to look after: a JVM starts slowly.
+        broker = await asyncio.to_thread(kind.start, place, None)
         brokers.append(broker)
         client = AsyncClient(f"tcp://127.0.0.1:{broker.port}", user=USER, password=PASSWORD)
         sessions.append(await client.session())

@@ -187,10 +187,22 @@ class Message(MessageForm):
         self._change()
         self._forget_own()
 
-    def remove(self, name: str) -> None:
-        """Remove a property; no error when there is none."""
+    def set_bytes(self, name: str, value: bytes) -> None:
+        """Set a property of bytes, as set(); others are not decoded where that can be."""
         parts = self._parts
-        if (parts is None or parts.properties is None) and not self._may_have(name):
+        if (parts is not None and parts.properties is not None) or self._may_have(name):
+            self.set(name, PropertyType.BYTES, value)
+        else:
+            self._append(name, value)
+
+    def remove(self, name: str) -> None:
+        """Remove a property; no error when there is none.
+
+        Others are not decoded, unless several have the name.
+        """
+        parts = self._parts
+        is_encoded = parts is None or parts.properties is None
+        if is_encoded and (not self._may_have(name) or self._cut_out(name)):
             return
         if self._all_properties().pop(name, None) is not None:
             self._change()

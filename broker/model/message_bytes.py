@@ -180,6 +180,36 @@ def tags_of(data: bytes, at: int) -> list[tuple[str, int]]:
     return found
 
 
+def only_property(data: bytes, at: int, units: bytes) -> tuple[int, int]:
+    """Give where the one property of a name begins and ends.
+
+    Args:
+        data: a message's bytes.
+        at: where its properties are counted; properties_end() has been there.
+        units: the name, by encoded_name().
+
+    Returns:
+        (0, 0) where there is none, (-1, -1) where there are several.
+    """
+    found = (0, 0)
+    count = int_at(data, at)
+    at += 4
+    for _ in range(count):
+        start = at
+        size = int_at(data, at)
+        at += 4
+        is_it = size == len(units) and data.startswith(units, at)
+        at += size
+        width = _VALUE_SIZES[data[at]]
+        at += 1
+        at += width if width < _TEXT_SIZED else 4 + int_at(data, at)
+        if is_it:
+            if found[1]:
+                return (-1, -1)
+            found = (start, at)
+    return found
+
+
 def own_routing(data: bytes, at: int) -> int:
     """Give the routing type, 0 or 1, where it is the only property that is the broker's own.
 

@@ -22,7 +22,7 @@ from broker.model.core_layout import fitting_byte, fitting_long, fitting_user_id
 from broker.model.encoding import Body, BodyWriter, RecordFormatError
 from broker.model.message_fields import MessageFields, Parts
 from broker.model.message_types import MessageType
-from broker.model.properties import TYPED_PROPERTIES, Property
+from broker.model.properties import TYPED_PROPERTIES, Property, PropertyType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,6 +59,8 @@ _MEMORY_OVERHEAD: Final = MEMORY_OVERHEAD
 _NO_ROUTING: Final = walk.NO_ROUTING
 _OTHERS: Final = walk.OTHERS
 
+
+_BYTES_TAG: Final = bytes((PropertyType.BYTES,))
 
 # Of `_changed`: not at all, the id alone, anything.
 _UNCHANGED: Final = 0
@@ -200,6 +202,54 @@ class MessageForm(MessageFields):
         self.references = 0
         self.durable_references = 0
         self.owner = None
+
+    # One property, between the bytes of the others, which are not decoded.
+
+    def _append(self, name: str, value: bytes) -> None:
+        """Put a property of bytes behind all others, none of which has its name."""
+        data = self.encode()
+        at = self._properties_at
+        count = walk.int_at(data, at + 1) if data[at] else 0
+        units = walk.encoded_name(name)
+        self._data = b"".join(
+            (
+                data[:at],
+                b"\1",
+                (count + 1).to_bytes(4, "big"),
+                data[at + 5 :],
+                len(units).to_bytes(4, "big"),
+                units,
+                _BYTES_TAG,
+                len(value).to_bytes(4, "big"),
+                value,
+            )
+        )
+        self._have_other_bytes()
+
+    def _cut_out(self, name: str) -> bool:
+        """Take a property out; False, and nothing is done, where several have the name."""
+        data = self.encode()
+        at = self._properties_at + 1
+        if not data[at - 1]:
+            return True
+        start, end = walk.only_property(data, at, walk.encoded_name(name))
+        if end <= 0:
+            return end == 0
+        count = walk.int_at(data, at) - 1
+        if count:
+            self._data = b"".join(
+                (data[:at], count.to_bytes(4, "big"), data[at + 4 : start], data[end:])
+            )
+        else:
+            self._data = data[: at - 1] + b"\0"
+        self._have_other_bytes()
+        return True
+
+    def _have_other_bytes(self) -> None:
+        self._is_read_back = False
+        # Nothing is to be rebuilt; but they are not the bytes that it was made of.
+        self._changed = _ID
+        self._forget_own()
 
     # Writing.
 

@@ -136,6 +136,10 @@ class AmqpMessage(Message):
         super().set(name, kind, value)
         self._extra[name] = Property(name, kind, value)
 
+    def set_bytes(self, name: str, value: bytes) -> None:
+        """Set a property of bytes beside the sections."""
+        self.set(name, PropertyType.BYTES, value)
+
     def remove(self, name: str) -> None:
         """Remove a property; it comes again after a restart if it stands in the sections."""
         super().remove(name)

@@ -190,6 +190,42 @@ def test_a_property_alone_is_what_it_is_among_all(message, others, doubled):
         assert Message.decode(data).get(name) == wanted.get(name)
 
 
+def of_bytes(items):
+    """A message whose bytes have these properties, names twice too."""
+    writer = BodyWriter()
+    TYPED_PROPERTIES.write(writer, tuple(items))
+    return Message.decode(Message("q", b"body").encode()[:-1] + writer.getvalue())
+
+
+ITEMS = st.lists(
+    st.builds(Property, st.sampled_from("abc"), st.just(PropertyType.LONG), st.integers(0, 9)),
+    max_size=5,
+)
+
+
+@given(ITEMS, st.sampled_from("abcd"), st.sampled_from("abcd"), st.booleans())
+def test_a_property_set_or_removed_among_bytes_is_as_among_decoded_ones(items, one, two, moves):
+    changed, decoded = of_bytes(items), of_bytes(items)
+    dict(decoded.properties)
+    for message in (changed, decoded):
+        if moves:
+            message.address = "elsewhere"
+        message.remove(one)
+        message.message_id = 77
+        message.set_bytes(two, b"12")
+    copy = changed.copy()
+    for message in (changed, decoded):
+        message.remove(two)
+    written = [Message.decode(message.encode()) for message in (changed, decoded, copy)]
+
+    left = [dict(message.properties) for message in written]
+    assert left[0] == left[1] == dict(changed.properties)
+    assert left[2] == left[0] | {two: Property(two, PropertyType.BYTES, b"12")}
+    assert {(one.message_id, one.address, bytes(one.body)) for one in written} == {
+        (77, "elsewhere" if moves else "q", b"body")
+    }
+
+
 def test_a_copy_is_independent():
     message = Message.decode(TEXT_HI)
 

@@ -37,17 +37,22 @@ class Frames:
         self._send = network.send
         # Of each side: bytes of a frame that was begun.
         self._begun: dict[int, bytearray] = {}
+        # What is sent over a connection that was cut goes nowhere.
+        self._cut: list[SimTransport] = []
         network.send = self.send  # type: ignore[method-assign]
 
     def send(
         self, transport: SimTransport, size: int, call: Callable[..., object], *arguments: Any
     ) -> None:
         """As Network.send()."""
+        if size and transport in self._cut:
+            return
         if {transport.host.name, transport.peer_host.name} == self._pair and size:
             data: bytes = arguments[0]
             kept = self._kept(transport, data)
             if kept is not None:
                 self._cut_behind = None
+                self._cut = [transport, transport.peer]
                 self._send(
                     transport, size, functools.partial(self._arrive_and_cut, transport, call), kept
                 )

@@ -3,8 +3,9 @@
     start ─▶ connect ─▶ ask for id-cache-size ─▶ forward ─▶ lost, or refused ─▶ wait ─▶ connect …
                  └─ no: wait `retry-interval`, longer each time, as often as the attempts allow
 
-A target that refuses a message is left and tried again like one that is lost: the message waits at
-the head of its queue, and `status` says what the target said. Nothing is ever dropped.
+A target that refuses a message is left and tried again like one that is lost: the message is sent
+again first, and `status` says what the target said. Nothing is ever dropped. What was on its way
+behind it may have been taken: it overtakes the refused one, as with Artemis's bridges.
 
 Threads: the event loop's alone.
 """

@@ -1,6 +1,6 @@
 """What becomes of a message on its way over a bridge: the copy that the target gets.
 
-    copy ─▶ _AMQ_BRIDGE_DUP ─▶ forwarding address ─▶ routing type ─▶ transformer
+    copy ─▶ forwarding address ─▶ routing type ─▶ transformer ─▶ _AMQ_BRIDGE_DUP
 
 The duplicate id is that of Artemis (BridgeImpl.getDuplicateBytes): the UUID of this node and the id
 of the message in its queue. Both stay over restarts, so every further attempt has the same one.
@@ -11,7 +11,6 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
-from broker.model.properties import PropertyType
 from broker.model.routing_type import RoutingType
 
 if TYPE_CHECKING:
@@ -61,8 +60,6 @@ class OutgoingMessages:
             TransformFailed: the transformer raised.
         """
         copy = message.copy()
-        if self._uses_detection:
-            copy.set(BRIDGE_ID, PropertyType.BYTES, self.duplicate_id(message.message_id))
         if self._address is not None:
             copy.address = self._address
         kind = self._routing_type
@@ -70,12 +67,15 @@ class OutgoingMessages:
             copy.routing_type = None
         elif kind is not RoutingType.PASS:
             copy.routing_type = kind
-        if self._transformer is None:
-            return copy
-        try:
-            return self._transformer.transform(copy)
-        except Exception as error:
-            raise TransformFailed(f"transformer: {type(error).__name__}: {error}") from error
+        if self._transformer is not None:
+            try:
+                copy = self._transformer.transform(copy)
+            except Exception as error:
+                raise TransformFailed(f"transformer: {type(error).__name__}: {error}") from error
+        if self._uses_detection:
+            # Last: a transformer may have made a message of its own.
+            copy.set_bytes(BRIDGE_ID, self.duplicate_id(message.message_id))
+        return copy
 
     def duplicate_id(self, message_id: int) -> bytes:
         """Give the duplicate id of a message.
