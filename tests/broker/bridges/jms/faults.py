@@ -23,7 +23,7 @@ from broker.environment import Environment
 from broker.storage.open import transaction_log_store
 from tests.broker.bridges.jms.cutting import DOWN, UP, CuttingProxy
 
-QUICK, WHOLE = 8, 20  # Messages of a run; two batches.
+QUICK, WHOLE = 8, 36  # Messages of a run; two batches.
 WAIT_S = 20
 QUEUE = "q"
 
