@@ -90,12 +90,22 @@ class WildcardConfiguration:
             )
 
     def words(self, name: str) -> list[str]:
-        """The words of an address or pattern.
+        r"""The words of an address or pattern; a delimiter behind a backslash is part of one.
 
-        >>> DEFAULT_WILDCARDS.words("a.*.c")
-        ['a', '*', 'c']
+        >>> DEFAULT_WILDCARDS.words("a.*.c"), DEFAULT_WILDCARDS.words("a\\.b.c")
+        (['a', '*', 'c'], ['a\\.b', 'c'])
         """
-        return name.split(self.delimiter)
+        if ESCAPE not in name:
+            return name.split(self.delimiter)
+        words = [""]
+        is_escaped = False
+        for character in name:
+            if character == self.delimiter and not is_escaped:
+                words.append("")
+            else:
+                words[-1] += character
+            is_escaped = character == ESCAPE and not is_escaped
+        return words
 
     def is_wild(self, name: str) -> bool:
         r"""Whether a wildcard stands anywhere in it, not escaped by a backslash.

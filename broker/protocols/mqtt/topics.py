@@ -103,7 +103,7 @@ def address_of(topic: str, wildcards: WildcardConfiguration) -> str:
     >>> address_of("foo1.0/bar/+", DEFAULT_WILDCARDS)
     'foo1\\.0.bar.*'
     """
-    return _converted(topic, _MQTT, _syntax(wildcards))
+    return _converted(topic, _MQTT, _syntax(wildcards), _MQTT)
 
 
 @lru_cache(maxsize=_NAMES_MAX)
@@ -114,18 +114,23 @@ def topic_of(address: str, wildcards: WildcardConfiguration) -> str:
     >>> topic_of("foo1\\.0.bar", DEFAULT_WILDCARDS), topic_of("a/b", DEFAULT_WILDCARDS)
     ('foo1.0/bar', 'a\\/b')
     """
-    return _converted(split_fqqn(address)[0], _syntax(wildcards), _MQTT)
+    own = _syntax(wildcards)
+    # A doubled backslash says as well that a client of MQTT made it; Artemis doubles that again.
+    return _converted(split_fqqn(address)[0], own, _MQTT, own + ESCAPE)
 
 
 def _syntax(wildcards: WildcardConfiguration) -> str:
     return wildcards.delimiter + wildcards.single_word + wildcards.any_words
 
 
-def _converted(text: str, source: str, target: str) -> str:
-    """Give a name in another syntax; both are delimiter, single word, any words."""
+def _converted(text: str, source: str, target: str, escaped: str) -> str:
+    """Give a name in another syntax; both are delimiter, single word, any words.
+
+    One that has any of `escaped` behind a backslash was converted before, from the other one.
+    """
     if source == target:
         return text
-    is_escaped = any(ESCAPE + one in text for one in source)
+    is_escaped = any(ESCAPE + one in text for one in escaped)
     if not is_escaped:
         text = text.replace(ESCAPE, ESCAPE * 2)
         for old, new in zip(source, target, strict=True):

@@ -100,15 +100,19 @@ class Mqtt:
             assert getattr(packet, name) == value, repr(packet)[:200]
         return packet
 
-    async def ack(self, kind, packet_id, code=0):
-        """The next packet but for messages: an acknowledgement."""
+    async def answered(self, kind, **fields):
+        """As get(), but for messages, which wait."""
         while isinstance(found := await self.next(), Publish):
             self.waiting.append(found)
         self.waiting, waiting = [found], self.waiting
         try:
-            return await self.get(Acknowledgement, type=kind, packet_id=packet_id, code=code)
+            return await self.get(kind, **fields)
         finally:
             self.waiting = waiting
+
+    async def ack(self, kind, packet_id, code=0):
+        """The next packet but for messages: an acknowledgement."""
+        return await self.answered(Acknowledgement, type=kind, packet_id=packet_id, code=code)
 
     def answer(self, kind, packet_id, code=0):
         self.put(Acknowledgement(kind, packet_id, code))
@@ -136,7 +140,7 @@ class Mqtt:
             properties = {PropertyId.SUBSCRIPTION_IDENTIFIER: identifier}
         wanted = tuple(Filter(one, qos, **options) for one in filters)
         self.put(Subscribe(packet_id, wanted, properties))
-        suback = await self.get(Suback, type=PacketType.SUBACK, packet_id=packet_id)
+        suback = await self.answered(Suback, type=PacketType.SUBACK, packet_id=packet_id)
         expected = qos if code is None else code
         assert suback.codes == (expected,) * len(filters), suback
         return suback
@@ -144,7 +148,7 @@ class Mqtt:
     async def unsubscribe(self, *filters):
         packet_id = self.new_id()
         self.put(Unsubscribe(packet_id, filters))
-        return await self.get(Suback, type=PacketType.UNSUBACK, packet_id=packet_id)
+        return await self.answered(Suback, type=PacketType.UNSUBACK, packet_id=packet_id)
 
     async def message(self, *, acknowledges=True, **fields):
         """The next message, acknowledged to the end unless told otherwise."""

@@ -390,7 +390,7 @@ async def test_a_core_consumer_sees_what_artemis_would_store(tmp_path):
             await p.publish("t", b"\1\2", 2, properties=properties)
         consumer = await session.consumer("q")
         message = await consumer.receive(30)
-        assert message.body == b"\1\2"
+        assert message.content == b"\1\2"
         assert message.message.type == 4
         assert message.message.priority == 0
         assert message.message.durable

@@ -75,7 +75,8 @@ def test_groups_that_are_none(text):
         ("/+", ["/a"], ["a"]),
         ("$SYS/#", ["$SYS/x"], ["SYS/x"]),
         ("a.b", ["a.b"], ["a/b"]),
-        ("a*/+", ["a*/x"], ["ab/x"]),
+        ("a*/+", ["a*/x", "a*/x.y", "a*/*"], ["ab/x"]),
+        ("+/x", ["a.b/x", "a\\b/x"], ["a.b/y"]),
     ],
 )
 @asynchronous
