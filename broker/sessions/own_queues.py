@@ -11,6 +11,7 @@ Threads: the event loop's alone; nothing here waits.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -120,8 +121,15 @@ class OwnQueues:
         enqueuer.put_in_memory(message, [queue], 0, memory, session.context, session.tx)
         session.context.note()
 
-    def remove(self, name: str, is_meant: Callable[[Message], bool]) -> int:
+    def remove(
+        self, name: str, is_meant: Callable[[Message], bool], most: int | None = None
+    ) -> int:
         """Take out of a queue what waits there and is meant; how many.
+
+        Args:
+            name: of the queue; nothing is meant where it is not there.
+            is_meant: says so of each message.
+            most: the first ones; None takes all.
 
         Raises:
             BrokerError: the disk is full.
@@ -131,7 +139,8 @@ class OwnQueues:
         if queue is None:
             return 0
         tx = self._session.tx
-        found = [one for one in queue.references() if is_meant(one.message)]
+        meant = (one for one in queue.references() if is_meant(one.message))
+        found = list(itertools.islice(meant, most))
         for reference in found:
             if tx is None:
                 queue.remove(reference)

@@ -250,10 +250,11 @@ class Deliveries:
             self._send_release(None, packet.packet_id, ReasonCode.PACKET_IDENTIFIER_NOT_FOUND)
         elif packet.code >= FAILURE and not found.is_released:
             self._end(found)
-        elif found.is_released or not found.consumer_id:
+        elif found.is_released:
             self._send_release(None, packet.packet_id, ReasonCode.SUCCESS)
-        else:
+        elif found.consumer_id:
             self._release(found)
+        # Else it is about an earlier connection: the message comes again, under the same id.
 
     def _end(self, found: Outgoing) -> None:
         del self._state.outgoing[found.packet_id]
@@ -300,7 +301,9 @@ class Deliveries:
             return
         del self._state.outgoing[packet_id]
         queue = f"{RELEASE_PREFIX}{self._state.client_id}"
-        self._session.own_queues.remove(queue, lambda one: one.get(names.PACKET_ID) == packet_id)
+        self._session.own_queues.remove(
+            queue, lambda one: one.get(names.PACKET_ID) == packet_id, most=1
+        )
         self._has_left()
 
     def release_again(self) -> None:

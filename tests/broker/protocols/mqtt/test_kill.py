@@ -1,4 +1,4 @@
-"""Kill -9 while MQTT clients publish and receive: by the checker of histories nothing is amiss."""
+"""Kill -9 while MQTT clients publish and receive: what was confirmed comes, and nothing else."""
 
 import asyncio
 import contextlib
