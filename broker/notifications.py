@@ -52,6 +52,9 @@ class NotificationType(Enum):
     MESSAGE_EXPIRED = auto()
     BRIDGE_STARTED = auto()
     BRIDGE_STOPPED = auto()
+    # Not of Artemis.
+    NODE_ACTIVE = auto()
+    NODE_FAILING_BACK = auto()
 
 
 class Origin(NamedTuple):
