@@ -64,7 +64,7 @@ def _folder(store: FileStoreOptions) -> Path:
 def status(instance: Path, *, is_json: bool) -> int:
     """Show who serves, who waits, and the state between the two.
 
-    Exit status 1: nobody serves.
+    Exit status 1: no broker serves.
     """
     store = _store(instance)
     found = _of_folder(store) if isinstance(store, FileStoreOptions) else _of_tables(store)
@@ -74,7 +74,7 @@ def status(instance: Path, *, is_json: bool) -> int:
         state = str(found["state"])
         shown = found | {"state": f"{state} ({_STATES.get(state, 'unknown')})"}
         for name, value in shown.items():
-            click.echo(f"{name:<8} {'nobody' if value is None else value}")
+            click.echo(f"{name:<8} {'-' if value is None else value}")
     return 0 if found["primary"] is not None and found["state"] == "L" else 1
 
 
@@ -158,7 +158,7 @@ def fence(instance: Path, *, yes: bool) -> int:
     with closing(Database(store)) as database:
         lease = read_locks(database).leases[PRIMARY_LOCK_ROW]
         if lease is None or lease.holder is None:
-            say("nobody has the lease")
+            say("the lease is free")
             return 0
         is_broken = break_lock(database, PRIMARY_LOCK_ROW, lease.holder)
     say("fenced" if is_broken else "not fenced: the lease changed hands meanwhile")

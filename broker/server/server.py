@@ -263,7 +263,7 @@ class Broker:
                 self._is_start_over.set()
 
     async def _activate_later(self) -> None:
-        """Step two, with nobody who waits for it: what goes wrong is a failure of the broker."""
+        """Step two, which start() did not wait for: what goes wrong is a failure of the broker."""
         try:
             await self._activate()
         except (BrokerError, JournalError) as error:

@@ -48,7 +48,7 @@ def promote(folder: Path) -> None:
 
 
 def fence(folder: Path) -> int | None:
-    """Let the present owner be none any more: it answers nobody from now on, and stops.
+    """Let the present owner be none any more: it answers no client from now on, and stops.
 
     Args:
         folder: node-manager-lock-directory.

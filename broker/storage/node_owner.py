@@ -92,7 +92,7 @@ class OwnerFile:
     Args:
         folder: node-manager-lock-directory.
         node: id of the node.
-        pid: of the process; 0 is nobody: the owner before is to be none any more.
+        pid: of the process; 0 has the owner before be none any more.
 
     Attributes:
         owner: what was written.

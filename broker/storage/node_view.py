@@ -47,7 +47,7 @@ class FolderView(NamedTuple):
     Attributes:
         node_id: of the pair; None before a broker served.
         state: see `node_state`.
-        primary: process with the primary's lock, of whatever role; None for nobody.
+        primary: process with the primary's lock, of whatever role; None if it is free.
         backup: process with the backup's lock.
         owner: the present or last owner; None where Artemis alone served.
     """

@@ -162,7 +162,7 @@ class Ownership(Protocol):
 
     @property
     def epoch(self) -> int:
-        """Rises with every owner; 0 where nobody counts."""
+        """Rises with every owner; 0 where they are not counted."""
 
     def check(self) -> None:
         """See that it has them: asked before answers to clients, and so cheap.
