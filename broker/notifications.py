@@ -56,6 +56,9 @@ class NotificationType(Enum):
     BROADCAST_GROUP_STOPPED = auto()
     DISCOVERY_GROUP_STARTED = auto()
     DISCOVERY_GROUP_STOPPED = auto()
+    # Not of Artemis.
+    NODE_ACTIVE = auto()
+    NODE_FAILING_BACK = auto()
 
 
 class Origin(NamedTuple):

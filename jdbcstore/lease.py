@@ -148,6 +148,12 @@ class Lease:
             return max(0.0, self._expiration_ms - (self._clock() - self._renewed_at) * 1000)
 
     @property
+    def proof_age_s(self) -> float:
+        """Seconds since the last renewal that succeeded was sent; 0 before the first."""
+        with self._lock:
+            return self._clock() - self._renewed_at if self._renewed_at else 0.0
+
+    @property
     def is_certain(self) -> bool:
         """Whether the lease is held and has not expired, as far as this process knows."""
         return self.remaining_ms > 0
@@ -239,12 +245,15 @@ class Lease:
         if ended:
             log.warning("ended %d session(s) that kept an expired lease locked", ended)
 
-    def acquire(self, timeout_ms: int | None = None) -> None:
+    def acquire(
+        self, timeout_ms: int | None = None, *, on_wait: Callable[[], object] | None = None
+    ) -> None:
         """Take the lease: wait for its holder, and retry when the database fails.
 
         Args:
             timeout_ms: milliseconds to wait; -1 for ever, 0 tries once; None takes
                 jdbc-lock-acquisition-timeout.
+            on_wait: called before each pause; may raise DatabaseAway.
 
         Raises:
             JournalLocked: somebody else has it when the time is over.
@@ -269,6 +278,8 @@ class Lease:
                     return
                 if timeout_ms:
                     told = self._report_holder(told)
+                if on_wait is not None:
+                    on_wait()
             except DatabaseAway as error:
                 problem = error
                 outage.failed(error)

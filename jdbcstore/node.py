@@ -10,6 +10,10 @@
               crash_primary():  lease given up, state as it was: L makes the backup take over
     backup    start_backup():   backup's lease
               await_primary():  until the state is L and the primary's lease is free: takes it
+              is_awaiting_failback(): F, a primary wants its place back
+
+A primary that asked for its place and died before it served leaves F: a backup takes over after
+ABANDONED_S, where Artemis's waits for ever.
 
 The rows are Artemis's, so that one of a pair may be a broker of Artemis's. Unlike
 there, a broker that writes a state as the lease's holder proves it in the same transaction: one
@@ -46,6 +50,8 @@ log = logging.getLogger("jdbcstore")
 Answer = TypeVar("Answer")
 
 SETUP_ATTEMPTS: Final = 20  # JdbcSharedStateManager.MAX_SETUP_ATTEMPTS
+# A primary that lives looks for a free lease each ACQUIRE_PAUSE_MAX_MS at most.
+ABANDONED_S: Final = 10.0
 
 
 class NodeState(enum.Enum):
@@ -70,6 +76,8 @@ class NodeManager:
         primary_lease: of row 1; give it to the stores, so that it fences what they write.
         backup_lease: of row 2.
         node_id: from start() on.
+        reason: why a backup waits, or has taken over.
+        epoch: 0; a holder's id, made anew for each acquisition, is what fences here.
 
     Threads: any; one of the waiting methods at a time. A database that does not answer is asked
     again, for ever, by all that wait; what does not wait raises JournalIOError.
@@ -89,6 +97,10 @@ class NodeManager:
             for row, table in ((PRIMARY_LOCK_ROW, self._table), (BACKUP_LOCK_ROW, None))
         )
         self.node_id = ""
+        self.reason = ""
+        self.epoch = 0
+        self._is_backup = False
+        self._abandoned_since_s: float | None = None
         self._pause_s = min(database.options.lock_renew_period_ms, ACQUIRE_PAUSE_MAX_MS) / 1000
         self._interrupted = environment.new_event()
         self._is_started = False
@@ -252,11 +264,19 @@ class NodeManager:
             JournalIOError: the database refuses.
         """
         self._check_started()
+        self._is_backup = False
         self._retry(lambda: self._set_state(NodeState.FAILING_BACK, as_holder=False))
-        self.primary_lease.acquire(timeout_ms)
+        self.primary_lease.acquire(timeout_ms, on_wait=self._ask_again)
+
+    def _ask_again(self) -> None:
+        """Write F once more if a backup that was about to activate has written L over it."""
+        if self.read_state() is NodeState.ACTIVE:
+            self._set_state(NodeState.FAILING_BACK, as_holder=False)
 
     def activated(self) -> None:
         """Say that the broker has loaded and serves (L): from now on a backup may take over.
+
+        A primary that has asked a backup for its place meanwhile is not overheard.
 
         Raises:
             LeaseLost: the lease ended while the broker loaded.
@@ -264,6 +284,8 @@ class NodeManager:
             JournalIOError: the database refuses.
         """
         self._check_started()
+        if self._is_backup and self._retry(self.is_awaiting_failback):
+            return
         self._retry(lambda: self._set_state(NodeState.ACTIVE, as_holder=True))
 
     def pause_primary(self) -> None:
@@ -281,6 +303,22 @@ class NodeManager:
         """Give the lease up and leave the state: a backup takes over if it is L."""
         self.primary_lease.release()
 
+    def promote(self) -> None:
+        """Have the backup that waits take over, also from a primary that stopped in good order.
+
+        Not of a node that runs: it takes the primary's lease for a moment.
+
+        Raises:
+            JournalLocked: somebody is primary.
+            JournalIOError: the database fails.
+        """
+        try:
+            self.primary_lease.acquire(0)
+            self._set_state(NodeState.ACTIVE, as_holder=True)
+        finally:
+            self.primary_lease.release()
+            self._table.close()
+
     # The backup.
 
     def start_backup(self, timeout_ms: int | None = None) -> None:
@@ -295,6 +333,7 @@ class NodeManager:
             JournalIOError: the database refuses.
         """
         self._check_started()
+        self._is_backup = True
         self.backup_lease.acquire(timeout_ms)
 
     def await_primary(self) -> None:
@@ -311,14 +350,18 @@ class NodeManager:
         self._check_started()
         outage = Outage("cannot look for the primary", clock=self._clock)
         told: NodeState | None = None
+        self._abandoned_since_s = None
         while True:
             try:
                 state = self.read_state()
                 outage.ended()
-                if state is NodeState.ACTIVE and self._activate():
+                is_due = state is NodeState.ACTIVE or self._is_abandoned(state)
+                if is_due and self._activate(state):
+                    self.reason = f"the primary's state is {state.name}, and its lease is free"
                     return
                 if state is not told:
                     told = state
+                    self.reason = f"the primary's state is {state.name}"
                     log.info("waiting as a backup: the primary's state is %s", state.name)
             except DatabaseAway as error:
                 outage.failed(error)
@@ -326,8 +369,20 @@ class NodeManager:
                 raise LeaseLost("the backup's lease was lost while it waited for the primary's")
             self._pause()
 
-    def _activate(self) -> bool:
-        """Take the primary's lease; False if it is held, or its state is no longer L.
+    def _is_abandoned(self, state: NodeState) -> bool:
+        """Whether a primary asked for its place, and has not taken the free lease for long."""
+        if state is not NodeState.FAILING_BACK or self.is_primary_active():
+            self._abandoned_since_s = None
+            return False
+        now_s = self._clock()
+        if self._abandoned_since_s is None:
+            self._abandoned_since_s = now_s
+        return now_s - self._abandoned_since_s >= ABANDONED_S
+
+    def _activate(self, state: NodeState) -> bool:
+        """Take the primary's lease; False if it is held, or its state has changed.
+
+        From then on the state is L, and an F is a new one.
 
         Raises:
             DatabaseAway: whether the lease was taken is not known; the next call finds out.
@@ -335,7 +390,7 @@ class NodeManager:
         if not self.primary_lease.try_acquire():
             return False
         try:
-            self._table.ask(self._check_active)
+            self._table.ask(lambda connection: self._check_state(connection, state))
         except DatabaseAway as error:
             log.warning("cannot read the state, giving the lease back: %s", error)
         except LeaseLost as error:
@@ -345,12 +400,21 @@ class NodeManager:
         self.primary_lease.release()
         return False
 
-    def _check_active(self, connection: Connection) -> None:
-        """In one transaction: the lease is ours and unexpired, and the state is L."""
+    def _check_state(self, connection: Connection, expected: NodeState) -> None:
+        """In one transaction: the lease is ours and unexpired, and the state as it was; now L."""
         self.primary_lease.fence(connection)
         state = self._state_row(connection)
-        if state is not NodeState.ACTIVE:
+        if state is not expected:
             raise LeaseLost(f"the primary's state is {state.name}")
+        if state is not NodeState.ACTIVE:
+            connection.execute(self._write_state, {"letter": NodeState.ACTIVE.value})
+
+    def check(self) -> None:
+        """Nothing: each transaction proves the lease before anything in it is durable."""
+
+    def proof_age_s(self) -> float:
+        """Give the seconds since the primary's lease was renewed last."""
+        return self.primary_lease.proof_age_s
 
     def release_backup(self) -> None:
         """Give the backup's lease up, so that another backup may wait. Idempotent."""

@@ -25,7 +25,7 @@ from broker.storage.layout import (
     Layout,
     layout_of_data,
 )
-from broker.storage.node_lock import STATE_FILE, node_id_of_state, stored_node_id
+from broker.storage.node_view import STATE_FILE, node_id_of_state, stored_node_id
 from journal.errors import JournalLocked, WrongUse
 from journal.extras import DATABASES, extra_of_url, is_database_url, missing_package
 from journal.folder import JournalName, guess_name, list_names, parse_name

@@ -83,6 +83,13 @@ class Destinations(DestinationsType):
 @click.option(
     "--no-persistence", "--disable-persistence", is_flag=True, help="Do not persist messages."
 )
+@click.option(
+    "--data",
+    "data_folder",
+    default="data",
+    show_default=True,
+    help="Folder of what is stored; of the instance, or an absolute path.",
+)
 @click.option("--jdbc", "jdbc_url", help="Keep data in this database (JDBC or SQLAlchemy URL).")
 @click.option("--jdbc-user", help="User of the database.")
 @click.option("--jdbc-password", help="Password of the database; written masked.")
@@ -150,6 +157,7 @@ def create(
     user: str,
     password: str | None,
     role: str,
+    data_folder: str,
     jdbc_url: str | None,
     jdbc_user: str | None,
     jdbc_password: str | None,
@@ -210,6 +218,7 @@ def create(
         port=port,
         role=role,
         is_persistent=not no_persistence,
+        data_folder=data_folder,
         journal_type=journal_type.upper(),
         datasync=not no_fsync,
         jdbc_url=jdbc_url,

@@ -14,7 +14,7 @@ from broker.printing.journal_decoder import JournalDecoder
 from broker.printing.live_messages import LiveMessages
 from broker.printing.print_data import section_lines
 from broker.printing.print_pages import PagePrinter
-from broker.storage.node_lock import stored_node_id
+from broker.storage.node_view import stored_node_id
 from journal.commands.exit_status import DAMAGED
 from journal.commands.output import example, say, write_lines
 from journal.commands.progress import Progress

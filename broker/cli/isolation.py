@@ -90,8 +90,7 @@ class WatchedBroker(Broker):
                 await asyncio.sleep(self._network.period_ms / 1000)
                 if self.is_active and not await self._network.is_healthy():
                     log.warning("AMQ201001: Network is unhealthy: the broker stops")
-                    await self._deactivate()
-                    await self._activate()
+                    await self._restart()
         except (BrokerError, JournalError) as error:
             # As a storage that fails: the process ends with status 1.
             self._storage_failed(error)

@@ -32,7 +32,7 @@ async def serve(broker: Broker, *, on_start: Callable[[Broker], object] | None =
 
     Args:
         broker: not started.
-        on_start: called once it serves.
+        on_start: called each time that it begins to serve.
 
     Raises:
         JournalError: the storage cannot be opened.
@@ -51,12 +51,12 @@ async def serve(broker: Broker, *, on_start: Callable[[Broker], object] | None =
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, stop)
     told = asyncio.ensure_future(stopping.wait())
+    if on_start is not None:
+        broker.on_active = lambda: on_start(broker)
     try:
         if not await _start(broker, told):
             return EXIT_OK
-        if on_start is not None:
-            on_start(broker)
-        await _first_of(told, asyncio.ensure_future(broker.failed()))
+        await _first_of(told, asyncio.ensure_future(broker.ended()))
     finally:
         told.cancel()
     has_failed = broker.failure is not None

@@ -80,6 +80,7 @@ class SharedStoreBackup:
     allow_failback: bool = element("allow-failback", BOOLEAN, True)
     failover_on_shutdown: bool = element("failover-on-shutdown", BOOLEAN, False)
     restart_backup: bool = element("restart-backup", BOOLEAN, True)
+    failback_delay_ms: int = element("failback-delay", at_least(LONG, 0), 0)
     scale_down: ScaleDown | None = nested("scale-down", ScaleDown)
 
 

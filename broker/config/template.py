@@ -44,6 +44,7 @@ class InstanceOptions:
         port: to listen on.
         role: that may do everything.
         is_persistent: data is kept.
+        data_folder: of what is stored; of the instance, or an absolute path.
         journal_type: NIO, ASYNCIO, MAPPED or IO_URING.
         datasync: writes survive a power cut.
         jdbc_url: of a database that keeps the data; None for files.
@@ -72,6 +73,7 @@ class InstanceOptions:
     port: int = 61616
     role: str = "amq"
     is_persistent: bool = True
+    data_folder: str = "data"
     journal_type: str = "ASYNCIO"
     datasync: bool = True
     jdbc_url: str | None = None
@@ -187,10 +189,10 @@ def _persistence(options: InstanceOptions) -> str:
     lines += [
         "<!-- ASYNCIO and IO_URING write past the page cache, MAPPED maps, NIO writes plainly. -->",
         _element("journal-type", options.journal_type),
-        "<paging-directory>data/paging</paging-directory>",
-        "<bindings-directory>data/bindings</bindings-directory>",
-        "<journal-directory>data/journal</journal-directory>",
-        "<large-messages-directory>data/large-messages</large-messages-directory>",
+        _element("paging-directory", f"{options.data_folder}/paging"),
+        _element("bindings-directory", f"{options.data_folder}/bindings"),
+        _element("journal-directory", f"{options.data_folder}/journal"),
+        _element("large-messages-directory", f"{options.data_folder}/large-messages"),
         "<!-- false: a power cut may lose what was acknowledged. -->",
         _element("journal-datasync", options.datasync),
         "<journal-min-files>2</journal-min-files>",

@@ -9,14 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker.config.acceptors import MISSED
-from broker.config.ha import (
-    Colocated,
-    PrimaryOnly,
-    ReplicationBackup,
-    ReplicationPrimary,
-    SharedStoreBackup,
-    SharedStorePrimary,
-)
+from broker.config.ha import PrimaryOnly, SharedStoreBackup, SharedStorePrimary
 from broker.settings.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -86,18 +79,12 @@ def _acceptors(config: BrokerConfig) -> Iterator[str]:
 
 def _ha_policy(config: BrokerConfig) -> Iterator[str]:
     policy = config.cluster.ha_policy
-    if isinstance(policy, ReplicationPrimary | ReplicationBackup):
-        yield "<replication> of <ha-policy>"
-    elif isinstance(policy, Colocated):
-        yield "<colocated> of <ha-policy>"
-    elif (
+    if (
         isinstance(policy, SharedStorePrimary | SharedStoreBackup)
         and not config.persistence.persistence_enabled
     ):
         yield "<shared-store> of <ha-policy>"
-    if isinstance(policy, SharedStoreBackup) and policy.allow_failback:
-        yield "<allow-failback> of <ha-policy>"
-    if isinstance(policy, PrimaryOnly | SharedStoreBackup | ReplicationBackup):
+    if isinstance(policy, PrimaryOnly | SharedStoreBackup):
         scale_down = policy.scale_down
         if scale_down is not None and scale_down.enabled:
             yield "<scale-down> of <ha-policy>"

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from broker.sessions.session import Session, SessionOptions
     from broker.settings.settings import AddressSettings
     from broker.storage.manager import StorageManager
+    from broker.storage.open import Ownership
     from broker.transactions.xa import XaTransactions
     from broker.transport.acceptor import Acceptor
 
@@ -115,6 +116,17 @@ class Bridges(Protocol):
 class Lifecycle(Protocol):
     """How far a broker has come; `broker.server.lifecycle` says so."""
 
+    ha_since_ms: int
+    """Since when, ms since 1970."""
+    ha_transitions: int
+    """How often it changed."""
+    takeover_ms: int
+    """Of the last one; -1 before."""
+
+    @property
+    def ha_state(self) -> Enum:
+        """What it is to the other one of its pair."""
+
     @property
     def state(self) -> Enum:
         """STOPPED, STARTING, STARTED or STOPPING."""
@@ -195,6 +207,13 @@ class ManagedBroker(Protocol):
     @property
     def lifecycle(self) -> Lifecycle:
         """How far it has come."""
+
+    @property
+    def ownership(self) -> Ownership | None:
+        """Of its stores; None without any, or where no other broker can want them."""
+
+    def give_place(self) -> None:
+        """Stop, and let the other one of the pair take over."""
 
     @property
     def clients(self) -> Clients:

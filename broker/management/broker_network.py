@@ -106,6 +106,13 @@ class BrokerNetwork(BrokerPart):
                 f"AMQ229242: Embedded web server not restarted in {timeout_ms} milliseconds"
             ) from None
 
+    # --- the other one of a pair --------------------------------------------------------------
+
+    @operation("forceFailover")
+    def force_failover(self) -> None:
+        """Stop, and let the backup take over, whatever failover-on-shutdown says."""
+        self._broker.give_place()
+
     # --- what other brokers would be ----------------------------------------------------------
 
     @operation("listBrokerConnections")

@@ -55,6 +55,34 @@ _BROKER: Final = (
         lambda one: one.clients.session_count_total,
     ),
 )
+# Of the pair that it may be one of; see broker.server.lifecycle.
+_PAIR: Final = (
+    _Item(
+        "quiver_ha_state_since_seconds",
+        "When it took its HA state, seconds since 1970",
+        lambda one: one.lifecycle.ha_since_ms / 1000,
+    ),
+    _Item(
+        "quiver_ha_transitions",
+        "Changes of the HA state since the process began",
+        lambda one: one.lifecycle.ha_transitions,
+    ),
+    _Item(
+        "quiver_ha_takeover_seconds",
+        "From the lock to the first client, last time; below 0 before",
+        lambda one: one.lifecycle.takeover_ms / 1000,
+    ),
+    _Item(
+        "quiver_ha_proof_age_seconds",
+        "Since its lock or lease was proved last; below 0 without one",
+        lambda one: -1 if one.ownership is None else one.ownership.proof_age_s(),
+    ),
+    _Item(
+        "quiver_ha_epoch",
+        "Owners that its folder has had; 0 without one",
+        lambda one: 0 if one.ownership is None else one.ownership.epoch,
+    ),
+)
 # Of addresses and queues, which are there once the broker has loaded them.
 _LOADED: Final = (
     _Item(
@@ -152,6 +180,8 @@ class _Collector:
     def collect(self) -> Iterator[Metric]:
         broker = self._broker
         yield from self._gauges(_BROKER)
+        yield from self._gauges(_PAIR)
+        yield self._of_state()
         if not broker.lifecycle.is_loaded:
             return
         yield from self._gauges(_LOADED)
@@ -165,6 +195,17 @@ class _Collector:
         yield from self._of_pages()
         yield from self._of_bridges()
         yield from self._of_jms_bridges()
+
+    def _of_state(self) -> Metric:
+        gauge = GaugeMetricFamily(
+            "quiver_ha_state", "1 for the present HA state", labels=("broker", "state", "role")
+        )
+        lifecycle, options = self._broker.lifecycle, self._broker.options
+        role = "backup" if options.is_backup else "primary"
+        for state in type(lifecycle.ha_state):
+            labels = (options.name, state.value, role)
+            gauge.add_metric(labels, float(state is lifecycle.ha_state))
+        return gauge
 
     def _gauges(self, items: Iterable[_Item]) -> Iterator[Metric]:
         broker = self._broker

@@ -48,6 +48,8 @@ CONSUMER_NAME: Final = "_AMQ_ConsumerName"
 DISTANCE: Final = "_AMQ_Distance"
 FILTER: Final = "_AMQ_FilterString"
 MESSAGE_ID: Final = "_AMQ_Message_ID"
+NODE_REASON: Final = "_QUIVER_NodeReason"
+NODE_ROLE: Final = "_QUIVER_NodeRole"
 PROTOCOL: Final = "_AMQ_Protocol_Name"
 REMOTE_ADDRESS: Final = "_AMQ_RemoteAddress"
 ROUTING_NAME: Final = "_AMQ_RoutingName"
@@ -257,6 +259,17 @@ class NotificationMessages:
         """Tell of BROADCAST_GROUP_STARTED, _STOPPED, DISCOVERY_GROUP_STARTED, _STOPPED."""
         if self._is_heard:
             self._tell(kind, _text("name", name))
+
+    def node(self, kind: NotificationType, role: str, reason: str) -> None:
+        """Tell of NODE_ACTIVE, NODE_FAILING_BACK: a step of one of a pair.
+
+        Args:
+            kind: which one.
+            role: `primary` or `backup`, as configured.
+            reason: of the step.
+        """
+        if self._is_heard:
+            self._tell(kind, _text(NODE_ROLE, role), _text(NODE_REASON, reason))
 
     def wrong_login(self, user: str | None, remote: str) -> None:
         """Tell of SECURITY_AUTHENTICATION_VIOLATION."""

@@ -84,6 +84,12 @@ class BrokerOptions:
         store: files or a database; None keeps nothing (persistence-enabled false).
         is_backup: of a pair on one store: it waits until the primary fails.
         failover_on_shutdown: the other one of the pair takes over at a stop in good order, too.
+        shares_store: it is one of a pair on one store: the primary asks a backup that serves for
+            its place.
+        wait_for_activation: a start ends once clients may come; if not, it ends at once.
+        allow_failback: a backup that serves gives its place to the primary that asks for it.
+        failback_delay: milliseconds that it lets the primary ask before.
+        restart_backup: it waits again afterwards; if not, it stops.
         acceptors: where it listens.
         settings: of addresses.
         addresses: that are there when it has started, with their routing types.
@@ -129,6 +135,11 @@ class BrokerOptions:
     store: FileStoreOptions | DatabaseStoreOptions | None = None
     is_backup: bool = False
     failover_on_shutdown: bool = False
+    shares_store: bool = False
+    wait_for_activation: bool = True
+    allow_failback: bool = True
+    failback_delay: int = 0
+    restart_backup: bool = True
     acceptors: tuple[AcceptorOptions, ...] = (AcceptorOptions(),)
     settings: SettingsRepository = field(default_factory=SettingsRepository)
     addresses: tuple[tuple[str, tuple[RoutingType, ...]], ...] = ()

@@ -14,7 +14,13 @@ from uuid import uuid4
 
 from broker.config.bootstrap import read_web_bindings
 from broker.config.errors import ConfigError
-from broker.config.ha import SharedStoreBackup, SharedStorePrimary
+from broker.config.ha import (
+    Colocated,
+    ReplicationBackup,
+    ReplicationPrimary,
+    SharedStoreBackup,
+    SharedStorePrimary,
+)
 from broker.config.tls import server_context
 from broker.config.unsupported import NOTIFICATION_PLUGIN
 from broker.model.routing_type import RoutingType
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from broker.config.addressing import DivertConfig, QueueConfig
+    from broker.config.ha import HaPolicy
     from broker.config.load import BrokerConfig
     from broker.config.transport import TransportConfig
     from broker.model.address import WildcardConfiguration
@@ -60,11 +67,13 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
     """What `broker.server.server.Broker` is started with.
 
     Raises:
-        ConfigError: the engine refuses a value; a certificate cannot be read.
+        ConfigError: the engine refuses a value; a certificate cannot be read; an HA policy that
+            this broker does not have.
     """
     general = config.general
     addressing = config.addressing
-    policy = config.cluster.ha_policy
+    pair = _pair(config.cluster.ha_policy)
+    backup = pair if isinstance(pair, SharedStoreBackup) else None
     settings = SettingsRepository(
         addressing.wildcards, general.literal_match_markers, general.namespace_of_uuids
     )
@@ -72,9 +81,13 @@ def broker_options(config: BrokerConfig) -> BrokerOptions:
     return BrokerOptions(
         name=general.name or "localhost",
         store=_store(config),
-        is_backup=isinstance(policy, SharedStoreBackup),
-        failover_on_shutdown=isinstance(policy, SharedStorePrimary | SharedStoreBackup)
-        and policy.failover_on_shutdown,
+        is_backup=backup is not None,
+        failover_on_shutdown=pair is not None and pair.failover_on_shutdown,
+        shares_store=pair is not None,
+        wait_for_activation=not isinstance(pair, SharedStorePrimary) or pair.wait_for_activation,
+        allow_failback=backup is None or backup.allow_failback,
+        failback_delay=0 if backup is None else backup.failback_delay_ms,
+        restart_backup=backup is None or backup.restart_backup,
         acceptors=tuple(_acceptor(one, config) for one in config.cluster.acceptors),
         settings=settings,
         addresses=tuple((one.name, tuple(one.routing_types)) for one in addressing.addresses),
@@ -227,6 +240,27 @@ def _global_max_size(config: BrokerConfig) -> int:
     if limits.global_max_size_bytes != -1:
         return limits.global_max_size_bytes
     return memory_limit_bytes() * limits.global_max_size_percent // 100
+
+
+def _pair(policy: HaPolicy | None) -> SharedStorePrimary | SharedStoreBackup | None:
+    """Give the policy of a pair on one store; None of a broker that is alone.
+
+    Raises:
+        ConfigError: it is of another kind. Served without it, clients would rely on a second node
+            that is not there.
+    """
+    if isinstance(policy, ReplicationPrimary | ReplicationBackup):
+        raise ConfigError(
+            "<replication> of <ha-policy>: this broker does not copy its journal to another node. "
+            "Take <shared-store> on a folder or a database that both nodes reach (a database may "
+            "replicate itself), or a bridge to a second broker"
+        )
+    if isinstance(policy, Colocated):
+        raise ConfigError(
+            "<colocated> of <ha-policy>: a primary has no backup of another node in its process. "
+            "Run the backup as a process of its own, with <shared-store><backup>"
+        )
+    return policy if isinstance(policy, SharedStorePrimary | SharedStoreBackup) else None
 
 
 def _store(config: BrokerConfig) -> FileStoreOptions | DatabaseStoreOptions | None:

@@ -8,18 +8,33 @@
 States and their names are Artemis's (ActiveMQServer.SERVER_STATE). As there, a backup is started as
 soon as it waits for its primary, and becomes active later.
 
+What operators of a pair watch is the HA state, of one broker:
+
+    STOPPED ─▶ WAITING, for its place, or as a backup
+               │  ▲                            any ─▶ FAILED
+               ▼  └───── FAILING_BACK ◀───┐
+               ACTIVATING ─────────────▶ ACTIVE ─▶ STOPPING ─▶ STOPPED
+
+Each step of it is a line in the log with its reason, and counted.
+
 Threads: the event loop's; `fail()` and the properties any.
 """
 
 from __future__ import annotations
 
+import logging
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from broker.errors import BrokerError, ErrorCode
 from journal.errors import JournalError
 
-__all__ = ["Lifecycle", "ServerState"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["HaState", "Lifecycle", "ServerState"]
+
+log = logging.getLogger("broker")
 
 _STOPPING: Final = "stopping"
 
@@ -33,18 +48,53 @@ class ServerState(Enum):
     STOPPING = "stopping"
 
 
+class HaState(Enum):
+    """What a broker is to the other one of its pair; the names are what metrics tell."""
+
+    STOPPED = "stopped"
+    WAITING = "waiting"
+    ACTIVATING = "activating"
+    ACTIVE = "active"
+    FAILING_BACK = "failing-back"
+    STOPPING = "stopping"
+    FAILED = "failed"
+
+
+def _no_clock() -> int:
+    return 0
+
+
 class Lifecycle:
     """See the module's text.
 
     Args:
         is_backup: of a pair on one store.
+        is_pair: it is one of a pair: each step of the HA state is a line in the log.
+        now_ms: wall clock, ms since 1970.
 
     Attributes:
         state: what it does.
         failure: what ended the storage, the lease on it, or the broker itself.
+        ha_state: see the module's text.
+        ha_since_ms: since when, ms since 1970; 0 before the first.
+        ha_transitions: how often it changed.
+        takeover_ms: from the last time that the store became its own until clients might come;
+            -1 before.
     """
 
-    def __init__(self, *, is_backup: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        is_backup: bool = False,
+        is_pair: bool = False,
+        now_ms: Callable[[], int] = _no_clock,
+    ) -> None:
+        self.ha_state = HaState.STOPPED
+        self.ha_since_ms = 0
+        self.ha_transitions = 0
+        self.takeover_ms = -1
+        self._now_ms = now_ms
+        self._level = logging.INFO if is_pair else logging.DEBUG
         self.state = ServerState.STOPPED
         self.failure: Exception | None = None
         self._is_a_backup = is_backup
@@ -103,6 +153,15 @@ class Lifecycle:
 
     # --- what happens -------------------------------------------------------------------------
 
+    def _enter(self, state: HaState, reason: str) -> None:
+        if state is self.ha_state:
+            return
+        old, self.ha_state = self.ha_state, state
+        self.ha_since_ms = self._now_ms()
+        self.ha_transitions += 1
+        role = "backup" if self._is_a_backup else "primary"
+        log.log(self._level, "%s: %s -> %s: %s", role, old.value, state.value, reason)
+
     def starting(self) -> None:
         """start() was called: what an earlier life ended with counts no more."""
         self.failure = None
@@ -123,10 +182,16 @@ class Lifecycle:
         self._step = "waiting for the lock on its store"
         if self._is_backup:
             self.state = ServerState.STARTED
+        self._enter(HaState.WAITING, self._step)
 
-    def loading(self) -> None:
-        """The store is its own: a backup has taken over."""
+    def loading(self, reason: str = "") -> None:
+        """The store is its own: a backup has taken over.
+
+        Args:
+            reason: why it could.
+        """
         self._is_backup = False
+        self._enter(HaState.ACTIVATING, reason or "the lock was free")
         self._step = "loading its data"
 
     def recovering(self) -> None:
@@ -137,10 +202,19 @@ class Lifecycle:
         """Clients may come."""
         self.state = ServerState.STARTED
         self._is_activated = True
+        if self.ha_state is HaState.ACTIVATING:
+            self.takeover_ms = self._now_ms() - self.ha_since_ms
+        self._enter(HaState.ACTIVE, f"it serves, after {self.takeover_ms} ms of loading")
 
     def stopping(self) -> None:
         """stop() was called; clients that are there may stay until deactivated()."""
         self.state = ServerState.STOPPING
+        if self.failure is None and self.ha_state is not HaState.FAILING_BACK:
+            self._enter(HaState.STOPPING, "it was told to stop")
+
+    def failing_back(self) -> None:
+        """A primary has asked for its place back, and gets it: stopping() follows."""
+        self._enter(HaState.FAILING_BACK, "the primary asks for its place")
 
     def deactivated(self) -> None:
         """Clients may not come or stay."""
@@ -151,10 +225,12 @@ class Lifecycle:
         self.state = ServerState.STOPPED
         self._is_activated = False
         self._step = "stopped"
+        self._enter(HaState.STOPPED, "nothing runs any more")
 
     def fail(self, error: Exception) -> bool:
         """Be active no more, at once; False if something had failed before. From any thread."""
         if self.failure is not None:
             return False
         self.failure = error
+        self._enter(HaState.FAILED, str(error))
         return True

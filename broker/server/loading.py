@@ -61,7 +61,7 @@ async def open_when_free(
 
     Args:
         options: of the broker.
-        on_lost: called, from a thread of the lease, when a database's lease is lost.
+        on_lost: called, from a thread of the lock or lease, when that is lost.
         wait: what stop() interrupts; a cancelled task does it itself.
 
     Raises:
@@ -73,7 +73,12 @@ async def open_when_free(
         return None
     opening = asyncio.ensure_future(
         asyncio.to_thread(
-            open_stores, store, on_lost=on_lost, is_backup=options.is_backup, wait=wait
+            open_stores,
+            store,
+            on_lost=on_lost,
+            is_backup=options.is_backup,
+            is_pair=options.shares_store,
+            wait=wait,
         )
     )
     try:

@@ -1,7 +1,8 @@
 """The broker: made of its options, started in two steps, stopped. Composition root.
 
     Broker(options) ─▶ start() ─▶ active ─▶ stop()
-                        │             └─▶ storage failed ─▶ `failure`, exit status 1
+                        │          ▲  ├─▶ storage failed ─▶ `failure`, exit status 1
+                        │          └──┴── a backup gives its place back, and waits again
                         ├ step one   web port, log; the lock is asked for
                         └ step two   bind, load, recover, listen
 
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from broker.cluster.cluster_manager import ClusterManager
 from broker.environment import Environment
 from broker.errors import BrokerError, ErrorCode
+from broker.notifications import NotificationType
 from broker.recovery.recovery import uncollected
 from broker.routing.large_copies import LOOK_AGAIN_S
 from broker.security.allow_all import AllowAll
@@ -30,6 +32,7 @@ from broker.server.bridging import Bridging
 from broker.server.clients import Clients
 from broker.server.composition import compose, manage
 from broker.server.deployment import Deployment
+from broker.server.failback import primary_asks
 from broker.server.faults import exception_handler
 from broker.server.jms_bridges import JMSBridges
 from broker.server.lifecycle import Lifecycle, ServerState
@@ -42,7 +45,7 @@ from broker.storage.manager import StorageManager
 from broker.storage.null_storage import NullStorage
 from broker.storage.waiting import StartWait
 from broker.transport.acceptor import AcceptorOptions
-from journal.errors import JournalError
+from journal.errors import JournalClosed, JournalError
 
 if TYPE_CHECKING:
     import socket
@@ -72,7 +75,7 @@ if TYPE_CHECKING:
     from broker.server.stored_settings import StoredSettings
     from broker.storage.history import MessageHistory
     from broker.storage.large_bodies import LargeBodies
-    from broker.storage.open import Stores
+    from broker.storage.open import Ownership, Stores
     from broker.transactions.xa import XaTransactions
     from broker.transport.acceptor import Acceptor
 
@@ -81,6 +84,11 @@ __all__ = ["Broker"]
 log = logging.getLogger("broker")
 
 IN_PROCESS: Final = "in-process"  # Name of the acceptor that has no port.
+_ANSWER_S: Final = 0.1  # For the answer to who has a broker stop by management.
+
+
+def _nobody_is_told() -> None:
+    """Of a broker whose owner asks for nothing."""
 
 
 class Broker:
@@ -106,6 +114,7 @@ class Broker:
         web: where metrics and health are told.
         started_ms: when it was made, ms since 1970.
         loop: the event loop that it was started in; None before.
+        on_active: called each time that it has become active, in the event loop.
         storage: this and all that follows from when its store is loaded; see
             `composition.Parts` and `composition.Managing`, whose fields they are.
     """
@@ -147,7 +156,10 @@ class Broker:
         self.clock_ms = clock_ms = environment.clock.now_ms
         self.ids = environment.ids
         self.parse_filter: Callable[[str], Filter | None] = parse_filter
-        self.lifecycle = Lifecycle(is_backup=options.is_backup)
+        self.lifecycle = Lifecycle(
+            is_backup=options.is_backup, is_pair=options.shares_store, now_ms=clock_ms
+        )
+        self.on_active: Callable[[], object] = _nobody_is_told
         self.clients = Clients(options, self.lifecycle, environment.clock, self.ids)
         self.node_id = ""
         self.started_ms = clock_ms()
@@ -169,6 +181,9 @@ class Broker:
         self._is_start_over = asyncio.Event()
         self._is_start_over.set()
         self._stop_lock = asyncio.Lock()
+        self._later: asyncio.Task[None] | None = None
+        self._failing_back: asyncio.Task[None] | None = None
+        self._gives_place = False
         # How far an activation came.
         self._stores: Stores | None = None
         self._data: StoredData | None = None
@@ -199,10 +214,18 @@ class Broker:
         """What ended the storage, the lease on it, or the broker itself."""
         return self.lifecycle.failure
 
+    @property
+    def ownership(self) -> Ownership | None:
+        """Of its stores, while it has them; None also where no other broker can want them."""
+        return None if self._stores is None else self._stores.ownership
+
     # --- start --------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Start, and return once the broker is active: clients may come.
+
+        Without wait-for-activation it returns at once, and what then goes wrong is told by
+        failed().
 
         Step one opens the web server. Step two takes the lock, for which it may have to wait, and
         the ports, loads, and listens. If it fails, nothing of it stays.
@@ -227,13 +250,30 @@ class Broker:
             "backup" if self.options.is_backup else "primary",
             self.options.name,
         )
+        is_over = True
         try:
             await self._start_web()
-            await self._activate()
+            if self.options.wait_for_activation:
+                await self._activate()
+            else:
+                is_over = False
+                self._later = asyncio.create_task(self._activate_later())
         except BaseException:
             await self._stop_web()
             self.lifecycle.stopped()
             raise
+        finally:
+            if is_over:
+                self._is_start_over.set()
+
+    async def _activate_later(self) -> None:
+        """Step two, which start() did not wait for: what goes wrong is a failure of the broker."""
+        try:
+            await self._activate()
+        except (BrokerError, JournalError) as error:
+            is_ended = isinstance(error, JournalClosed) and self._told_to_stop.is_set()
+            if not is_ended:
+                self._storage_failed(error)
         finally:
             self._is_start_over.set()
 
@@ -266,6 +306,12 @@ class Broker:
             self.node_id,
             clock.monotonic_s() - began_s,
         )
+        ownership = self.ownership
+        if self.options.shares_store and ownership is not None:
+            self._tell_pair(NotificationType.NODE_ACTIVE, ownership.reason)
+        if self.options.is_backup and self.options.allow_failback and ownership is not None:
+            self._failing_back = asyncio.create_task(self._fail_back(ownership))
+        self.on_active()
 
     async def _take_up(self) -> None:
         self._jms_bridges.read()
@@ -283,7 +329,8 @@ class Broker:
         self._wait.check()
         # With the lock, and before what may take minutes.
         listening.bind(self.acceptors)
-        self.lifecycle.loading()
+        ownership = self.ownership
+        self.lifecycle.loading("" if ownership is None else ownership.reason)
         with uncollected():
             parts = await self._load(stores)
         managing = self._managing = manage(self, parts, self._loop)
@@ -331,6 +378,7 @@ class Broker:
             stores.messages,
             data.ids,
             on_failure=self._storage_failed,
+            check=None if stores.ownership is None else stores.ownership.check,
             max_redelivery_records=self.options.max_redelivery_records,
         )
         storage.start(self._loop)
@@ -446,9 +494,13 @@ class Broker:
 
     async def failed(self) -> Exception:
         """Wait until the storage has failed, and give why."""
-        await self._failed.wait()
+        await self.ended()
         assert self.failure is not None, "it says why"
         return self.failure
+
+    async def ended(self) -> None:
+        """Wait until the storage has failed, or it gave its place back for good."""
+        await self._failed.wait()
 
     # --- stop ---------------------------------------------------------------------------------
 
@@ -476,8 +528,63 @@ class Broker:
                 await self._stop_web()
                 self.lifecycle.stopped()
 
+    async def _fail_back(self, ownership: Ownership) -> None:
+        """Give the place to a primary that asks for it, once."""
+        await primary_asks(ownership, self.options.failback_delay)
+        log.info("AMQ221008: primary server wants to restart, restarting server in backup")
+        await self._restart(gives_place=True, stays=self.options.restart_backup)
+
+    async def _restart(self, *, gives_place: bool = False, stays: bool = True) -> None:
+        """Stop all but the web server, and be active once the lock is to be had again.
+
+        Args:
+            gives_place: the other one of the pair is to take over, whatever failover-on-shutdown.
+            stays: if not, the broker has stopped for good when this returns.
+        """
+        async with self._stop_lock:
+            if not self.is_active or self._told_to_stop.is_set():
+                return
+            if gives_place:
+                self.lifecycle.failing_back()
+                self._tell_pair(NotificationType.NODE_FAILING_BACK, "it gives its place")
+            self._gives_place = gives_place
+            try:
+                await self._deactivate()
+            except JournalError as error:
+                self._storage_failed(error)
+                return
+            finally:
+                self._gives_place = False
+            if self._told_to_stop.is_set():
+                return
+            if not stays:
+                await self._stop_web()
+                self.lifecycle.stopped()
+                self._failed.set()
+                return
+            self._is_start_over.clear()
+            self._wait = StartWait()
+            self.lifecycle.begin("starting")
+        await self._activate_later()
+
+    def give_place(self) -> None:
+        """Stop, and let the other one of the pair take over, as management's forceFailover."""
+
+        async def give() -> None:
+            # Who asked gets the answer first.
+            await asyncio.sleep(_ANSWER_S)
+            await self._restart(gives_place=True, stays=False)
+
+        self._later = asyncio.create_task(give())
+
+    def _tell_pair(self, kind: NotificationType, reason: str) -> None:
+        self.notifications.node(kind, "backup" if self.options.is_backup else "primary", reason)
+
     async def _deactivate(self) -> None:
         """Undo step two, whatever of it was done."""
+        failing_back, self._failing_back = self._failing_back, None
+        if failing_back is not None and failing_back is not asyncio.current_task():
+            failing_back.cancel()
         self.lifecycle.stopping()
         await self._leave_cluster()
         await self._jms_bridges.stop()
@@ -569,7 +676,7 @@ class Broker:
         finally:
             if paging is not None:
                 paging.close()
-            is_final = not self.options.failover_on_shutdown
+            is_final = not self.options.failover_on_shutdown and not self._gives_place
             stores.close(in_good_order=in_good_order and is_final)
         log.info("AMQ221002: %s, node %s, stopped", self.options.name, self.node_id)
 

@@ -4,6 +4,7 @@ cimport cython
 
 
 cdef class Completions:
+    cdef object _check
     cdef object _failure
     cdef object _flush_now
     cdef bint _is_running
@@ -18,8 +19,10 @@ cdef class Completions:
     @cython.locals(messages=Counter)
     cpdef object flush_now(self)
 
-    @cython.locals(call=_Call)
+    @cython.locals(call=_Call, is_proved=cython.bint)
     cpdef object run_due(self)
+
+    cdef object _prove(self)
 
     @cython.locals(call=_Call)
     cpdef object wait(

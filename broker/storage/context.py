@@ -30,6 +30,8 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from journal.errors import JournalError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -52,9 +54,12 @@ class Completions:
         on_failure: called once with the error that ended a store, or that a callback raised,
             before anybody else is told.
         flush_now: of the store of messages.
+        check: sees that the stores are still this broker's, before anybody is told that something
+            is durable; raises JournalError if they are not.
     """
 
     __slots__ = (
+        "_check",
         "_failure",
         "_flush_now",
         "_is_running",
@@ -69,6 +74,7 @@ class Completions:
         self,
         on_failure: Callable[[Exception], object],
         flush_now: Callable[[], object] = _nothing_waits,
+        check: Callable[[], object] | None = None,
     ) -> None:
         self.messages = Counter(self)
         self.bindings = Counter(self)
@@ -76,6 +82,7 @@ class Completions:
         self._waiting: deque[_Call] = deque()
         self._on_failure = on_failure
         self._flush_now = flush_now
+        self._check = check
         self._failure: Exception | None = None
         self._is_running = False
 
@@ -141,15 +148,28 @@ class Completions:
             return
         self._is_running = True
         waiting = self._waiting
+        is_proved = self._check is None
         try:
             while waiting:
                 call = waiting[0]
-                if self._failure is None and not call.is_due(self):
-                    return
+                if self._failure is None:
+                    if not call.is_due(self):
+                        return
+                    if not is_proved:
+                        is_proved = True
+                        self._prove()
                 waiting.popleft()
                 call.run(self)
         finally:
             self._is_running = False
+
+    def _prove(self) -> None:
+        assert self._check is not None
+        try:
+            self._check()
+        except JournalError as error:
+            self._failure = error
+            self._on_failure(error)
 
     def fail(self, error: Exception) -> None:
         """A store, or a callback, has failed: who waits now, or later, gets the error."""

@@ -68,6 +68,7 @@ class StorageManager:
         messages: open and loaded: messages and all that is about them.
         ids: as loaded from the bindings.
         on_failure: called once with the error that ended a store.
+        check: sees that the stores are still this broker's, see `Completions`; None is not asked.
         max_redelivery_records: delivery counts above this one are not recorded; -1 all are
             (max-redelivery-records).
     """
@@ -81,13 +82,14 @@ class StorageManager:
         ids: IdGenerator,
         *,
         on_failure: Callable[[Exception], object],
+        check: Callable[[], object] | None = None,
         max_redelivery_records: int = 10,
     ) -> None:
         self._bindings = bindings
         self._messages = messages
         self._ids = ids
         self._max_redelivery_records = max_redelivery_records
-        self.completions = Completions(on_failure, messages.flush_now)
+        self.completions = Completions(on_failure, messages.flush_now, check)
         # One bound method for all appends: making one for each would cost as much as the append.
         self._done = self.completions.messages.done
         self._counter = self.completions.messages

@@ -1,64 +1,57 @@
-"""Which broker owns a data folder, and its id: `server.lock` and `serverlock.1`, as Artemis.
+"""Which broker of a pair, or which single one, owns a data folder: locks and state, as Artemis.
 
-    server.lock   byte 0       state of the primary: L active, P paused, F failing back, N new
+    server.lock   byte 0       the state, see `node_state`
                   byte 1, 2    unused, "00"
                   byte 3 … 18  the node's id, a UUID
-    serverlock.1  locked (fcntl) by the primary as long as it lives; never written to
+    serverlock.1  locked (fcntl) by the broker that serves, as long as it lives; never written to
+    serverlock.2  locked by the one backup that waits for serverlock.1; others wait for this one
+    server.owner  the present owner, not of Artemis: see `node_owner`
 
 Artemis takes the same locks, so that neither starts on the other's folder
 (FileLockNodeManager, FileBasedNodeManager). Closing any descriptor of a locked file gives an fcntl
-lock up, therefore nothing else in this process may open `serverlock.1` while it is held.
+lock up, therefore nothing else in this process may open a lock file while it is held.
+
+An owner looks after its lock in a thread of its own, and again before it answers a client. It ends
+if another process has the lock, or if a lock file or owner file was deleted or replaced.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import logging
 import os
 import random
-import struct
+import threading
 import time
 import uuid
 from typing import TYPE_CHECKING, Final
 
+from broker.storage.node_owner import TOUCH_S, OwnerFile, check_locks_work, sync_folder
+from broker.storage.node_state import BackupWatch, NodeState
+from broker.storage.node_view import BACKUP_FILE, PRIMARY_FILE, STATE_FILE, holder_of, state_of
 from journal.errors import JournalIOError, JournalLocked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["STATE_FILE", "NodeLock", "node_id_of_state", "stored_node_id"]
+__all__ = ["NodeLock", "NodeLockLost"]
 
 log = logging.getLogger("broker")
 
-STATE_FILE: Final = "server.lock"
-_PRIMARY_FILE: Final = "serverlock.1"
-_ACTIVE: Final = b"L"
-_PAUSED: Final = b"P"
 _FIRST_TIME: Final = b"000"  # FIRST_TIME_START, thrice: the state, and two locks of old versions.
 _ID_OFFSET: Final = 3
 _ID_SIZE: Final = 16
 _RETRY_S: Final = 0.1
-_FLOCK: Final = "hhqqi4x"  # struct flock of 64-bit Linux: type, whence, start, length, pid.
+# Between two looks before answers to clients: less would cost, more would be late.
+_CHECK_S: Final = 0.001
+_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-def stored_node_id(folder: Path) -> str | None:
-    """Give the node's id that a folder has, as text; None where it has none. Takes no lock.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    path = folder / STATE_FILE
-    if not path.is_file():
-        return None
-    return node_id_of_state(path.read_bytes())
-
-
-def node_id_of_state(state: bytes) -> str | None:
-    """Give the node's id in what STATE_FILE holds; None where it is cut short."""
-    found = state[_ID_OFFSET : _ID_OFFSET + _ID_SIZE]
-    return str(uuid.UUID(bytes=found)) if len(found) == _ID_SIZE else None
+class NodeLockLost(JournalIOError):
+    """The broker does not own its folder any more, or cannot say that it does."""
 
 
 class NodeLock:
@@ -66,51 +59,79 @@ class NodeLock:
 
     Args:
         folder: node-manager-lock-directory.
+        is_backup: of a pair on this folder.
+        is_pair: it is the primary or the backup of one.
+        on_lost: called once, from a thread of the lock's own, when the folder is owned no more;
+            without it nothing looks after the lock.
 
     Attributes:
         node_id: UUID as text; "" before acquire().
+        reason: why it waits, or why a backup has taken over.
+
+    Threads: any; check() the event loop's.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        is_backup: bool = False,
+        is_pair: bool = False,
+        on_lost: Callable[[Exception], object] | None = None,
+    ) -> None:
         self.folder = folder
         self.node_id = ""
+        self.reason = ""
+        self._is_backup = is_backup
+        self._asks_for_place = is_pair and not is_backup
+        self._on_lost = on_lost
         self._lock_fd = -1
+        self._backup_fd = -1
         self._state_fd = -1
+        self._owner: OwnerFile | None = None
+        self._lost: NodeLockLost | None = None
+        self._checked_s = 0.0
+        self._looked_s = 0.0
+        self._released = threading.Event()
+        self._looking_after: threading.Thread | None = None
+
+    # --- waiting ------------------------------------------------------------------------------
 
     def await_free(
         self,
         timeout_ms: int = -1,
         *,
-        is_backup: bool = False,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Return once no other process has the lock, which is not taken yet.
+        """Return once the lock may be taken, which it is not yet.
 
-        A backup also waits while the state is not L: a primary that stopped in good order (P)
-        comes back by itself.
+        The primary of a pair asks for its place meanwhile (F). A backup waits for the backup's
+        lock first, and then as `node_state.BackupWatch` says.
 
         Args:
             timeout_ms: milliseconds to wait; -1 for ever, 0 not at all
                 (journal-lock-acquisition-timeout).
-            is_backup: of a pair on this folder.
             clock: monotonic seconds.
             sleep: waits for seconds; what it raises ends the wait.
 
         Raises:
             JournalLocked: another process has it when the time is over; the text says which.
-            JournalIOError: the file cannot be made or looked at.
+            JournalIOError: the files cannot be made or looked at.
         """
         deadline = clock() + timeout_ms / 1000
         told = ""
+        watch = BackupWatch()
         while True:
-            holder = self._look()
-            if holder:
-                problem = f"{self.folder} is in use by another broker (process {holder})"
-            elif is_backup and not self.is_active():
-                problem = f"{self.folder} is the primary's, which is not active, or was stopped"
-            else:
+            try:
+                is_free = self._is_free(watch, clock())
+            except JournalIOError:
+                raise
+            except OSError as error:
+                raise self._failure(error) from error
+            if is_free:
                 return
+            problem = self.reason
             if timeout_ms >= 0 and clock() >= deadline:
                 raise JournalLocked(problem)
             if problem != told:
@@ -118,63 +139,107 @@ class NodeLock:
                 log.info("waiting for the lock: %s", problem)
             sleep(_RETRY_S)
 
-    def is_active(self) -> bool:
-        """Whether the state is L: the last holder of the lock served, and did not stop cleanly.
-
-        Raises:
-            JournalIOError: the file cannot be read.
-        """
-        try:
-            return (self.folder / STATE_FILE).read_bytes()[:1] == _ACTIVE
-        except FileNotFoundError:
+    def _is_free(self, watch: BackupWatch, now_s: float) -> bool:
+        if self._is_backup and self._backup_fd < 0 and not self._take_backup_lock():
             return False
-        except OSError as error:
-            raise self._failure(error) from error
+        if self._asks_for_place:
+            self._ask_for_place()
+        holder = self._holder()
+        if self._is_backup:
+            may_take_over = watch.may_take_over(self._read_state(), holder, now_s)
+            self.reason = f"{self.folder} is the pair's: {watch.reason}"
+            return may_take_over
+        self.reason = f"{self.folder} is in use by another broker ({holder})"
+        return holder is None
 
-    def _look(self) -> int:
+    def _holder(self) -> str | None:
+        """Who has the primary's lock."""
+        pid = holder_of(self.folder / PRIMARY_FILE)
+        return None if pid is None else f"process {pid}"
+
+    def _take_backup_lock(self) -> bool:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        fd = os.open(self.folder / BACKUP_FILE, _FLAGS, 0o644)
+        if not _try_lock(fd):
+            os.close(fd)
+            pid = holder_of(self.folder / BACKUP_FILE)
+            self.reason = f"{self.folder} has another backup that waits (process {pid})"
+            return False
+        self._backup_fd = fd
+        log.info("AMQ221033: ** got backup lock of %s", self.folder)
+        return True
+
+    def _ask_for_place(self) -> None:
+        """Write F, unless it is there; a backup that activates meanwhile may write L over it."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            fd = os.open(self.folder / _PRIMARY_FILE, _FLAGS, 0o644)
-            try:
-                return _holder(fd)
-            finally:
-                os.close(fd)
-        except OSError as error:
-            raise self._failure(error) from error
+            fd = os.open(self.folder / STATE_FILE, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return  # No other broker served yet; acquire() makes it.
+        try:
+            found = os.pread(fd, _ID_OFFSET + _ID_SIZE, 0)
+            is_whole = len(found) == _ID_OFFSET + _ID_SIZE
+            if is_whole and found[:1] != NodeState.FAILING_BACK.value:
+                os.pwrite(fd, NodeState.FAILING_BACK.value, 0)
+                os.fsync(fd)
+        finally:
+            os.close(fd)
 
-    def acquire(self) -> None:
+    def _read_state(self) -> NodeState:
+        return state_of(self.folder)
+
+    # --- taking it ----------------------------------------------------------------------------
+
+    def acquire(self, *, sleep: Callable[[float], None] = time.sleep) -> None:
         """Take the lock and read, or make, the node's id.
 
         After the journals were opened: they look at `serverlock.1` too, and would give it up.
 
+        Args:
+            sleep: waits for seconds, where another host was the owner before.
+
         Raises:
-            JournalLocked: another process has it.
-            JournalIOError: the files cannot be made, locked or read.
+            JournalLocked: another process has it, or a backup may not take over any more.
+            JournalIOError: the files cannot be made, locked or read; the file system has no locks.
         """
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock_fd = os.open(self.folder / _PRIMARY_FILE, _FLAGS, 0o644)
-            if not self._try_lock():
-                holder = _holder(self._lock_fd)
-                self.release()
-                raise JournalLocked(f"{self.folder} is in use by another broker (process {holder})")
-            self._state_fd = os.open(self.folder / STATE_FILE, _FLAGS, 0o644)
-            self.node_id = self._read_or_make_id()
+            self._acquire(sleep)
         except OSError as error:
             self.release()
+            if isinstance(error, JournalIOError):
+                raise
             raise self._failure(error) from error
+        except BaseException:
+            self.release()
+            raise
+
+    def _acquire(self, sleep: Callable[[float], None]) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._released.clear()
+        self._lost = None
+        self._lock_fd = os.open(self.folder / PRIMARY_FILE, _FLAGS, 0o644)
+        if not _try_lock(self._lock_fd):
+            pid = holder_of(self.folder / PRIMARY_FILE)
+            raise JournalLocked(f"{self.folder} is in use by another broker (process {pid})")
+        check_locks_work(self.folder, sleep)
+        self._state_fd = os.open(self.folder / STATE_FILE, _FLAGS, 0o644)
+        self.node_id = self._read_or_make_id()
+        state = NodeState.of(os.pread(self._state_fd, 1, 0))
+        if self._is_backup:
+            if state not in (NodeState.ACTIVE, NodeState.FAILING_BACK):
+                raise JournalLocked(f"{self.folder} is the primary's, which has stopped in order")
+            # From here on an F is a new one.
+            self._write_state(NodeState.ACTIVE)
+        elif self._asks_for_place:
+            self._write_state(NodeState.FAILING_BACK)
+        self._owner = OwnerFile(self.folder, self.node_id)
+        if self._on_lost is not None:
+            self._looking_after = threading.Thread(
+                target=self._look_after, name="node-lock", daemon=True
+            )
+            self._looking_after.start()
 
     def _failure(self, error: OSError) -> JournalIOError:
         return JournalIOError(error.errno or 0, "cannot lock the broker's folder", str(self.folder))
-
-    def _try_lock(self) -> bool:
-        try:
-            fcntl.lockf(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno in (errno.EACCES, errno.EAGAIN):
-                return False
-            raise
-        return True
 
     def _read_or_make_id(self) -> str:
         found = os.pread(self._state_fd, _ID_OFFSET + _ID_SIZE, 0)
@@ -185,63 +250,170 @@ class NodeLock:
         made = uuid.uuid1(node=random.SystemRandom().getrandbits(48) | 1 << 40)
         os.pwrite(self._state_fd, _FIRST_TIME + made.bytes, 0)
         os.fsync(self._state_fd)
-        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self.folder)
         return str(made)
 
-    def check(self) -> None:
-        """See that the lock is still held.
-
-        A shared file system may have taken it away from a machine that it did not hear of, as
-        NFS 4 does; the next broker has it then, and nothing else says so.
-
-        Raises:
-            JournalIOError: another process has it, or the folder does not answer.
-        """
-        try:
-            holder = _holder(self._lock_fd)
-            # A lock on a file system that is gone looks as if it were held (FileLockNodeManager).
-            os.pread(self._state_fd, 1, 0)
-        except OSError as error:
-            raise self._failure(error) from error
-        if holder:
-            raise JournalIOError(
-                errno.ENOLCK, f"the lock was lost to process {holder}", str(self.folder)
-            )
+    # --- the state ----------------------------------------------------------------------------
 
     def activated(self) -> None:
-        """Say that the broker serves: a backup may take over when the lock becomes free."""
-        self._write_state(_ACTIVE)
+        """Say that the broker serves: a backup may take over when the lock becomes free.
+
+        A primary that has asked a backup for its place meanwhile is not overheard.
+
+        Raises:
+            JournalIOError: the file cannot be written, or the folder is owned no more.
+        """
+        self.check()
+        if not (self._is_backup and self.is_awaiting_failback()):
+            self._write_state(NodeState.ACTIVE)
+        backup_fd, self._backup_fd = self._backup_fd, -1
+        if backup_fd >= 0:
+            os.close(backup_fd)
 
     def paused(self) -> None:
-        """Say that the broker stops in good order: no backup takes over."""
-        self._write_state(_PAUSED)
+        """Say that the broker stops in good order: no backup takes over.
 
-    def _write_state(self, state: bytes) -> None:
+        Raises:
+            JournalIOError: the file cannot be written, or the folder is owned no more.
+        """
+        self.check()
+        self._write_state(NodeState.PAUSED)
+
+    def is_awaiting_failback(self) -> bool:
+        """Whether a primary has asked for its place back: the state is F.
+
+        Raises:
+            JournalIOError: the file cannot be read.
+        """
+        return self._read_state() is NodeState.FAILING_BACK
+
+    def _write_state(self, state: NodeState) -> None:
         try:
-            os.pwrite(self._state_fd, state, 0)
+            os.pwrite(self._state_fd, state.value, 0)
             os.fsync(self._state_fd)
         except OSError as error:
             raise JournalIOError(
                 error.errno or 0, "cannot write the broker's state", str(self.folder / STATE_FILE)
             ) from error
 
+    # --- keeping it ---------------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int:
+        """Of the present ownership; 0 without one."""
+        return 0 if self._owner is None else self._owner.owner.epoch
+
+    def proof_age_s(self) -> float:
+        """Give the seconds since the lock was last looked after."""
+        return time.monotonic() - self._looked_s
+
+    def check(self) -> None:
+        """See that the folder is owned: before answers to clients, and so once a millisecond.
+
+        Raises:
+            NodeLockLost: it is not, for good.
+        """
+        now_s = time.monotonic()
+        if now_s - self._checked_s < _CHECK_S:
+            return
+        if self._lost is None and self._owner is not None:
+            try:
+                if os.fstat(self._lock_fd).st_nlink == 0:
+                    self._lose(f"{PRIMARY_FILE} was deleted or replaced")
+                elif self._owner.is_replaced:
+                    self._lose("another owner took the folder, or this one was fenced")
+            except OSError as error:
+                self._lose(f"its files cannot be looked at: {error}")
+        if self._lost is not None:
+            raise self._lost
+        self._checked_s = now_s
+
+    def look_after(self) -> None:
+        """See everything that check() sees, and what takes longer to see.
+
+        Raises:
+            NodeLockLost: the folder is not owned any more, for good.
+        """
+        try:
+            self._look_once()
+        except OSError as error:
+            self._lose(f"its files cannot be looked at: {error}")
+        if self._lost is not None:
+            raise self._lost
+
+    def _look_after(self) -> None:
+        """The thread; the owner is told by on_lost."""
+        while True:
+            with contextlib.suppress(NodeLockLost):
+                self.look_after()
+            if self._lost is not None or self._released.wait(TOUCH_S):
+                return
+
+    def _look_once(self) -> None:
+        owner = self._owner
+        if owner is None or self._released.is_set():
+            return
+        if not _is_at(self.folder / PRIMARY_FILE, self._lock_fd):
+            self._lose(f"{PRIMARY_FILE} was deleted or replaced")
+        elif owner.is_replaced:
+            self._lose("another owner took the folder, or this one was fenced")
+        elif not _try_lock(self._lock_fd):
+            # Such as of an NFS server that has been restarted, and forgot it.
+            pid = holder_of(self.folder / PRIMARY_FILE)
+            self._lose(f"the file system gave it to another process, {pid}")
+        else:
+            if not _is_at(self.folder / STATE_FILE, self._state_fd):
+                self._restore_state()
+            owner.touch()
+            self._looked_s = time.monotonic()
+
+    def _restore_state(self) -> None:
+        """Write the state's file again, which somebody deleted: the pair would lose its id."""
+        log.warning("%s was deleted, and is written again", self.folder / STATE_FILE)
+        content = os.pread(self._state_fd, _ID_OFFSET + _ID_SIZE, 0)
+        fd = os.open(self.folder / STATE_FILE, _FLAGS, 0o644)
+        os.pwrite(fd, content, 0)
+        os.fsync(fd)
+        sync_folder(self.folder)
+        old, self._state_fd = self._state_fd, fd
+        os.close(old)
+
+    def _lose(self, why: str) -> None:
+        if self._lost is not None or self._released.is_set():
+            return
+        self._lost = NodeLockLost(errno.ENOLCK, f"the lock is lost, {why}", str(self.folder))
+        log.error("the lock on %s is lost: %s", self.folder, why)
+        if self._on_lost is not None:
+            self._on_lost(self._lost)
+
     def release(self) -> None:
-        """Give the lock up. Idempotent."""
-        for fd in (self._state_fd, self._lock_fd):
+        """Give the locks up. Idempotent."""
+        self._released.set()
+        thread, self._looking_after = self._looking_after, None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+        owner, self._owner = self._owner, None
+        if owner is not None:
+            owner.close()
+        for fd in (self._state_fd, self._lock_fd, self._backup_fd):
             if fd >= 0:
                 os.close(fd)
-        self._state_fd = self._lock_fd = -1
+        self._state_fd = self._lock_fd = self._backup_fd = -1
 
 
-_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+def _try_lock(fd: int) -> bool:
+    """Whether this process has the file locked from now on."""
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EAGAIN):
+            return False
+        raise
+    return True
 
 
-def _holder(fd: int) -> int:
-    """Give the process that has the file locked; 0 where none has."""
-    asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-    answer = struct.unpack(_FLOCK, fcntl.fcntl(fd, fcntl.F_GETLK, asked))
-    return 0 if answer[0] == fcntl.F_UNLCK else int(answer[4])
+def _is_at(path: Path, fd: int) -> bool:
+    """Whether a name leads to the open file."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(path.stat(), os.fstat(fd))
+    return False

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Unpack, cast
+from typing import TYPE_CHECKING, Final, Protocol, Unpack, cast
 
 from broker.model.wire import RecordType
 from broker.storage.history import MessageHistory
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FileStoreOptions",
+    "Ownership",
     "Stores",
     "bindings_options",
     "messages_options",
@@ -152,6 +153,35 @@ def transaction_log_store(directory: str | os.PathLike[str]) -> RecordStore:
     )
 
 
+class Ownership(Protocol):
+    """That this broker, and no other one, has the stores: by a lock, or a lease."""
+
+    @property
+    def reason(self) -> str:
+        """Why it could take them."""
+
+    @property
+    def epoch(self) -> int:
+        """Rises with every owner; 0 where they are not counted."""
+
+    def check(self) -> None:
+        """See that it has them: asked before answers to clients, and so cheap.
+
+        Raises:
+            JournalError: it has not, for good.
+        """
+
+    def is_awaiting_failback(self) -> bool:
+        """Whether a primary has asked for its place back. May wait for a disk or a database.
+
+        Raises:
+            JournalError: that cannot be found out now.
+        """
+
+    def proof_age_s(self) -> float:
+        """Give the seconds since it was proved last."""
+
+
 @dataclass(slots=True)
 class Stores:
     """The open stores of one broker; load both before anything is appended.
@@ -170,6 +200,7 @@ class Stores:
         sync_transactional: what transactions do is synced (journal-sync-transactional).
         sync_non_transactional: and everything else (journal-sync-non-transactional).
         message_files: `messages`, if it is a journal of files.
+        ownership: of what other brokers may want, too; None where none can.
     """
 
     bindings: LoopStore
@@ -189,6 +220,7 @@ class Stores:
     _closers: list[Callable[[], object]]
     _check_lock: Callable[[], object] | None = None
     message_files: Journal | None = None
+    ownership: Ownership | None = None
 
     def activated(self) -> None:
         """Say that the broker has loaded and serves.
@@ -241,16 +273,18 @@ def open_stores(
     *,
     on_lost: Callable[[Exception], object],
     is_backup: bool = False,
+    is_pair: bool = False,
     wait: StartWait | None = None,
 ) -> Stores:
     """Take the lock and open both stores; nothing is loaded yet. May be called in a thread.
 
     Args:
         options: of files, or of a database.
-        on_lost: called, from a thread of the lease, when a database's lease is lost; the broker
-            has to stop.
+        on_lost: called, from a thread of the lock or lease, when that is lost; the broker has to
+            stop.
         is_backup: of a pair on one store: the lock is taken once the primary has failed, or has
             stopped with failover-on-shutdown.
+        is_pair: one of a pair: the primary asks a backup that serves for its place.
         wait: what another thread interrupts while the lock is waited for.
 
     Raises:
@@ -262,7 +296,13 @@ def open_stores(
     """
     wait = wait or StartWait()
     if isinstance(options, FileStoreOptions):
-        return _open_files(options, wait, is_backup=is_backup)
+        lock = NodeLock(
+            options.lock_directory or options.messages.directory,
+            is_backup=is_backup,
+            is_pair=is_pair or is_backup,
+            on_lost=on_lost,
+        )
+        return _open_files(options, lock, wait)
     return _open_tables(options, on_lost, wait, is_backup=is_backup)
 
 
@@ -283,29 +323,30 @@ def _folders(options: FileStoreOptions) -> tuple[Path, ...]:
     )
 
 
-def _open_files(options: FileStoreOptions, wait: StartWait, *, is_backup: bool) -> Stores:
+def _open_files(options: FileStoreOptions, lock: NodeLock, wait: StartWait) -> Stores:
     options.check_folders()
-    lock = NodeLock(options.lock_directory or options.messages.directory)
-    while True:
-        lock.await_free(options.lock_timeout_ms, is_backup=is_backup, sleep=wait.sleep)
-        try:
-            return _open_free_files(options, lock, is_backup=is_backup)
-        except JournalLocked:
-            # Another one was faster.
-            if options.lock_timeout_ms >= 0:
-                raise
-        wait.sleep(LOCKED_PAUSE_S)
+    try:
+        while True:
+            lock.await_free(options.lock_timeout_ms, sleep=wait.sleep)
+            try:
+                return _open_free_files(options, lock, wait)
+            except JournalLocked:
+                # Another one was faster.
+                if options.lock_timeout_ms >= 0:
+                    raise
+            wait.sleep(LOCKED_PAUSE_S)
+    except BaseException:
+        lock.release()
+        raise
 
 
-def _open_free_files(options: FileStoreOptions, lock: NodeLock, *, is_backup: bool) -> Stores:
+def _open_free_files(options: FileStoreOptions, lock: NodeLock, wait: StartWait) -> Stores:
     bindings, messages = Journal(options.bindings), Journal(options.messages)
     try:
         bindings.open()
         messages.open()
         # Behind them: see NodeLock.acquire().
-        lock.acquire()
-        if is_backup and not lock.is_active():
-            raise JournalLocked(f"{lock.folder} is the primary's, which has stopped in good order")
+        lock.acquire(sleep=wait.sleep)
         large = LargeFiles(_large_folder(options))
     except BaseException:
         _close_all([messages.close, bindings.close, lock.release])
@@ -326,8 +367,9 @@ def _open_free_files(options: FileStoreOptions, lock: NodeLock, *, is_backup: bo
         _activated=lock.activated,
         _paused=lock.paused,
         _closers=[lock.release],
-        _check_lock=lock.check,
+        _check_lock=lock.look_after,
         message_files=messages,
+        ownership=lock,
     )
 
 
@@ -409,4 +451,5 @@ def _open_tables(
         _activated=node.activated,
         _paused=node.pause_primary,
         _closers=[node.stop, database.close],
+        ownership=node,
     )

@@ -74,8 +74,15 @@ ALLOWED = {
     "broker.security.passwords": {"secrets.token_bytes": "salt"},
     "broker.server.server_dump": {"threading.active_count": "a figure in the log"},
     "broker.storage.node_lock": dict.fromkeys(
-        ("random.SystemRandom", "time.monotonic", "time.sleep", "uuid.uuid1"),
-        "a lock in a real folder, asked for in a thread",
+        (
+            *("random.SystemRandom", "time.monotonic", "time.sleep", "uuid.uuid1"),
+            *("threading.Event", "threading.Thread", "threading.current_thread"),
+        ),
+        "a lock in a real folder, asked for and looked after in threads",
+    ),
+    "broker.storage.node_owner": dict.fromkeys(
+        ("os.getpid", "socket.gethostname", "time.time_ns"),
+        "who owns a real folder, for operators to read",
     ),
     "broker.storage.page_folders": {"uuid.uuid1": "names of real folders"},
     "broker.storage.spill_file": {

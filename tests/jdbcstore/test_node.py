@@ -281,7 +281,7 @@ def test_a_backup_gives_the_lease_back_when_the_state_changed_before_it_had_it(n
 
     backup.primary_lease.try_acquire = acquire_too_late
 
-    assert not backup._activate()
+    assert not backup._activate(NodeState.ACTIVE)
     assert not backup.is_primary_active()
 
 

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import time
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from broker.storage.node_lock import NodeLock
+from broker.storage.node_state import NodeState
 from broker.storage.open import LOCKED_PAUSE_S
 from journal.errors import JournalIOError, JournalLocked
 from tests.sim.files import MemoryBodies, MemoryFolders
@@ -196,8 +198,8 @@ class FolderPair:
 class _Lock(NodeLock):
     """The lock of the folder, as one process has it; see NodeLock."""
 
-    def __init__(self, storage: FolderStorage) -> None:
-        super().__init__(Path("/shared"))
+    def __init__(self, storage: FolderStorage, *, is_backup: bool) -> None:
+        super().__init__(Path("/shared"), is_backup=is_backup)
         self._storage = storage
 
     @property
@@ -205,13 +207,17 @@ class _Lock(NodeLock):
         self._storage.disk.check("cannot lock the broker's folder")
         return self._storage.pair
 
-    def is_active(self) -> bool:
-        return self._pair.state == b"L"
+    def _read_state(self) -> NodeState:
+        return NodeState.of(self._pair.state)
 
-    def _look(self) -> int:
-        return int(self._pair.holder not in (None, self._storage))
+    def _holder(self) -> str | None:
+        return None if self._pair.holder in (None, self._storage) else "the other node"
 
-    def acquire(self) -> None:
+    def _take_backup_lock(self) -> bool:
+        return True
+
+    def acquire(self, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        del sleep
         pair = self._pair
         if pair.holder not in (None, self._storage):
             raise JournalLocked("the folder is in use by another broker")
@@ -226,11 +232,11 @@ class _Lock(NodeLock):
         if pair.holder is not self._storage:
             raise JournalIOError(errno.ENOLCK, "the lock was lost", "serverlock.1")
 
-    def _write_state(self, state: bytes) -> None:
+    def _write_state(self, state: NodeState) -> None:
         pair = self._pair
         if pair.holder is not self._storage:
             raise JournalIOError(errno.ESTALE, "cannot write the broker's state", "server.lock")
-        pair.state = state
+        pair.state = state.value
 
     def release(self) -> None:
         pair = self._storage.pair
@@ -266,10 +272,10 @@ class FolderStorage:
             wait.check()
 
         pair = self.pair
-        lock = _Lock(self)
+        lock = _Lock(self, is_backup=is_backup)
         clock = pair.network.loop.time
         while True:
-            lock.await_free(-1, is_backup=is_backup, clock=clock, sleep=sleep)
+            lock.await_free(-1, clock=clock, sleep=sleep)
             try:
                 lock.acquire()
             except JournalLocked:

@@ -38,6 +38,7 @@ class ManagedBench(Bench):
         given = options or BrokerOptions(name="bench")
         self.node_id = "node"
         self.lifecycle = Lifecycle()
+        self.ownership = None
         # What a broker has in objects of their own.
         self.clients = self.parts = self
         notifications = NotificationMessages(

@@ -27,8 +27,8 @@ CONTROLS = {
     "BridgeControl": BridgeControl,
     "BroadcastGroupControl": BroadcastGroupControl,
 }
-# Operations of what this version does not have: clusters, pairs.
-CLUSTERS = {"forceFailover", "freezeReplication", "scaleDown", "setFailoverOnServerShutdown"}
+# Operations of what this version does not have: clusters.
+CLUSTERS = {"freezeReplication", "scaleDown", "setFailoverOnServerShutdown"}
 # Names that no interface of 2.44 has: of newer versions, of its implementing classes, and ours.
 BEYOND = {
     "ActiveMQServerControl": {"getDuplicateCount", "getJMSBridgeNames"},

@@ -1,59 +1,263 @@
-"""The lock on a broker's folder: held, looked at, and lost."""
+"""Locks and state of a data folder: who may serve, and how an owner notices that it may no more."""
 
-import contextlib
 import errno
+import fcntl
+import json
+import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from broker.storage.node_lock import NodeLock
-from journal.errors import JournalIOError
+from broker.storage import node_owner
+from broker.storage.node_lock import NodeLock, NodeLockLost
+from broker.storage.node_orders import fence, promote
+from broker.storage.node_owner import OWNER_FILE, check_locks_work, read_owner
+from broker.storage.node_state import ABANDONED_S, BackupWatch, NodeState
+from broker.storage.node_view import view_of
+from journal.errors import JournalIOError, JournalLocked
 
-# Locks a file as a broker does, says so, and waits to be ended.
-ANOTHER = """
+WAIT_S = 60
+HOLD = """
 import fcntl, sys
-file = open(sys.argv[1], "r+b")
-fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-print("locked", flush=True)
+file = open(sys.argv[1], "a")
+fcntl.lockf(file, fcntl.LOCK_EX)
+print("held", flush=True)
 sys.stdin.read()
 """
 
 
-@contextlib.contextmanager
-def another_holder(folder):
-    with subprocess.Popen(
-        (sys.executable, "-c", ANOTHER, folder / "serverlock.1"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as process:
-        assert process.stdout.readline() == b"locked\n"
-        yield process
-        process.stdin.close()
+class Other:
+    """Another process that has a lock."""
+
+    def __init__(self, path):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", HOLD, str(path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout.readline() == "held\n"
+
+    def __enter__(self):
+        return self.process.pid
+
+    def __exit__(self, *_):
+        self.process.communicate()
 
 
-@pytest.fixture
-def lock(tmp_path):
-    made = NodeLock(tmp_path)
-    made.acquire()
-    yield made
-    made.release()
+def owned(folder, **options):
+    lock = NodeLock(folder, **options)
+    lock.await_free(0)
+    lock.acquire()
+    return lock
 
 
-def test_a_lock_that_is_held_is_found_held(lock):
+def letter(folder):
+    return (folder / "server.lock").read_bytes()[:1]
+
+
+def test_a_primary_of_a_pair_asks_loads_serves_and_stops(tmp_path):
+    lock = owned(tmp_path, is_pair=True)
+    letters = [letter(tmp_path)]
     lock.activated()
+    letters.append(letter(tmp_path))
+    lock.paused()
+    letters.append(letter(tmp_path))
+    lock.release()
 
+    assert letters == [b"F", b"L", b"P"]
+    assert (tmp_path / "server.lock").stat().st_size == 19
+
+
+def test_a_backup_does_not_overhear_a_primary_that_asks_while_it_loads(tmp_path):
+    first = owned(tmp_path, is_pair=True)
+    first.activated()
+    first.release()
+    backup = owned(tmp_path, is_backup=True, is_pair=True)
+
+    NodeLock(tmp_path, is_pair=True)._ask_for_place()
+    backup.activated()
+
+    assert letter(tmp_path) == b"F"
+    assert backup.is_awaiting_failback()
+    assert "it has failed" in backup.reason
+    backup.release()
+
+
+@pytest.mark.parametrize("state", [b"P", b"N", b"0"])
+def test_a_backup_waits_for_a_primary_that_is_not_active(tmp_path, state):
+    first = owned(tmp_path)
+    first.release()
+    with (tmp_path / "server.lock").open("r+b") as file:
+        file.write(state)
+
+    with pytest.raises(JournalLocked, match=f"state {state.decode()}"):
+        owned(tmp_path, is_backup=True, is_pair=True)
+
+    promote(tmp_path)
+    owned(tmp_path, is_backup=True, is_pair=True).release()
+
+
+def test_a_state_that_is_not_known_is_an_error(tmp_path):
+    owned(tmp_path).release()
+    with (tmp_path / "server.lock").open("r+b") as file:
+        file.write(b"X")
+
+    with pytest.raises(JournalIOError, match="unknown state b'X'"):
+        owned(tmp_path, is_backup=True, is_pair=True)
+
+
+def test_a_primary_that_asked_and_never_took_its_place_has_failed():
+    watch = BackupWatch()
+    found = [
+        watch.may_take_over(NodeState.FAILING_BACK, holder, now_s)
+        for holder, now_s in (
+            (None, 0.0),
+            # It had the lock for a moment.
+            ("process 1", ABANDONED_S),
+            (None, ABANDONED_S + 1),
+            (None, 2 * ABANDONED_S),
+            (None, 2 * ABANDONED_S + 1),
+        )
+    ]
+
+    assert found == [False, False, False, False, True]
+    assert "it has failed" in watch.reason
+
+
+def test_locks_of_other_processes_are_named(tmp_path):
+    owned(tmp_path).release()
+    with Other(tmp_path / "serverlock.1") as pid:
+        with pytest.raises(JournalLocked, match=f"process {pid}"):
+            owned(tmp_path)
+        with pytest.raises(JournalLocked, match=f"process {pid}"):
+            promote(tmp_path)
+        assert view_of(tmp_path).primary == pid
+    with (
+        Other(tmp_path / "serverlock.2") as pid,
+        pytest.raises(JournalLocked, match=rf"another backup that waits \(process {pid}\)"),
+    ):
+        owned(tmp_path, is_backup=True)
+
+
+def delete(folder):
+    (folder / "serverlock.1").unlink()
+
+
+def replace(folder):
+    delete(folder)
+    (folder / "serverlock.1").touch()
+
+
+def move(folder):
+    (folder / "serverlock.1").rename(folder / "elsewhere")
+
+
+def be_fenced(folder):
+    assert fence(folder) is None  # Within one process the system sees no conflict.
+
+
+def be_taken(folder):
+    NodeLock(folder).acquire()
+
+
+@pytest.mark.parametrize("how", [delete, replace, move, be_fenced, be_taken])
+def test_an_owner_that_lost_its_folder_notices(tmp_path, how):
+    told, heard = [], threading.Event()
+
+    def lost(error):
+        told.append(error)
+        heard.set()
+
+    lock = owned(tmp_path, on_lost=lost)
     lock.check()
 
-    assert lock.is_active()
+    how(tmp_path)
+
+    assert heard.wait(WAIT_S)
+    heard.clear()
+    # The last answer counts for a millisecond.
+    heard.wait(0.01)
+    with pytest.raises(NodeLockLost):
+        lock.check()
+    assert len(told) == 1
+    lock.release()
 
 
-def test_a_lock_that_another_process_has_now_is_lost(lock):
-    """As after a shared file system took it away; here the system does, as the file is closed."""
-    (lock.folder / "serverlock.1").open().close()
+@pytest.mark.parametrize("how", [delete, replace, be_fenced, be_taken])
+def test_it_notices_before_it_answers_also_without_its_thread(tmp_path, how):
+    lock = owned(tmp_path)
+    how(tmp_path)
 
-    with another_holder(lock.folder) as other, pytest.raises(JournalIOError) as caught:
+    with pytest.raises(NodeLockLost):
         lock.check()
 
+    lock.release()
+
+
+def test_an_owner_whose_lock_another_process_got_notices(tmp_path):
+    """As after a shared file system took it away; here the system does, as the file is closed."""
+    lock = owned(tmp_path)
+    (tmp_path / "serverlock.1").open().close()
+
+    with Other(tmp_path / "serverlock.1") as pid, pytest.raises(NodeLockLost) as caught:
+        lock.look_after()
+
     assert caught.value.errno == errno.ENOLCK
-    assert str(other.pid) in str(caught.value)
+    assert str(pid) in str(caught.value)
+    lock.release()
+
+
+def test_a_deleted_state_is_written_again_with_the_same_id(tmp_path):
+    lock = owned(tmp_path)
+    lock.activated()
+    content = (tmp_path / "server.lock").read_bytes()
+    (tmp_path / "server.lock").unlink()
+
+    lock._look_once()
+
+    assert (tmp_path / "server.lock").read_bytes() == content
+    lock.paused()
+    assert letter(tmp_path) == b"P"
+    lock.release()
+
+
+def test_the_epoch_rises_with_each_owner(tmp_path):
+    epochs = []
+    for _ in range(3):
+        lock = owned(tmp_path)
+        epochs.append(lock.epoch)
+        lock.release()
+
+    assert epochs == [1, 2, 3]
+    assert read_owner(tmp_path).pid == os.getpid()
+    (tmp_path / OWNER_FILE).write_bytes(b"{")
+    assert read_owner(tmp_path) is None
+
+
+def test_a_file_system_that_does_not_lock_is_refused(tmp_path, monkeypatch):
+    def sees_nothing(fd, command, argument):
+        return argument[:0] + node_owner.struct.pack(node_owner.FLOCK, fcntl.F_UNLCK, 0, 0, 0, 0)
+
+    monkeypatch.setattr(fcntl, "fcntl", sees_nothing)
+
+    with pytest.raises(JournalIOError, match="does not lock") as caught:
+        check_locks_work(tmp_path, lambda seconds: None)
+
+    assert caught.value.errno == errno.ENOLCK
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_owner_of_another_host_that_lives_is_seen_though_its_lock_is_free(tmp_path):
+    owner = {"epoch": 4, "node": "n", "host": "far", "boot": "of far", "pid": 7, "since_ms": 0}
+    path = tmp_path / OWNER_FILE
+    path.write_text(json.dumps(owner))
+
+    def touched(seconds):
+        os.utime(path, ns=(1, 1))
+
+    with pytest.raises(JournalLocked, match="process 7 of host far"):
+        check_locks_work(tmp_path, touched)
+    check_locks_work(tmp_path, lambda seconds: None)

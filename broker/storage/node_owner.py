@@ -1,0 +1,216 @@
+"""Who owns a data folder, in a file: `server.owner`, one JSON object, replaced by each new owner.
+
+    {"epoch": 7, "node": "c0ffee…", "host": "a1", "boot": "…", "pid": 4711, "since_ms": 1700…}
+
+A lock of the file system says that no other process has it; this file says whether any other had it
+since. The epoch rises with every owner. An owner keeps the file open: if it was replaced, or
+deleted, its name leads elsewhere, and the owner is none any more. An owner that lives also touches
+it twice a second, which shows whether two hosts share a folder on which locks do not work.
+
+Artemis does not know the file, and leaves it alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import logging
+import os
+import socket
+import struct
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from journal.errors import JournalIOError, JournalLocked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["FLOCK", "OWNER_FILE", "TOUCH_S", "Owner", "OwnerFile", "check_locks_work", "read_owner"]
+
+log = logging.getLogger("broker")
+
+OWNER_FILE: Final = "server.owner"
+TOUCH_S: Final = 0.5
+# Of another host's file: as long as it would take to see it touched twice.
+_WATCH_S: Final = 3 * TOUCH_S
+# struct flock of Linux on 64-bit machines: type, whence, start, length, pid.
+FLOCK: Final = "hhqqi4x"
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class Owner(NamedTuple):
+    """What the file says.
+
+    Attributes:
+        epoch: rises by one with each owner; 0 is none yet.
+        node: id of the node, UUID as text.
+        host: name of the machine.
+        boot: id of the machine's boot: of all processes of one kernel.
+        pid: of the process; 0 after `broker ha fence`.
+        since_ms: ms since 1970.
+    """
+
+    epoch: int
+    node: str
+    host: str
+    boot: str
+    pid: int
+    since_ms: int
+
+
+def read_owner(folder: Path) -> Owner | None:
+    """Give the present, or last, owner; None where there was none yet, or the file is damaged.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    try:
+        found: Any = json.loads((folder / OWNER_FILE).read_bytes())
+        return Owner(
+            epoch=int(found["epoch"]),
+            node=str(found["node"]),
+            host=str(found["host"]),
+            boot=str(found["boot"]),
+            pid=int(found["pid"]),
+            since_ms=int(found["since_ms"]),
+        )
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        log.warning("%s is damaged, and made anew: %s", folder / OWNER_FILE, error)
+        return None
+
+
+class OwnerFile:
+    """The file of one owner, open from its making to its close.
+
+    Args:
+        folder: node-manager-lock-directory.
+        node: id of the node.
+        pid: of the process; 0 has the owner before be none any more.
+
+    Attributes:
+        owner: what was written.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+
+    def __init__(self, folder: Path, node: str, pid: int | None = None) -> None:
+        last = read_owner(folder)
+        self.owner = Owner(
+            epoch=1 if last is None else last.epoch + 1,
+            node=node,
+            host=socket.gethostname(),
+            boot=boot_id(),
+            pid=os.getpid() if pid is None else pid,
+            since_ms=time.time_ns() // 1_000_000,
+        )
+        self._path = folder / OWNER_FILE
+        made = folder / f"{OWNER_FILE}.{os.getpid()}.new"
+        self._fd = os.open(made, _FLAGS | os.O_TRUNC, 0o640)
+        try:
+            os.write(self._fd, json.dumps(self.owner._asdict()).encode() + b"\n")
+            os.fsync(self._fd)
+            # The name leads to the new one, or to the old one, never to half of either.
+            os.rename(made, self._path)
+            sync_folder(folder)
+        except BaseException:
+            self.close()
+            with contextlib.suppress(OSError):
+                made.unlink()
+            raise
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether another one was put in its place, or it was deleted. One system call."""
+        return os.fstat(self._fd).st_nlink == 0
+
+    def touch(self) -> None:
+        """Show that the owner lives.
+
+        Raises:
+            OSError: the file system fails.
+        """
+        os.utime(self._fd)
+
+    def close(self) -> None:
+        """Idempotent."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+def boot_id() -> str:
+    """Give an id of the running kernel; empty where it tells none."""
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable.
+
+    Raises:
+        OSError: the file system fails.
+    """
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def check_locks_work(folder: Path, sleep: Callable[[float], None]) -> None:
+    """See that locks in a folder keep others out: within this host, and from another one.
+
+    Args:
+        folder: whose lock the caller has.
+        sleep: waits for seconds; called only where the last owner was of another host.
+
+    Raises:
+        JournalIOError: the file system does not lock.
+        JournalLocked: the last owner, on another host, lives: locks do not reach from host to host.
+        OSError: the folder cannot be written to.
+    """
+    _check_on_this_host(folder)
+    last = read_owner(folder)
+    if last is None or not last.pid or last.boot == boot_id():
+        return
+    path = folder / OWNER_FILE
+    before = path.stat().st_mtime_ns
+    sleep(_WATCH_S)
+    if path.stat().st_mtime_ns != before:
+        raise JournalLocked(
+            f"{folder} is in use by another broker (process {last.pid} of host {last.host}), but "
+            "its lock is free here: locks of this file system do not reach from host to host. "
+            "Use one with POSIX locks (NFS 4 without `nolock`), or a database"
+        )
+
+
+def _check_on_this_host(folder: Path) -> None:
+    """A lock of a process must be seen through another open file, as other processes see it."""
+    path = folder / f"{OWNER_FILE}.{os.getpid()}.probe"
+    first = os.open(path, _FLAGS, 0o600)
+    try:
+        second = os.open(path, _FLAGS, 0o600)
+        try:
+            fcntl.lockf(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            asked = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            # A lock of an open file conflicts with one of the same process.
+            answer = fcntl.fcntl(second, fcntl.F_OFD_GETLK, asked)
+            is_seen = struct.unpack(FLOCK, answer)[0] != fcntl.F_UNLCK
+        finally:
+            os.close(second)
+    finally:
+        os.close(first)
+        with contextlib.suppress(OSError):
+            path.unlink()
+    if not is_seen:
+        raise JournalIOError(errno.ENOLCK, "its file system does not lock", str(folder))

@@ -1,0 +1,186 @@
+"""Our clients on a pair: what becomes of their sessions when the backup takes over."""
+
+import asyncio
+import contextlib
+import socket
+
+import pytest
+
+from broker.client import AckMode
+from broker.client.aio import AsyncClient
+from broker.client.blocking import Client
+from broker.client.errors import BrokerRefused, ClientError
+from broker.errors import ErrorCode
+from broker.options import BrokerOptions
+from broker.server.server import Broker
+from broker.transport.acceptor import AcceptorOptions
+from jdbcstore.options import DatabaseStoreOptions
+from tests.interop.asynchronous import asynchronous
+
+WAIT_S = 60
+UNKNOWN = (ErrorCode.TRANSACTION_OUTCOME_UNKNOWN, ErrorCode.TRANSACTION_ROLLED_BACK)
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return taken.getsockname()[1]
+
+
+class Pair:
+    """Both in this process: on a database they see each other by its leases."""
+
+    def __init__(self, folder):
+        self.ports = free_port(), free_port()
+        self.uri = "({})?reconnectAttempts=-1&retryInterval=20".format(
+            ",".join(f"tcp://127.0.0.1:{port}" for port in self.ports)
+        )
+        self.primary, self.backup = (
+            Broker(
+                BrokerOptions(
+                    name=role,
+                    store=DatabaseStoreOptions(
+                        connection_url=f"sqlite:///{folder}/broker.db",
+                        lock_expiration_ms=600_000,
+                        lock_renew_period_ms=50,
+                    ),
+                    acceptors=(AcceptorOptions(host="127.0.0.1", port=port),),
+                    is_backup=role == "backup",
+                    shares_store=True,
+                    failover_on_shutdown=True,
+                )
+            )
+            for role, port in zip(("primary", "backup"), self.ports, strict=True)
+        )
+        self.waiting = None
+
+    async def start(self):
+        await self.primary.start()
+        self.waiting = asyncio.ensure_future(self.backup.start())
+
+    async def fail_over(self):
+        await self.primary.stop()
+        await asyncio.wait_for(self.waiting, WAIT_S)
+
+    async def fail_back(self):
+        """The primary comes back; once it serves, the backup waits again."""
+        await asyncio.wait_for(self.primary.start(), WAIT_S)
+        assert not self.backup.is_active
+        assert self.backup.lifecycle.is_backup
+
+    async def stop(self):
+        await self.backup.stop()
+        await self.primary.stop()
+        self.waiting.cancel()
+        await asyncio.gather(self.waiting, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def running(folder):
+    pair = Pair(folder)
+    await pair.start()
+    try:
+        yield pair
+    finally:
+        await pair.stop()
+
+
+@asynchronous
+async def test_sessions_go_over_and_back_with_what_is_stored(tmp_path):
+    async with running(tmp_path) as pair, AsyncClient(pair.uri) as client:
+        session = await client.session(AckMode.CLIENT, ack_batch_size=0, block_on_acknowledge=True)
+        connection = client.connections[0]
+        lost, back = [], asyncio.Event()
+        connection.on_failure, connection.on_reconnected = lost.append, back.set
+        await session.create_queue("q")
+        producer = session.producer("q")
+        consumer = await session.consumer("q")
+        for text in ("a", "b"):
+            await producer.send(text)
+        first = await consumer.receive(WAIT_S)
+        await first.acknowledge()
+        await consumer.receive(WAIT_S)
+
+        await pair.fail_over()
+
+        await asyncio.wait_for(back.wait(), WAIT_S)
+        assert lost
+        assert connection.connector.port == pair.ports[1]
+        again = await consumer.receive(WAIT_S)
+        assert (again.text, again.is_redelivered) == ("b", True)
+        await again.acknowledge()
+        await producer.send("c")
+        assert (await consumer.receive(WAIT_S)).text == "c"
+
+        back.clear()
+        await pair.fail_back()
+
+        await asyncio.wait_for(back.wait(), WAIT_S)
+        assert connection.connector.port == pair.ports[0]
+        assert (await consumer.receive(WAIT_S)).text == "c"
+
+
+@asynchronous
+async def test_a_transaction_that_was_open_is_rolled_back_and_its_retry_is_exact(tmp_path):
+    async with running(tmp_path) as pair, AsyncClient(pair.uri) as client:
+        session = await client.session(AckMode.TRANSACTED)
+        await session.create_queue("q")
+        producer = session.producer("q")
+
+        async def unit():
+            for number in range(3):
+                await producer.send(str(number), duplicate_id=f"unit.{number}")
+            await session.commit()
+
+        for number in range(3):
+            await producer.send(str(number), duplicate_id=f"unit.{number}")
+        await pair.fail_over()
+        with pytest.raises((ClientError, BrokerRefused)) as caught:
+            await session.commit()
+        assert caught.value.code in UNKNOWN
+
+        await unit()
+        # Once more, as after a lost answer: nothing of it counts.
+        with pytest.raises((ClientError, BrokerRefused)):
+            await unit()
+
+        async with AsyncClient(pair.uri) as other:
+            taken = await other.session()
+            assert (await taken.query_queue("q")).message_count == 3
+
+
+@asynchronous
+async def test_a_client_without_attempts_is_told_and_ends(tmp_path):
+    async with running(tmp_path) as pair:
+        uri = pair.uri.replace("reconnectAttempts=-1", "reconnectAttempts=0")
+        async with AsyncClient(uri) as client:
+            session = await client.session()
+            ended = asyncio.Event()
+            client.connections[0].on_ended = lambda error: ended.set()
+
+            await pair.fail_over()
+
+            await asyncio.wait_for(ended.wait(), WAIT_S)
+            with pytest.raises(ClientError):
+                await session.create_queue("q")
+
+
+@asynchronous
+async def test_a_blocking_client_goes_over(tmp_path):
+    async with running(tmp_path) as pair:
+
+        def begin():
+            client = Client(pair.uri)
+            session = client.session()
+            session.create_queue("q")
+            session.producer("q").send("before")
+            return client, session
+
+        client, session = await asyncio.to_thread(begin)
+        await pair.fail_over()
+
+        def go_on():
+            with client, session.consumer("q") as consumer:
+                session.producer("q").send("after")
+                return [consumer.receive(WAIT_S).text for _ in range(2)]
+
+        assert await asyncio.to_thread(go_on) == ["before", "after"]
