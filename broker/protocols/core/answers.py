@@ -80,6 +80,10 @@ class Answers:
             self._channel.send(response)
         self._handled(size)
 
+    def answer_now(self, size: int, response: Packet) -> None:
+        """Answer in the `done` of a request: all before it is durable."""
+        self._send_answer(None, size, response)
+
     def silently(self, size: int) -> None:
         """A request without an answer was handled; what it recorded may still be on its way."""
         if self._channel.window_size != -1:

@@ -60,9 +60,12 @@ class _XaRequests:
         answers.answer(size, xa.XaResponse(False, _OK))
 
     def _decided(self, error: Exception | None, answers: Answers, size: int) -> None:
-        """The `done` of what has to be durable."""
+        """The `done` of what has to be durable; by answers.answer() it would wait once more.
+
+        A client that reattaches meanwhile would hear that this request was not handled.
+        """
         if error is None:
-            self._ok(answers, size)
+            answers.answer_now(size, xa.XaResponse(False, _OK))
         else:
             code = XaCode.RESOURCE_MANAGER_FAILED
             answers.send(xa.XaResponse(True, int(code), str(error)))

@@ -63,18 +63,19 @@ class Peer:
         """Let a packet come to the broker."""
         self.put(packet.frame(channel, VERSION))
 
-    def begin(self, name: str, window_size: int) -> None:
-        """Ask for a session that commits by itself.
+    def begin(self, name: str, window_size: int, *, is_xa: bool = False) -> None:
+        """Ask for a session that commits by itself, or as a transaction manager says.
 
         Args:
             name: of the session.
             window_size: of confirmations, in bytes; -1 for none.
+            is_xa: its work belongs to branches.
         """
         session = connections.CreateSession(
             *(name, CHANNEL, VERSION, None, None, 100 * 1024),
-            xa=False,
-            auto_commit_sends=True,
-            auto_commit_acks=True,
+            xa=is_xa,
+            auto_commit_sends=not is_xa,
+            auto_commit_acks=not is_xa,
             window_size=window_size,
             pre_acknowledge=False,
             default_address=None,

@@ -2,8 +2,10 @@
 
 import asyncio
 
+from broker.model.xid import Xid
 from broker.protocols.core import packet_connection as connections
 from broker.protocols.core import packet_session as sessions
+from broker.protocols.core import packet_xa as xa
 from broker.protocols.core.packet_message import Send
 from broker.protocols.core.packets import decode_packet
 from broker.storage.context import Admission
@@ -22,8 +24,8 @@ class Caller(Peer):
     def __init__(self, broker_run):
         super().__init__(broker_run.broker.acceptors[0])
 
-    def begin(self, name):
-        super().begin(name, WINDOW)
+    def begin(self, name, *, is_xa=False):
+        super().begin(name, WINDOW, is_xa=is_xa)
 
     def reattach(self, name):
         self.send(connections.ReattachSession(name, -1), connections.SESSION_CHANNEL)
@@ -72,6 +74,36 @@ def test_what_is_not_durable_yet_counts_before_the_client_is_told(tmp_path):
             assert broker_run.bodies() == ["0", "1", "2"]
             second.send(send(3))
             await until(lambda: len(broker_run.bodies()) == 4)
+
+    asyncio.run(run())
+
+
+def test_a_branch_that_is_not_durable_yet_counts_before_the_client_is_told(tmp_path):
+    async def run():
+        async with BrokerRun(tmp_path / "data", acceptors=ACCEPTORS) as broker_run:
+            await broker_run.queue()
+            storage = broker_run.broker.storage
+            first = Caller(broker_run)
+            first.begin("s", is_xa=True)
+            xid = Xid(1, b"branch", b"global")
+            first.send(xa.XaStart(xid))
+            first.send(send(0))
+            first.send(xa.XaEnd(xid))
+            await until(lambda: len(first.answers(xa.XaResponse)) == 2)
+            admission = Admission()
+            storage.new_context().after_admission(admission, lambda error: None)
+            first.send(xa.XaPrepare(xid))
+            first.lose()
+            second = Caller(broker_run)
+            second.reattach("s")
+            assert second.answers() == []
+
+            admission.open(storage.completions.messages)
+            storage.completions.run_due()
+            found = []
+            await until(lambda: found.extend(second.answers()) or found)
+            # Start, send, end, prepare: the client would prepare once more what is prepared.
+            assert found == [connections.ReattachSessionResponse(3, True)]
 
     asyncio.run(run())
 
