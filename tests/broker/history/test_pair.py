@@ -200,7 +200,8 @@ def pair(request, tmp_path, new_database):
     if request.param == "files":
         options = ("--data", str(tmp_path / "data"))
     else:
-        options = ("--jdbc", new_database(request.param).jdbc_url)
+        database = new_database(request.param)
+        options = ("--jdbc", database.jdbc_url or database.url)
         changes = (*CHANGES, SHORT_LEASE)
     made = Pair(tmp_path, options, changes, has_lease=request.param != "files")
     yield made
