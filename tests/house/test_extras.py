@@ -48,6 +48,24 @@ URLS = {
 }
 
 
+# An archive without entries.
+EMPTY_JAR = b"PK\x05\x06" + bytes(18)
+# Ends of JMS bridges that cannot be reached, by the extra that their provider needs.
+BRIDGES = {
+    "jms": """
+provider = "jms"
+jars = ["any.jar"]
+connection-factory = "any"
+queue = "q"
+""",
+    "stomp": """
+provider = "stomp"
+url = "stomp://127.0.0.1:1"
+queue = "q"
+""",
+}
+
+
 class Environment:
     """A virtual environment with one extra.
 
@@ -121,7 +139,7 @@ def environment(tmp_path):
 
 def test_every_extra_has_its_test():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    tested = {"sql", *URLS, "spark", "report", "object-store"}
+    tested = {"sql", *URLS, "spark", "report", "object-store", *BRIDGES}
 
     # What is left has no code of ours to import it.
     rest = {"test", "test-all", "bench", "dev", "uvloop"}
@@ -230,3 +248,41 @@ def test_object_store(environment):
     assert "onnect" in said
     assert len(said.splitlines()) == 1
     one.run("python", "-c", "import adlfs, gcsfs, s3fs")
+
+
+def run_bridge(environment, extra):
+    """What a bridge says that cannot reach its ends."""
+    end = BRIDGES[extra]
+    (environment.folder / "any.jar").write_bytes(EMPTY_JAR)
+    (environment.folder / "bridge.toml").write_text(
+        f"failure-retry-interval = -1\n[source]{end}[target]{end}"
+    )
+    done = subprocess.run(
+        [environment.folder / "venv/bin/broker", "bridge", "run", "bridge.toml"],
+        cwd=environment.folder,
+        env=environment._variables(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "Traceback" not in done.stdout, done.stdout
+    return done.stdout
+
+
+def test_without_it_a_provider_of_jms_bridges_names_its_extra(environment):
+    plain = environment(None)
+
+    for extra in BRIDGES:
+        assert f"pip install 'quiver-mq[{extra}]'" in run_bridge(plain, extra)
+
+
+@pytest.mark.parametrize("extra", BRIDGES)
+def test_a_provider_of_jms_bridges(environment, extra):
+    if extra == "jms":
+        skip_without_jvm()
+
+    said = run_bridge(environment(extra), extra)
+
+    assert "pip install" not in said
