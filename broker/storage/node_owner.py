@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from journal.errors import JournalIOError, JournalLocked
+from journal.pool import NO_SPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,6 +113,15 @@ class OwnerFile:
             since_ms=time.time_ns() // 1_000_000,
         )
         self._path = folder / OWNER_FILE
+        self._fd = -1
+        try:
+            self._make(folder)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            self._make_on_full_disk(folder)
+
+    def _make(self, folder: Path) -> None:
         made = folder / f"{OWNER_FILE}.{os.getpid()}.new"
         self._fd = os.open(made, _FLAGS | os.O_TRUNC, 0o640)
         try:
@@ -126,10 +136,23 @@ class OwnerFile:
                 made.unlink()
             raise
 
+    def _make_on_full_disk(self, folder: Path) -> None:
+        """Take the room of the last owner's file: a broker starts, and is drained, all the same."""
+        self._path.unlink(missing_ok=True)
+        try:
+            self._make(folder)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            log.warning(
+                "%s is full: there is no %s, so only the lock shows who owns the folder",
+                *(folder, OWNER_FILE),
+            )
+
     @property
     def is_replaced(self) -> bool:
         """Whether another one was put in its place, or it was deleted. One system call."""
-        return os.fstat(self._fd).st_nlink == 0
+        return self._fd >= 0 and os.fstat(self._fd).st_nlink == 0
 
     def touch(self) -> None:
         """Show that the owner lives.
@@ -137,7 +160,8 @@ class OwnerFile:
         Raises:
             OSError: the file system fails.
         """
-        os.utime(self._fd)
+        if self._fd >= 0:
+            os.utime(self._fd)
 
     def close(self) -> None:
         """Idempotent."""
@@ -179,7 +203,12 @@ def check_locks_work(folder: Path, sleep: Callable[[float], None]) -> None:
         JournalLocked: the last owner, on another host, lives: locks do not reach from host to host.
         OSError: the folder cannot be written to.
     """
-    _check_on_this_host(folder)
+    try:
+        _check_on_this_host(folder)
+    except OSError as error:
+        if error.errno not in NO_SPACE:
+            raise
+        log.warning("%s is full: whether its file system locks is not tested", folder)
     last = read_owner(folder)
     if last is None or not last.pid or last.boot == boot_id():
         return

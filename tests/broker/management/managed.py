@@ -109,6 +109,9 @@ class ManagedBench(Bench):
     # It has no file.
     _reload = None
 
+    def give_place(self):
+        """There is no other one that could take it."""
+
     def session(self, **options):
         made = super().session(**options)
         self.sessions[made.name] = made
