@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from journal.errors import JournalIOError, JournalLocked
-from journal.pool import NO_SPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +39,8 @@ TOUCH_S: Final = 0.5
 _WATCH_S: Final = 3 * TOUCH_S
 # struct flock of Linux on 64-bit machines: type, whence, start, length, pid.
 FLOCK: Final = "hhqqi4x"
+# As on a disk without room, or behind a quota.
+_NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
@@ -117,7 +118,7 @@ class OwnerFile:
         try:
             self._make(folder)
         except OSError as error:
-            if error.errno not in NO_SPACE:
+            if error.errno not in _NO_SPACE:
                 raise
             self._make_on_full_disk(folder)
 
@@ -142,7 +143,7 @@ class OwnerFile:
         try:
             self._make(folder)
         except OSError as error:
-            if error.errno not in NO_SPACE:
+            if error.errno not in _NO_SPACE:
                 raise
             log.warning(
                 "%s is full: there is no %s, so only the lock shows who owns the folder",
@@ -206,7 +207,7 @@ def check_locks_work(folder: Path, sleep: Callable[[float], None]) -> None:
     try:
         _check_on_this_host(folder)
     except OSError as error:
-        if error.errno not in NO_SPACE:
+        if error.errno not in _NO_SPACE:
             raise
         log.warning("%s is full: whether its file system locks is not tested", folder)
     last = read_owner(folder)
