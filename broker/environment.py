@@ -99,7 +99,7 @@ class DatagramSocket(Protocol):
         """Send one datagram. That it was sent does not mean that anybody gets it.
 
         Raises:
-            OSError: there is no way to that address, or it is too large.
+            OSError: that address cannot be reached, or the datagram is too large.
         """
 
     def close(self) -> None:

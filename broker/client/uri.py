@@ -3,8 +3,8 @@
     tcp://host:port?name=value&name=value          one broker
     (tcp://a:1,tcp://b:2?x=1)?name=value           several; the outer query is for all of them
     tcp://a:1?name=value#tcp://b:2,tcp://c:3       the same, in the form Artemis turns it into
-    udp://231.7.7.7:9876?name=value                whoever is heard in a multicast group
-    discovery://endpoint?name=value                whoever dns, shared-folder or another one finds
+    udp://231.7.7.7:9876?name=value                the brokers that broadcast to a multicast group
+    discovery://endpoint?name=value                those that dns, shared-folder or another one finds
 
 `;` separates parameters as `&` does. Names that are not options of the client belong to
 the transport, or to the endpoint.

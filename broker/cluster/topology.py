@@ -126,9 +126,9 @@ class ClusterTopology:
     # --- what is told -------------------------------------------------------------------------
 
     def announce(self) -> None:
-        """Tell everybody of this broker once more, as if it had just come.
+        """Tell all members of this broker once more, as if it had just come.
 
-        What was lost on the way to somebody is repaired so (notification-interval, -attempts).
+        That repairs what a member did not get (notification-interval, -attempts).
         """
         known = self._topology.member(self.node_id)
         event_id = self._now_ms()

@@ -12,9 +12,9 @@ no multicast. Any distribution that is installed can bring one. The entry point 
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from broker.entry_points import installed
 from broker.errors import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
@@ -132,22 +132,7 @@ def installed_endpoints() -> dict[str, EndpointFactory]:
         BrokerError: an entry point cannot be loaded, lacks a member, or has the name of another;
             the text names it.
     """
-    found: dict[str, EndpointFactory] = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value)):
-        where = f"entry point {GROUP}: {entry.name} = {entry.value}"
-        try:
-            factory = entry.load()
-        except Exception as error:
-            raise _broken(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
-        missing = [name for name in _MEMBERS if not hasattr(factory, name)]
-        if missing:
-            raise _broken(f"{where} is not an endpoint: it lacks {', '.join(missing)}")
-        if factory.name != entry.name:
-            raise _broken(f"{where} calls itself {factory.name}")
-        if entry.name in found:
-            raise _broken(f"{where}: another entry point has that name")
-        found[entry.name] = factory
-    return found
+    return installed(GROUP, _MEMBERS, "an endpoint")
 
 
 def _broken(text: str) -> BrokerError:

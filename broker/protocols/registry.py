@@ -15,9 +15,9 @@ A handler does no I/O. It calls the session's API, and nothing below it.
 from __future__ import annotations
 
 import enum
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from broker.entry_points import installed
 from broker.errors import BrokerError, ErrorCode
 from broker.settings.value_types import TEXTS
 
@@ -124,21 +124,7 @@ def installed_protocols() -> dict[str, ProtocolManagerFactory]:
         BrokerError: an entry point cannot be loaded, is not a protocol, or has the name of another;
             or there is none at all. The text names the entry point.
     """
-    found: dict[str, ProtocolManagerFactory] = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value)):
-        where = f"entry point {GROUP}: {entry.name} = {entry.value}"
-        try:
-            factory = entry.load()
-        except Exception as error:
-            raise _broken(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
-        missing = [name for name in _MEMBERS if not hasattr(factory, name)]
-        if missing:
-            raise _broken(f"{where} is not a protocol: it has no {', '.join(missing)}")
-        if factory.name != entry.name:
-            raise _broken(f"{where} calls itself {factory.name}")
-        if entry.name in found:
-            raise _broken(f"{where}: another entry point has that name")
-        found[entry.name] = factory
+    found = installed(GROUP, _MEMBERS, "a protocol")
     if not found:
         raise _broken(f"no entry point {GROUP} is installed: install the distribution again")
     return found

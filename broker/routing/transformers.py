@@ -79,8 +79,9 @@ def make_transformer(class_name: str, properties: Mapping[str, str]) -> Transfor
             raise ValueError(
                 f"no transformer is called {class_name!r}; installed: {', '.join(known)}"
             )
-        made = next(iter(found)).load()
     try:
+        if made is None:
+            made = next(iter(found)).load()
         transformer: Transformer = made(properties)
     except Exception as error:
         raise ValueError(f"transformer {class_name!r}: {error}") from error

@@ -88,7 +88,7 @@ class CoreBridge:
         state: what it does.
 
     Raises:
-        ValueError: there is no such transformer.
+        ValueError: its transformer is not installed.
     """
 
     def __init__(

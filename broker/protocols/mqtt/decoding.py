@@ -60,7 +60,7 @@ def check_flags(type: int, flags: int, version: Version) -> PacketType:
         MqttError: it is not.
     """
     if type == 0 or (type == PacketType.AUTH and version is not Version.V5):
-        raise MqttError(ReasonCode.MALFORMED_PACKET, f"there is no packet of type {type}")
+        raise MqttError(ReasonCode.MALFORMED_PACKET, f"unknown packet type {type}")
     kind = PacketType(type)
     if kind is PacketType.PUBLISH:
         qos = flags >> 1 & 3
@@ -132,12 +132,10 @@ def _connect(reader: PacketReader, _: PacketType, __: Version) -> Connect:
     level = reader.number(1)
     known = _NAMES.get(name)
     if known is None:
-        raise MqttError(
-            ReasonCode.UNSUPPORTED_PROTOCOL_VERSION, f"there is no protocol {name[:20]!r}"
-        )
+        raise MqttError(ReasonCode.UNSUPPORTED_PROTOCOL_VERSION, f"unknown protocol {name[:20]!r}")
     if level != known and (level, known) != (Version.V5, Version.V3_1_1):
         error = MqttError(
-            ReasonCode.UNSUPPORTED_PROTOCOL_VERSION, f"there is no level {level} of {name}"
+            ReasonCode.UNSUPPORTED_PROTOCOL_VERSION, f"unsupported level {level} of {name}"
         )
         # So that the client understands the answer.
         error.version = Version.V5 if level > Version.V5 else known

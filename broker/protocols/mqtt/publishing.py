@@ -169,7 +169,7 @@ class Publishing:
             return packet.topic
         topic = self._aliases.get(alias)
         if topic is None:
-            raise MqttError(ReasonCode.TOPIC_ALIAS_INVALID, f"there is no topic alias {alias}")
+            raise MqttError(ReasonCode.TOPIC_ALIAS_INVALID, f"unknown topic alias {alias}")
         return topic
 
     def _has_room(self, address: str, go_on: Callable[[], object]) -> bool:

@@ -75,7 +75,7 @@ def test_one_that_is_broken_is_named(names, module, error, tmp_path, monkeypatch
 
 
 def test_without_any_the_distribution_is_not_installed(monkeypatch):
-    monkeypatch.setattr("broker.protocols.registry.entry_points", lambda group: [])
+    monkeypatch.setattr("broker.entry_points.entry_points", lambda group: [])
 
     with pytest.raises(BrokerError, match="install the distribution again"):
         installed_protocols()

@@ -58,7 +58,7 @@ class CoreSession:
 
         Raises:
             BridgeConfigError: the subscription exists with another topic or selector.
-            QueueMissing: there is no such queue; the bridge tries again.
+            QueueMissing: the queue does not exist; the bridge tries again.
         """
         if destination.kind is DestinationKind.QUEUE:
             queue = destination.name
