@@ -4,7 +4,7 @@
     (tcp://a:1,tcp://b:2?x=1)?name=value           several; the outer query is for all of them
     tcp://a:1?name=value#tcp://b:2,tcp://c:3       the same, in the form Artemis turns it into
     udp://231.7.7.7:9876?name=value                the brokers that broadcast to a multicast group
-    discovery://endpoint?name=value                those that dns, shared-folder or another one finds
+    discovery://endpoint?name=value                those that dns, shared-folder or another finds
 
 `;` separates parameters as `&` does. Names that are not options of the client belong to
 the transport, or to the endpoint.

@@ -25,18 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # it, for types as well. `ports` has the Protocols by which rooms use what stands above them.
 ROOMS = (
     *("environment", "errors", "entry_points", "model", "records", "settings", "selector"),
-    *(
-        "security",
-        "storage",
-        "printing",
-        "ports",
-        "queues",
-        "paging",
-        "transactions",
-        "notifications",
-        "routing",
-    ),
-    "recovery",
+    *("security", "storage", "printing", "ports", "queues", "paging", "transactions"),
+    *("notifications", "routing", "recovery"),
     *("sessions", "discovery", "protocols", "client", "transport", "config", "options"),
     *("bridges", "cluster", "management", "server"),
     *("embedded", "cli"),
