@@ -124,6 +124,8 @@ class Acceptor:
         # In the order in which they came.
         self.connections: dict[Connection, None] = {}
         self._has_left = asyncio.Event()
+        # Between close_connections() and the next start().
+        self._is_closed = False
 
     @property
     def port(self) -> int:
@@ -175,6 +177,7 @@ class Acceptor:
             BrokerError: an address is in use, or not of this machine.
         """
         self.bind()
+        self._is_closed = False
         options = self.options
         if not self._is_listening:
             for listener in self._listeners:
@@ -212,6 +215,10 @@ class Acceptor:
             connection_id=self._ids.token(CONNECTION_ID_SIZE),
             created_ms=self._clock.now_ms(),
         )
+        if self._is_closed:
+            # It was accepted before the port was given up.
+            connection.close()
+            return connection
         allowed = self.options.connections_allowed
         if 0 <= allowed <= len(self.connections):
             return _Refused(allowed, connection)
@@ -256,7 +263,8 @@ class Acceptor:
             await self._has_left.wait()
 
     def close_connections(self) -> None:
-        """Close all connections, what was written to them sent before."""
+        """Close all connections, what was written to them sent before; and those still to come."""
+        self._is_closed = True
         for connection in list(self.connections):
             connection.close()
 

@@ -14,6 +14,7 @@ cdef class Connection:
     cdef object _handler
     cdef object _handshake
     cdef bint _is_flush_due
+    cdef bint _is_closed
     cdef object _loop
     cdef public object _on_end
     cdef Py_ssize_t _reading_holders

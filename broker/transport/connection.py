@@ -69,6 +69,8 @@ class Connection:
         self.handshake_timeout_s = handshake_timeout_s
         self._loop = loop
         self._transport: asyncio.Transport | None = None
+        # Closed before its socket was there.
+        self._is_closed = False
         self._handler: Handler | None = None
         self._first = b""
         self._handshake: asyncio.TimerHandle | None = None
@@ -92,7 +94,9 @@ class Connection:
         peer = transport.get_extra_info("peername")
         self.remote = _place(peer)
         self.local = _place(transport.get_extra_info("sockname"))
-        if self.handshake_timeout_s > 0:
+        if self._is_closed:
+            self.abort()
+        elif self.handshake_timeout_s > 0:
             self._handshake = self._loop.call_later(self.handshake_timeout_s, self._too_slow)
 
     def _too_slow(self) -> None:
@@ -224,12 +228,14 @@ class Connection:
 
     def close(self) -> None:
         """Send what was written, then close."""
+        self._is_closed = True
         self._flush()
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
         """Close at once."""
+        self._is_closed = True
         if self._transport is not None:
             self._transport.abort()
 

@@ -161,3 +161,39 @@ def test_small_writes_are_not_held_back(new_loop):
         runner.run(connect())
 
     assert delays == [False]
+
+
+@pytest.mark.parametrize("comes", ["while it closes", "behind that"])
+def test_a_connection_that_comes_as_the_acceptor_closes_does_not_stay(comes):
+    """The system accepted it; its transport is there only later."""
+
+    class Transport:
+        is_aborted = False
+
+        def get_extra_info(self, name):
+            return ("127.0.0.1", 1)
+
+        def set_write_buffer_limits(self, **limits):
+            """Nothing is written."""
+
+        def abort(self):
+            self.is_aborted = True
+
+    async def run():
+        acceptor = acceptor_of(AcceptorOptions(host="127.0.0.1", port=0), {})
+        await acceptor.start()
+        connection = acceptor._accept() if comes == "while it closes" else None
+        await acceptor.stop()
+        acceptor.close_connections()
+        connection = connection or acceptor._accept()
+        transport = Transport()
+        connection.connection_made(transport)
+        assert transport.is_aborted
+        connection.connection_lost(None)
+        assert not acceptor.connections
+        # It can be started again.
+        await acceptor.start()
+        assert acceptor._accept() in acceptor.connections
+        await acceptor.stop()
+
+    asyncio.run(run())

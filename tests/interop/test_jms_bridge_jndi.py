@@ -137,7 +137,7 @@ def test_a_missing_jar_is_one_clear_error(tmp_path, distributed_broker, our_brok
     said = process.communicate(timeout=END_S)[0]
 
     assert process.returncode == 2
-    assert said == f"Error: {file}: [source]: jar {tmp_path / 'no.jar'} does not exist\n"
+    assert said == f"broker: {file}: [source]: jar {tmp_path / 'no.jar'} does not exist\n"
 
 
 def test_a_missing_jndi_name_is_named(tmp_path, distributed_broker, our_broker, client_jar):

@@ -16,7 +16,7 @@ from tests.interop.asynchronous import asynchronous
 # Ours, or younger than Artemis's broker of these tests.
 OURS = {
     *(("broker", "getDuplicateCount"), ("queue", "isPersistedPause")),
-    *(("address", "getId"), ("address", "getQueueCount")),
+    *(("broker", "getJMSBridgeNames"), ("address", "getId"), ("address", "getQueueCount")),
 }
 # Answered with an error that says so.
 OF_A_JVM = {

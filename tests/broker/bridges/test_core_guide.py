@@ -38,7 +38,7 @@ def test_the_commands_do_what_they_say(tmp_path):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert any(re.match(r"name +queue +target +state +moved +pending", line) for line in lines)
-    assert any(re.match(rf"orders +orders +\S+:{ports[1]} +STARTED +100", line) for line in lines)
+    assert any(re.match(rf"orders +orders +\S+:{ports[1]} +STARTED +\d+", line) for line in lines)
     assert "paused" in lines
     told = (tmp_path / "source.log").read_text()
     assert re.search(r"at most 2000 messages are on their way, id-cache-size of target", told)
