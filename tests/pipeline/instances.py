@@ -31,6 +31,8 @@ class Instance:
         self.port = 0
         self.process = None
         words = ["create", str(folder), "--password", "p", "--allow-anonymous", "--no-web"]
+        # How full the disk of this machine is must not block producers.
+        words += ["--max-disk-usage", "-1"]
         assert run(commands, "broker", [*words, "--journal-type", "nio"]) == 0
         self.change("tcp://0.0.0.0:61616", "tcp://127.0.0.1:0")
         self.change(

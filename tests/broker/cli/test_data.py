@@ -29,7 +29,14 @@ def folder(tmp_path):
 def instance(folder, tmp_path):
     """An instance of ours over the same data."""
     made = tmp_path / "instance"
-    assert run(commands, "broker", ["create", str(made), "--password", "p", "--no-web"]) == 0
+    assert (
+        run(
+            commands,
+            "broker",
+            ["create", str(made), "--password", "p", "--no-web", "--max-disk-usage", "-1"],
+        )
+        == 0
+    )
     for name in ("bindings", "journal"):
         place = made / "data" / name
         if place.exists():

@@ -40,7 +40,8 @@ def ended(process):
 @pytest.fixture
 def instance(tmp_path):
     folder = tmp_path / "instance"
-    created = broker("create", folder, "--password", "p", "--queues", "orders", "--http-port", "0")
+    words = ("--password", "p", "--queues", "orders", "--http-port", "0", "--max-disk-usage", "-1")
+    created = broker("create", folder, *words)
     assert ended(created)[0] == 0
     xml = folder / "etc" / "broker.xml"
     xml.write_text(xml.read_text().replace(":61616", ":0"))

@@ -365,6 +365,12 @@ def test_a_full_disk_is_noticed(tmp_path):
 
 def test_a_queue_whose_pages_are_not_counted_yet_is_not_taken_for_empty(tmp_path, monkeypatch):
     monkeypatch.setattr(loading, "_COUNTED_AT_ONCE", 0)
+    # Counting begins when the test says so.
+    counts = []
+    count = loading.PageLoader.count
+    monkeypatch.setattr(
+        loading.PageLoader, "count", lambda *call: counts.append(lambda: count(*call))
+    )
 
     async def before(run):
         await run.queue(is_auto_created=True, auto_delete=True)
@@ -378,6 +384,8 @@ def test_a_queue_whose_pages_are_not_counted_yet_is_not_taken_for_empty(tmp_path
     async def after(run):
         assert "q" in run.broker.postoffice.addresses.queues
         assert not run.queue_of().has_at_most(1000)
+        counts[-1]()
+        await run.until(lambda: run.queue_of().has_at_most(1000))
         assert await run.drain(240) == list(range(10, 250))
 
     runs(tmp_path, before, after, how="crash", settings=WIDE)

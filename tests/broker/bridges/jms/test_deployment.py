@@ -48,10 +48,8 @@ def url(end):
 
 
 def instance(tmp_path, *options):
-    found = CliRunner().invoke(
-        create,
-        [str(tmp_path / "b"), "--queues", "q", "--port", "0", "--allow-anonymous", *options],
-    )
+    words = [str(tmp_path / "b"), "--queues", "q", "--port", "0", "--allow-anonymous"]
+    found = CliRunner().invoke(create, [*words, "--max-disk-usage", "-1", *options])
     assert found.exit_code == 0, found.output
     folder = tmp_path / "b" / "etc" / "bridges"
     folder.mkdir()
@@ -218,7 +216,7 @@ def test_a_wrong_password_is_one_clear_error(tmp_path, target):
         create,
         [
             *(str(tmp_path / "b"), "--queues", "q", "--port", "0", "--no-web"),
-            *("--user", "admin", "--password", "right"),
+            *("--user", "admin", "--password", "right", "--max-disk-usage", "-1"),
         ],
     )
     assert created.exit_code == 0, created.output
