@@ -130,7 +130,7 @@ async def fill(folder: Path, count: int) -> None:
         is_last = number % SYNCED_TOGETHER == SYNCED_TOGETHER - 1 or number == count - 1
         storage.store_reference(queue.queue_id, one.message_id, None, is_last)
         if is_last:
-            await asyncio.to_thread(broker._stores.messages.sync)  # type: ignore[union-attr]
+            await asyncio.to_thread(broker._activation.stores.messages.sync)  # type: ignore[union-attr]
             await asyncio.sleep(0)
     await broker.stop()
 

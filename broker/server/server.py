@@ -18,33 +18,19 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from broker.cluster.cluster_manager import ClusterManager
 from broker.environment import Environment
 from broker.errors import BrokerError, ErrorCode
 from broker.notifications import NotificationType
-from broker.recovery.recovery import uncollected
-from broker.routing.large_copies import LOOK_AGAIN_S
 from broker.security.allow_all import AllowAll
-from broker.security.cluster_user import is_default_pair
 from broker.selector.filters import parse_filter
-from broker.server import listening
-from broker.server.bridging import Bridging
+from broker.server.activation import Activation
 from broker.server.clients import Clients
-from broker.server.composition import compose, manage
-from broker.server.deployment import Deployment
 from broker.server.failback import primary_asks
 from broker.server.faults import exception_handler
 from broker.server.jms_bridges import JMSBridges
 from broker.server.lifecycle import Lifecycle, ServerState
-from broker.server.loading import StoredData, activate, open_when_free
-from broker.server.periodic import Periodic
-from broker.server.protocols import Protocols
-from broker.server.reload import Reload
-from broker.server.scanner import AddressScanner
-from broker.storage.manager import StorageManager
-from broker.storage.null_storage import NullStorage
+from broker.server.loading import open_when_free
 from broker.storage.waiting import StartWait
-from broker.transport.acceptor import AcceptorOptions
 from journal.errors import JournalClosed, JournalError
 
 if TYPE_CHECKING:
@@ -52,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from broker.bridges.jms.control import JMSBridgeControl
+    from broker.cluster.cluster_manager import ClusterManager
     from broker.management.message_counters import MessageCounters
     from broker.management.notifications import NotificationMessages
     from broker.management.service import Management
@@ -67,6 +54,7 @@ if TYPE_CHECKING:
     from broker.routing.dead_letters import DeadLetters
     from broker.routing.postoffice import PostOffice
     from broker.routing.retroactive import Retroactive
+    from broker.server.bridging import Bridging
     from broker.server.composition import Managing, Parts
     from broker.server.loading import OpenStores
     from broker.server.reload import ConfigurationSource
@@ -75,7 +63,8 @@ if TYPE_CHECKING:
     from broker.server.stored_settings import StoredSettings
     from broker.storage.history import MessageHistory
     from broker.storage.large_bodies import LargeBodies
-    from broker.storage.open import Ownership, Stores
+    from broker.storage.manager import StorageManager
+    from broker.storage.open import Ownership
     from broker.transactions.xa import XaTransactions
     from broker.transport.acceptor import Acceptor
 
@@ -83,7 +72,6 @@ __all__ = ["Broker"]
 
 log = logging.getLogger("broker")
 
-IN_PROCESS: Final = "in-process"  # Name of the acceptor that has no port.
 _ANSWER_S: Final = 0.1  # For the answer to who has a broker stop by management.
 
 
@@ -169,10 +157,7 @@ class Broker:
         self._configuration = configuration
         self._open_stores = open_stores
         self.loop: asyncio.AbstractEventLoop | None = None
-        # Without a port, for clients of this process.
-        self._in_process: Acceptor | None = None
         self._jms_bridges = JMSBridges(options.jms_bridges, self)
-        self._reload: Reload | None = None
         self._failed = asyncio.Event()
         self._disconnects = asyncio.Event()
         # While start() runs: what interrupts it, and who waits for its end.
@@ -184,15 +169,7 @@ class Broker:
         self._later: asyncio.Task[None] | None = None
         self._failing_back: asyncio.Task[None] | None = None
         self._gives_place = False
-        # How far an activation came.
-        self._stores: Stores | None = None
-        self._data: StoredData | None = None
-        self._parts: Parts | None = None
-        self._protocols: Protocols | None = None
-        self._managing: Managing | None = None
-        self._bridging: Bridging | None = None
-        self._cluster: ClusterManager | None = None
-        self._periodic: Periodic | None = None
+        self._activation: Activation | None = None
 
     @property
     def is_started(self) -> bool:
@@ -217,7 +194,7 @@ class Broker:
     @property
     def ownership(self) -> Ownership | None:
         """Of its stores, while it has them; None also where no other broker can want them."""
-        return None if self._stores is None else self._stores.ownership
+        return None if self._activation is None else self._activation.ownership
 
     # --- start --------------------------------------------------------------------------------
 
@@ -295,8 +272,25 @@ class Broker:
         """Step two; if it fails, everything of it is closed."""
         clock = self.environment.clock
         began_s = clock.monotonic_s()
+        activation = self._activation = Activation(
+            self.options,
+            security=AllowAll() if self._given_security is None else self._given_security,
+            environment=self.environment,
+            configuration=self._configuration,
+            lifecycle=self.lifecycle,
+            clients=self.clients,
+            acceptors=self.acceptors,
+            jms_bridges=self._jms_bridges,
+            loop=self._loop,
+            wait=self._wait,
+            on_failure=self._storage_failed,
+            on_lost=self._lost_lease,
+        )
         try:
-            await self._take_up()
+            parts = await activation.load(self._open_stores)
+            self._has(parts)
+            self._is_managed(activation.prepare(self, parts), activation)
+            await activation.serve(parts)
         except BaseException:
             await self._give_up()
             raise
@@ -313,94 +307,8 @@ class Broker:
             self._failing_back = asyncio.create_task(self._fail_back(ownership))
         self.on_active()
 
-    async def _take_up(self) -> None:
-        self._jms_bridges.read()
-        protocols = self._protocols = Protocols(self.clients, self.clients.handlers)
-        self.acceptors += listening.make_acceptors(
-            self.options.acceptors, protocols, self.environment
-        )
-        self._in_process = listening.make_acceptors(
-            (AcceptorOptions(name=IN_PROCESS),), protocols, self.environment
-        )[0]
-        self.lifecycle.waiting_for_lock()
-        stores = self._stores = await self._open_stores(
-            self.options, on_lost=self._lost_lease, wait=self._wait
-        )
-        self._wait.check()
-        # With the lock, and before what may take minutes.
-        listening.bind(self.acceptors)
-        ownership = self.ownership
-        self.lifecycle.loading("" if ownership is None else ownership.reason)
-        with uncollected():
-            parts = await self._load(stores)
-        managing = self._managing = manage(self, parts, self._loop)
-        self.management, self.message_counters = managing.management, managing.message_counters
-        self.clients.management = managing.management
-        recorded = () if self._data is None else self._data.settings
-        self.bridges = self._bridging = Bridging(
-            self.options, parts, self.clients, self.node_id, self.environment, recorded
-        )
-        self._deploy()
-        self.cluster = self._cluster = self.clients.cluster = self._cluster_manager(parts)
-        self._wait.check()
-        self.lifecycle.check_starting()
-        await listening.listen(self.acceptors)
-        if stores is not None:
-            await activate(stores, self._wait)
-        self._periodic = Periodic(
-            self.options,
-            parts,
-            self.clients,
-            protocols,
-            stores,
-            self._reload,
-            loop=self._loop,
-            clock_ms=self.clock_ms,
-            on_failure=self._storage_failed,
-        )
-        self._wait.check()
-        self.lifecycle.check_starting()
-        self.lifecycle.activated()
-        self.bridges.start()
-        await self._jms_bridges.start()
-        # Others are told of it when they can be served.
-        await self._cluster.start()
-
-    async def _load(self, stores: Stores | None) -> Parts:
-        """Read what is stored, and make the parts of it."""
-        if stores is None:
-            return self._compose(str(self.ids.time_uuid()), NullStorage(), None)
-        data = self._data = StoredData(stores, self.environment.clock)
-        await data.read(self._wait)
-        self.lifecycle.recovering()
-        storage = StorageManager(
-            stores.bindings,
-            stores.messages,
-            data.ids,
-            on_failure=self._storage_failed,
-            check=None if stores.ownership is None else stores.ownership.check,
-            max_redelivery_records=self.options.max_redelivery_records,
-        )
-        storage.start(self._loop)
-        parts = self._compose(stores.node_id, storage, stores)
-        if stores.large is not None:
-            stores.large.start(self._loop, self.environment.executor)
-        data.recover(parts)
-        AddressScanner(parts.postoffice.addresses, self.settings, self.clock_ms).scan(at_once=True)
-        return parts
-
-    def _compose(self, node_id: str, storage: StorageManager, stores: Stores | None) -> Parts:
-        self.node_id = self.clients.node_id = node_id
-        parts = self._parts = self.clients.parts = compose(
-            self.options,
-            storage,
-            stores,
-            security=AllowAll() if self._given_security is None else self._given_security,
-            node_id=node_id,
-            environment=self.environment,
-            loop=self._loop,
-            is_active=lambda: self.lifecycle.is_active,
-        )
+    def _has(self, parts: Parts) -> None:
+        self.node_id = self.clients.node_id
         self.storage, self.large, self.history = parts.storage, parts.large, parts.history
         self.counters, self.security = parts.counters, parts.security
         self.stored_settings = parts.stored_settings
@@ -411,53 +319,10 @@ class Broker:
         self.dead_letters, self.limits = parts.dead_letters, parts.limits
         self.retroactive, self.replay = parts.retroactive, parts.replay
         self.administration = parts.administration
-        return parts
 
-    def _cluster_manager(self, parts: Parts) -> ClusterManager:
-        configuration = self.options.configuration
-        security = configuration.security
-        return ClusterManager(
-            configuration.cluster,
-            connectors=parts.stored_connectors.by_name,
-            node_id=self.node_id,
-            environment=self.environment,
-            notifications=parts.notifications,
-            has_default_credentials=is_default_pair(
-                security.cluster_user, security.cluster_password
-            ),
-        )
-
-    def _deploy(self) -> None:
-        """Make what the configuration names.
-
-        Raises:
-            BrokerError: a queue, a divert or a bridge cannot be.
-        """
-        options = self.options
-        deployment = Deployment(
-            self.administration,
-            kept=(options.notifications.address, options.management.address),
-            addresses=self.postoffice.addresses,
-            settings=self.settings,
-            storage=self.storage,
-            notifications=self.notifications,
-            retroactive=self.retroactive,
-            parse_filter=parse_filter,
-            deletes=options.deletes_unconfigured,
-        )
-        errors = deployment.apply(options.addresses, options.queues, options.diverts)
-        if errors:
-            raise errors[0]
-        self.bridges.prepare()
-        if self._configuration is not None:
-            self._reload = Reload(
-                self._configuration,
-                self.stored_permissions,
-                self.stored_settings,
-                deployment,
-                self.stored_connectors,
-                self.bridges,
-            )
+    def _is_managed(self, managing: Managing, activation: Activation) -> None:
+        self.management, self.message_counters = managing.management, managing.message_counters
+        self.bridges, self.cluster = activation.bridges, activation.cluster
 
     # --- clients of this process --------------------------------------------------------------
 
@@ -470,9 +335,10 @@ class Broker:
         Raises:
             BrokerError: the broker is not active.
         """
-        if self._in_process is None or not self.is_active:
+        acceptor = None if self._activation is None else self._activation.in_process
+        if acceptor is None or not self.is_active:
             raise BrokerError(ErrorCode.ILLEGAL_STATE, "the broker is not active")
-        await self._in_process.accept_in_process(connected)
+        await acceptor.accept_in_process(connected)
 
     # --- failure ------------------------------------------------------------------------------
 
@@ -586,26 +452,8 @@ class Broker:
         if failing_back is not None and failing_back is not asyncio.current_task():
             failing_back.cancel()
         self.lifecycle.stopping()
-        await self._leave_cluster()
-        await self._jms_bridges.stop()
-        for acceptor in self.acceptors:
-            await acceptor.stop()
-        if self.is_active:
-            timeout_ms = self.options.graceful_shutdown_timeout
-            ends = (self._failed, self._disconnects)
-            await listening.wait_until_left(self.acceptors, timeout_ms, *ends)
-        if self._bridging is not None:
-            await self._bridging.stop()
-        self.lifecycle.deactivated()
-        self._stop_timers()
-        if self._protocols is not None:
-            self._protocols.disconnect_all()
-        self.clients.close_all()
-        await self._close_acceptors()
-        # What was written goes out in the next turns.
-        await asyncio.sleep(0)
-        if self._parts is not None:
-            await self._moved(self._parts)
+        if self._activation is not None:
+            await self._activation.leave((self._failed, self._disconnects))
         await self._give_up()
 
     def stop_waiting(self) -> None:
@@ -616,69 +464,12 @@ class Broker:
         """
         self._disconnects.set()
 
-    async def _leave_cluster(self) -> None:
-        """Do not attract clients or peers any more. Idempotent."""
-        cluster, self._cluster = self._cluster, None
-        if cluster is not None:
-            await cluster.stop()
-
-    def _stop_timers(self) -> None:
-        periodic, self._periodic = self._periodic, None
-        managing, self._managing = self._managing, None
-        if periodic is not None:
-            periodic.cancel()
-        if managing is not None:
-            managing.message_counters.stop()
-
-    async def _moved(self, parts: Parts) -> None:
-        """Wait for what is on its way to another address: it was delivered too often already."""
-        while parts.dead_letters.is_moving and self.failure is None:  # noqa: ASYNC110 - rare.
-            await asyncio.sleep(LOOK_AGAIN_S)
-        parts.dead_letters.give_up()
-
     async def _give_up(self) -> None:
         """Close what step two opened, as far as it came."""
-        await self._jms_bridges.stop()
-        self.lifecycle.deactivated()
-        bridging, self._bridging = self._bridging, None
-        if bridging is not None:
-            await bridging.stop()
-        stores, self._stores = self._stores, None
-        data, self._data = self._data, None
-        parts, self._parts = self._parts, None
-        self._stop_timers()
-        await self._leave_cluster()
-        await self._close_acceptors()
-        try:
-            if stores is not None:
-                self._close(stores, parts)
-        finally:
-            if data is not None:
-                data.close()
-            if parts is not None:
-                parts.retroactive.close()
-                parts.postoffice.close()
-
-    async def _close_acceptors(self) -> None:
-        await listening.close(self.acceptors)
-        in_process, self._in_process = self._in_process, None
-        if in_process is not None:
-            in_process.close_connections()
-
-    def _close(self, stores: Stores, parts: Parts | None) -> None:
-        in_good_order = self.failure is None and parts is not None
-        paging = None if parts is None else parts.paging
-        try:
-            if in_good_order and parts is not None:
-                if paging is not None:
-                    paging.stop()
-                parts.storage.stop()
-        finally:
-            if paging is not None:
-                paging.close()
+        activation, self._activation = self._activation, None
+        if activation is not None:
             is_final = not self.options.failover_on_shutdown and not self._gives_place
-            stores.close(in_good_order=in_good_order and is_final)
-        log.info("AMQ221002: %s, node %s, stopped", self.options.name, self.node_id)
+            await activation.close(is_final=is_final)
 
     # --- the configuration --------------------------------------------------------------------
 
@@ -688,9 +479,11 @@ class Broker:
         Raises:
             BrokerError: there is none, or it is wrong: nothing has changed.
         """
-        if self._reload is None:
+        if self._configuration is None:
             raise BrokerError(ErrorCode.ILLEGAL_STATE, "the broker has no configuration file")
+        if self._activation is None or self._activation.reload is None:
+            raise BrokerError(ErrorCode.ILLEGAL_STATE, "the broker is not active")
         try:
-            self._reload.apply()
+            self._activation.reload.apply()
         except ValueError as error:
             raise BrokerError(ErrorCode.ILLEGAL_STATE, str(error)) from None

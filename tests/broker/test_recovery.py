@@ -137,7 +137,7 @@ def test_messages_queues_and_what_was_acknowledged(tmp_path, how):
         assert run.broker.postoffice.addresses.memory.count == 2
         sink = run.consume()
         await durable(lambda done: sink.session.acknowledge(0, sink.ids[1], done))
-        assert len(run.broker._stores.messages) == 0
+        assert len(run.broker._activation.stores.messages) == 0
 
     over_a_restart(tmp_path, how, before, after)
 
@@ -338,7 +338,7 @@ def test_spilled_messages_are_as_they_were(tmp_path, monkeypatch):
         await durable(lambda done: sink.session.acknowledge(0, sink.ids[-1], done))
         sink = await all_of(run, "q", 200)
         await durable(lambda done: sink.session.acknowledge(0, sink.ids[-1], done))
-        assert len(run.broker._stores.messages) == 0
+        assert len(run.broker._activation.stores.messages) == 0
         assert run.broker.postoffice.addresses.memory.size == 0
 
     async def runs():

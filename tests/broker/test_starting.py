@@ -411,7 +411,7 @@ def break_recovery(monkeypatch):
 
 
 def break_periodic(monkeypatch):
-    monkeypatch.setattr("broker.server.server.Periodic", refuse)
+    monkeypatch.setattr("broker.server.activation.Periodic", refuse)
 
 
 def refuse(*_, **how):

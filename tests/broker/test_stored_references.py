@@ -96,7 +96,7 @@ def test_a_start_makes_no_object_of_a_plain_message(tmp_path):
         assert parts_of(run) == []
         await durable(lambda done: sink.session.acknowledge(0, sink.ids[-1], done))
         assert memory_of(run) == (0, 0)
-        assert len(run.broker._stores.messages) == 0
+        assert len(run.broker._activation.stores.messages) == 0
 
     runs(first, second, folder=tmp_path / "data")
 
@@ -178,7 +178,7 @@ def test_bytes_stay_while_a_compaction_moves_records(tmp_path, monkeypatch):
 
     async def second(run):
         assert len(open_files(folder)) > 4
-        journal = run.broker._stores.messages
+        journal = run.broker._activation.stores.messages
         pinned = set(journal.pool.pinned)
         assert await asyncio.to_thread(journal.compact)
         assert any("(deleted)" in name for name in open_files(folder))
@@ -245,7 +245,7 @@ def test_without_descriptors_messages_are_copied_as_before(tmp_path, monkeypatch
 
     async def second(run):
         assert parts_of(run) == []
-        assert run.broker._data.aside.size > 0
+        assert run.broker._activation.data.aside.size > 0
         assert run.bodies() == numbers
 
     runs(first, second, folder=tmp_path / "data")

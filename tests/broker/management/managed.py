@@ -107,7 +107,7 @@ class ManagedBench(Bench):
     authenticate = Clients.authenticate
     reload_configuration = Broker.reload_configuration
     # It has no file.
-    _reload = None
+    _configuration = None
 
     def give_place(self):
         """There is no other one that could take it."""

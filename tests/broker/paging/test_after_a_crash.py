@@ -109,7 +109,7 @@ def test_a_transaction_counts_while_its_pages_are_being_counted(tmp_path, monkey
             expected = {*range(12), *sent, *range(200, 300)} - (got if other == name else set())
             assert set(await run.drain(len(expected), other)) == expected
         await run.until(lambda: not any(map(run.pages, names)))
-        await run.until(lambda: len(run.broker._stores.messages) == 0)
+        await run.until(lambda: len(run.broker._activation.stores.messages) == 0)
 
     async def one_run():
         async with BrokerRun(tmp_path / "copy0", settings=WIDE) as run:
@@ -134,7 +134,7 @@ def test_old_acknowledgements_do_not_meet_new_messages(tmp_path):
         await run.send_numbers(range(100, 110))
         assert await run.drain(30) == [*range(20), *range(100, 110)]
         await run.until(lambda: not run.pages())
-        await run.until(lambda: len(run.broker._stores.messages) == 0)
+        await run.until(lambda: len(run.broker._activation.stores.messages) == 0)
 
     runs(tmp_path, before, how="crash", settings=WIDE)
     page = next((tmp_path / "copy0").glob("paging/*/*.page"))
@@ -169,7 +169,7 @@ def test_an_address_may_go_while_its_pages_are_written(tmp_path, monkeypatch, is
         await run.until(run.is_quiet)
         assert run.broker.failure is None
         assert not run.pages()
-        assert len(run.broker._stores.messages) == 0
+        assert len(run.broker._activation.stores.messages) == 0
         await run.send_numbers(range(30), "other")
         assert await run.drain(30, "other") == list(range(30))
 
@@ -259,7 +259,7 @@ def test_what_another_has_acknowledged_does_not_come_back_with_a_transaction(tmp
         await durable(session.xa.rollback, XID)
         assert await run.drain(15) == [*range(10), *range(15, 20)]
         await run.until(lambda: not run.pages())
-        await run.until(lambda: len(run.broker._stores.messages) == 0)
+        await run.until(lambda: len(run.broker._activation.stores.messages) == 0)
 
     runs(tmp_path, before, after, how="crash", settings=WIDE)
 
@@ -298,7 +298,7 @@ def test_a_transaction_whose_pages_went_with_their_queue_is_forgotten(tmp_path):
         await run.until(run.is_quiet)
         await durable(session.commit)
         assert len(run.paging.transactions) == 0
-        await run.until(lambda: len(run.broker._stores.messages) == 0)
+        await run.until(lambda: len(run.broker._activation.stores.messages) == 0)
 
     runs(tmp_path, part)
 
@@ -323,7 +323,7 @@ def test_a_prepared_transaction_with_a_short_record_leaves_nothing_behind(tmp_pa
         assert len(run.paging.transactions) == 0
         assert await run.drain(20) == list(range(20))
         await run.until(lambda: not run.pages())
-        await run.until(lambda: len(run.broker._stores.messages) == 0)
+        await run.until(lambda: len(run.broker._activation.stores.messages) == 0)
 
     runs(tmp_path, before, after, how="crash", settings=WIDE)
 
@@ -369,7 +369,7 @@ def test_large_messages_that_are_not_durable_leave_their_page_with_the_end(tmp_p
         else:
             assert await run.drain(20) == list(range(20))
         await run.until(lambda: not run.pages())
-        await run.until(lambda: len(run.broker._stores.messages) == 0)
+        await run.until(lambda: len(run.broker._activation.stores.messages) == 0)
         assert not run.paging.active_count
 
     runs(tmp_path, before, after, how="crash", settings=WIDE)

@@ -205,7 +205,9 @@ def test_a_commit_without_room_for_what_is_said_of_its_pages_is_rolled_back(tmp_
         def add_transaction(page_tx_id, count, tx_id):
             # The journal refuses it, as it does without room.
             with pytest.raises(RecordTooLarge):
-                run.broker._stores.messages.add(1, 35, bytes(1 << 20), tx=tx_id, wait=False)
+                run.broker._activation.stores.messages.add(
+                    1, 35, bytes(1 << 20), tx=tx_id, wait=False
+                )
             raise broker_error("address_is_full", "the disk is full")
 
         await run.queue()
@@ -264,6 +266,6 @@ def test_a_page_that_is_not_recorded_as_done_keeps_what_it_has(tmp_path, monkeyp
         assert run.queue_of("one").message_count == 0
         assert await run.drain(100, "two") == list(range(100))
         await run.until(lambda: not run.pages())
-        await run.until(lambda: len(run.broker._stores.messages) == 0)
+        await run.until(lambda: len(run.broker._activation.stores.messages) == 0)
 
     runs(tmp_path, before, after, how="crash")

@@ -200,7 +200,7 @@ def test_removing_all_removes_what_a_transaction_brought_late(tmp_path):
         await broker_run.until(lambda: len(later.got) == 5)
         await broker_run.acknowledge(later, later.ids[-1])
         await broker_run.until(lambda: not broker_run.pages())
-        await broker_run.until(lambda: len(broker_run.broker._stores.messages) == 0)
+        await broker_run.until(lambda: len(broker_run.broker._activation.stores.messages) == 0)
 
     runs(tmp_path, part, settings=WIDE)
 

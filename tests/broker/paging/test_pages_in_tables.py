@@ -73,7 +73,7 @@ def test_pages_survive_a_restart_in_tables(tmp_path, new_database, kind):
 
     async def at_last(run):
         assert run.queue_of().message_count == 0
-        assert len(run.broker._stores.messages) == 0
+        assert len(run.broker._activation.stores.messages) == 0
         await run.send_numbers(range(30))
         assert await run.drain(30) == list(range(30))
 

@@ -33,7 +33,7 @@ def test_what_does_not_fit_memory_waits_in_pages_and_comes_in_order(tmp_path):
         await run.until(lambda: not run.pages())
         assert queue.pages is None
         assert not run.paging.stores["q"].is_paging
-        await run.until(lambda: len(run.broker._stores.messages) == 0)
+        await run.until(lambda: len(run.broker._activation.stores.messages) == 0)
 
     runs(tmp_path, part)
 
@@ -75,11 +75,11 @@ def test_what_was_acknowledged_does_not_come_again(tmp_path, how):
         await run.until(lambda: run.queue_of().message_count == len(expected))
         assert await run.drain(len(expected)) == expected
         await run.until(lambda: not run.pages())
-        await run.until(lambda: len(run.broker._stores.messages) == 0)
+        await run.until(lambda: len(run.broker._activation.stores.messages) == 0)
 
     async def at_last(run):
         assert run.queue_of().message_count == 0
-        assert len(run.broker._stores.messages) == 0
+        assert len(run.broker._activation.stores.messages) == 0
 
     runs(tmp_path, before, after, at_last, how=how, settings=WIDE)
 
@@ -111,7 +111,7 @@ def test_each_queue_of_an_address_goes_through_its_pages_alone(tmp_path, how):
         assert run.pages("topic")
         assert sorted(await run.drain(200, "slow")) == list(range(200))
         await run.until(lambda: not run.pages("topic"))
-        await run.until(lambda: len(run.broker._stores.messages) == 0)
+        await run.until(lambda: len(run.broker._activation.stores.messages) == 0)
 
     runs(tmp_path, before, after, how=how)
 
@@ -143,7 +143,7 @@ def test_a_transaction_in_pages_counts_with_its_commit(tmp_path, how, is_committ
         await run.until(lambda: run.queue_of().message_count == len(expected))
         assert sorted(await run.drain(len(expected))) == sorted(expected)
         await run.until(lambda: not run.pages())
-        await run.until(lambda: len(run.broker._stores.messages) == 0)
+        await run.until(lambda: len(run.broker._activation.stores.messages) == 0)
 
     expected = []
     runs(tmp_path, before, after, how=how, settings=WIDE)
@@ -187,7 +187,7 @@ def test_messages_with_and_without_duplicate_ids_keep_their_order(tmp_path):
         sink = run.consume()
         await run.send_numbers(range(20))
         await run.until(lambda: len(sink.got) == 20)
-        journal = run.broker._stores.messages
+        journal = run.broker._activation.stores.messages
         journal.detach_loop()
         session = run.session()
         for number in range(20, 50):
@@ -237,7 +237,7 @@ def test_a_prepared_transaction_sends_into_pages_and_acknowledges_from_them(tmp_
         await run.until(lambda: run.queue_of().message_count == len(expected))
         assert await run.drain(len(expected)) == expected
         await run.until(lambda: not run.pages())
-        await run.until(lambda: len(run.broker._stores.messages) == 0)
+        await run.until(lambda: len(run.broker._activation.stores.messages) == 0)
 
     runs(tmp_path, before, between, decide, after, how="crash", settings=WIDE)
 
@@ -257,7 +257,7 @@ def test_a_deleted_queue_takes_its_pages_along(tmp_path, how):
         await run.until(lambda: not run.pages("topic"))
 
     async def after(run):
-        assert len(run.broker._stores.messages) == 0
+        assert len(run.broker._activation.stores.messages) == 0
         assert not run.paging.active_count
 
     runs(tmp_path, before, after, how=how, settings=WIDE)

@@ -140,7 +140,7 @@ def test_removing_all_messages_removes_those_in_pages(tmp_path):
         await run.until(lambda: queue.message_count == 3)
         assert await run.drain(3) == [1000, 1001, 1002]
         await run.until(lambda: not run.pages())
-        await run.until(lambda: len(run.broker._stores.messages) == 0)
+        await run.until(lambda: len(run.broker._activation.stores.messages) == 0)
 
     runs(tmp_path, part)
 
@@ -195,7 +195,7 @@ def test_a_queue_that_is_not_durable_has_pages_and_no_records(tmp_path):
         await run.until(lambda: len(sink.got) == 60)
         assert run.pages("t")
         await run.acknowledge(sink, sink.ids[29])
-        assert len(run.broker._stores.messages) == 0
+        assert len(run.broker._activation.stores.messages) == 0
 
     async def after(run):
         await run.until(lambda: not run.pages("t"))

@@ -99,7 +99,7 @@ async def live_through(base, seed):
             left = work.left(queue)
             assert set(await run.drain(len(left), queue)) == left
         await run.until(lambda: not run.pages("t"))
-        await run.until(lambda: len(run.broker._stores.messages) == 0)
+        await run.until(lambda: len(run.broker._activation.stores.messages) == 0)
 
 
 @pytest.mark.slow
