@@ -18,7 +18,6 @@ from broker.bridges.core.bridges import CoreBridges
 from broker.bridges.core.records import config_of, record_of
 from broker.errors import BrokerError
 from broker.records.binding_records import Bridge
-from broker.sessions.session import SessionOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -68,7 +67,6 @@ class Bridging:
         self._configured: Sequence[BridgeConfig] = options.bridges or ()
         self._parts = parts
         self._clients = clients
-        self._security = options.configuration.security
         self.environment = environment
         self.notifications: Notifications = parts.notifications
         self._node_id = node_id
@@ -169,11 +167,5 @@ class Bridging:
         return self._parts.postoffice.addresses.queues
 
     def new_session(self, name: str) -> Session:
-        """Make a session of the cluster's user, who may do anything; it is not listed.
-
-        Raises:
-            BrokerError: the security manager does not know that user.
-        """
-        security = self._security
-        user = self._parts.security.authenticate(security.cluster_user, security.cluster_password)
-        return self._clients.new_session(name, user, SessionOptions(), set())
+        """Make a session of the broker itself, to which nothing is refused; it is not listed."""
+        return self._clients.internal_session(name)

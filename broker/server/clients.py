@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError, ErrorCode
 from broker.notifications import IN_PROCESS, NotificationType
+from broker.security.allow_all import AllowAll
 from broker.selector.filters import parse_filter
 from broker.sessions.producer import Producer
 from broker.sessions.resource_limits import ResourceLimits
 from broker.sessions.send_marks import SendMarks
-from broker.sessions.session import Session
+from broker.sessions.session import Session, SessionOptions
 from journal.errors import JournalError
 
 if TYPE_CHECKING:
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
     from broker.management.service import Management
     from broker.notifications import Origin, Subject
     from broker.options import BrokerOptions
+    from broker.ports import Security
     from broker.protocols.peer import Handler
     from broker.queues.consumer import Consumer
     from broker.server.composition import Parts
     from broker.server.lifecycle import Lifecycle
-    from broker.sessions.session import SessionOptions
 
 __all__ = ["Clients"]
 
@@ -194,6 +195,24 @@ class Clients:
         origin: Origin = IN_PROCESS,
     ) -> Session:
         """Make a session that is not listed; its caller closes it."""
+        return self._make(name, user, options, temporary, origin, self.parts.security)
+
+    def internal_session(self, name: str) -> Session:
+        """Make a session of the broker itself: without a user, and nothing is refused to it.
+
+        It is not listed, and no protocol can ask for it. Its caller closes it.
+        """
+        return self._make(name, None, SessionOptions(), set(), IN_PROCESS, AllowAll())
+
+    def _make(
+        self,
+        name: str,
+        user: str | None,
+        options: SessionOptions,
+        temporary: set[str],
+        origin: Origin,
+        security: Security,
+    ) -> Session:
         parts = self.parts
         return Session(
             name,
@@ -208,7 +227,7 @@ class Clients:
             limits=parts.limits,
             marks=self._marks,
             resource_limits=self._resource_limits,
-            security=parts.security,
+            security=security,
             management=self.management,
             notifications=parts.notifications,
             storage=parts.storage,

@@ -21,10 +21,11 @@ from broker.bridges.core.outgoing import OutgoingMessages
 from broker.bridges.core.status import BridgeState, BridgeStatus, reason_of
 from broker.bridges.core.target import Target
 from broker.bridges.core.window import ASSUMED, window_of
-from broker.client.errors import BrokerRefused, ClientError, NotConnected
+from broker.client.errors import BrokerRefused, ClientError, NotConnected, SecurityRefused
 from broker.errors import BrokerError, ErrorCode
 from broker.notifications import NotificationType
 from broker.routing.transformers import make_transformer
+from broker.security.cluster_user import is_default_pair
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,11 +67,7 @@ class BridgingBroker(Protocol):
         """Of the broker, the same after a restart."""
 
     def new_session(self, name: str) -> Session:
-        """Make a session that may do anything; its caller closes it.
-
-        Raises:
-            BrokerError: there can be none now.
-        """
+        """Make a session of the broker itself: nothing is refused. Its caller closes it."""
 
 
 class CoreBridge:
@@ -259,7 +256,7 @@ class CoreBridge:
                 if 0 <= attempts_max < failures:
                     self._give_up(failures, error)
                     return
-                await self._wait(failures, _said(error))
+                await self._wait(failures, self._said(error))
                 continue
             attempts_max, failures = self.config.reconnect_attempts, 0
             count = self._acknowledged_count
@@ -268,7 +265,7 @@ class CoreBridge:
             # A target that refuses what it is sent is asked less and less often.
             links = 0 if self._acknowledged_count > count else links + 1
             if self._forwarding is not None:
-                await self._wait(max(0, links - 1), _said(reason))
+                await self._wait(max(0, links - 1), self._said(reason))
 
     def _open(self) -> bool:
         """Begin to consume; whether there is a queue for it."""
@@ -417,8 +414,21 @@ class CoreBridge:
         self._task = None
         self._close_near_side()
         self.state = BridgeState.STOPPED
-        self._reason = f"no attempt is left after {attempts}: {_said(error)}"
+        self._reason = f"no attempt is left after {attempts}: {self._said(error)}"
         self._broker.notifications.bridge(NotificationType.BRIDGE_STOPPED, self.name)
+
+    def _said(self, error: Exception) -> str:
+        """Give the reason in an operator's words."""
+        if not isinstance(error, BrokerRefused):
+            return str(error)
+        if isinstance(error, SecurityRefused) and is_default_pair(
+            self.config.user, self.config.password
+        ):
+            return (
+                f"the target refuses the default cluster user, which everybody knows: {error}; "
+                "give the bridge a <user> and a <password> of the target"
+            )
+        return f"the target refuses: {error}"
 
     # --- what others see ----------------------------------------------------------------------
 
@@ -474,10 +484,3 @@ class CoreBridge:
 def _is_starting(error: ClientError) -> bool:
     """Whether the target takes no session yet; such an attempt does not count."""
     return isinstance(error, BrokerRefused) and error.code == ErrorCode.SESSION_CREATION_REJECTED
-
-
-def _said(error: Exception) -> str:
-    """Give the reason in an operator's words."""
-    if isinstance(error, BrokerRefused):
-        return f"the target refuses: {error}"
-    return str(error)
